@@ -1,0 +1,1 @@
+"""Stochastic gradient descent with many workers that do not wait for each other."""

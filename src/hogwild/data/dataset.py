@@ -1,0 +1,66 @@
+"""What training asks of data: sizes, labels, frequencies, and epochs made of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from hogwild.data.rows import Array, Rows
+
+BLOCK_ROWS = 64  # rows that are walked one after the other: long enough for the prefetcher, short enough to mix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Rows and the order in which to visit (some of) them: one worker's work for some milliseconds."""
+
+    rows: Rows
+    order: Array  # uint32 or int64 row numbers within ``rows``
+
+
+class Epoch(Protocol):
+    """One walk over a data set, cut into chunks that may be claimed in any order and from any thread."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int) -> Chunk: ...
+
+    def done(self, number: int) -> None:
+        """Say that this chunk will not be asked for again in this epoch: its memory may go."""
+
+
+class Dataset(Protocol):
+    """Checked, labelled rows, in memory or on disk.
+
+    How an epoch is cut into chunks depends on the data alone, never on time or on the number of workers, so that
+    a run can be continued from ``(seed, epoch, chunk)``.
+    """
+
+    name: str  #      where it came from, for people
+    n_rows: int
+    n_features: int
+    nonzeros: int
+    base: int  #      what was subtracted from the indices of a text file: 0 or 1
+
+    @property
+    def fingerprint(self) -> str:
+        """A short digest that tells this data from other data."""
+
+    def labels(self) -> Array:
+        """All labels as float64, in stored order."""
+
+    def frequencies(self) -> Array:
+        """In how many rows each feature is present, as int64."""
+
+    def epoch(self, seed: int, number: int) -> Epoch:
+        """The chunks of one epoch in random order, each row once."""
+
+    def in_order(self) -> Epoch:
+        """All rows in stored order, for evaluation and prediction."""
+
+    def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
+        """Set a random fraction of the rows aside: (the rest, the part set aside)."""
+
+    def with_labels(self, encode: Callable[[Array], Array]) -> Dataset:
+        """The same rows, each chunk's labels passed through ``encode`` (float64 in, float32 out)."""

@@ -1,0 +1,91 @@
+"""Rows: checked arrays in compressed sparse row form, which is all a kernel ever sees of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Layout = Literal["sparse", "binary", "dense"]
+Array = NDArray[Any]
+
+NO_INDICES = np.empty(0, np.uint32)
+NO_VALUES = np.empty(0, np.float32)
+NO_WEIGHTS = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Some rows with their labels.
+
+    Row ``i`` has its non-zeros at ``indptr[i]:indptr[i + 1]`` of ``indices`` and ``values``. The offsets are
+    absolute, so a slice of rows is a view. In a ``binary`` layout every value is one and ``values`` is empty; in a
+    ``dense`` layout every column is present, in order, and ``indices`` is empty. Within a row, indices rise.
+
+    >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
+    ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
+    >>> len(rows), rows.nonzeros, len(rows[1:])
+    (2, 3, 1)
+    """
+
+    indptr: Array  #  int64, one more than there are rows
+    indices: Array  # uint32 or uint64; empty when dense
+    values: Array  #  float32 or float64; empty when binary
+    labels: Array  #  float64 as read, float32 once a problem has encoded them
+    weights: Array  # float32; empty when every row weighs one
+    features: int
+    layout: Layout
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def nonzeros(self) -> int:
+        """How many entries are stored."""
+        return int(self.indptr[-1] - self.indptr[0])
+
+    def __getitem__(self, part: slice) -> Rows:
+        start, stop, step = part.indices(len(self))
+        if step != 1:
+            raise IndexError("rows are sliced without a step")
+        stop = max(start, stop)
+        return replace(
+            self,
+            indptr=self.indptr[start : stop + 1],
+            labels=self.labels[start:stop],
+            weights=self.weights[start:stop] if self.weights.size else self.weights,
+        )
+
+
+def concatenate(pieces: list[Rows]) -> Rows:
+    """Put pieces of one layout behind each other; ``features`` becomes the largest of theirs."""
+    if len(pieces) == 1:
+        return pieces[0]
+    parts = [compact(piece) for piece in pieces]
+    offsets = np.cumsum([0, *(piece.nonzeros for piece in parts)])
+    weighted = any(piece.weights.size for piece in parts)
+    weights = [p.weights if p.weights.size else np.ones(len(p), np.float32) for p in parts]
+    return Rows(
+        np.concatenate([[0], *(piece.indptr[1:] + at for piece, at in zip(parts, offsets, strict=False))]).astype(
+            np.int64
+        ),
+        np.concatenate([piece.indices for piece in parts]),
+        np.concatenate([piece.values for piece in parts]),
+        np.concatenate([piece.labels for piece in parts]),
+        np.concatenate(weights) if weighted else NO_WEIGHTS,
+        max(piece.features for piece in parts),
+        parts[0].layout,
+    )
+
+
+def compact(rows: Rows) -> Rows:
+    """The same rows with offsets from zero and no entries before or behind them; copies nothing large."""
+    start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
+    return replace(
+        rows,
+        indptr=rows.indptr - start,
+        indices=rows.indices[start:stop] if rows.layout != "dense" else rows.indices,
+        values=rows.values[start:stop] if rows.layout != "binary" else rows.values,
+    )
