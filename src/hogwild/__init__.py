@@ -1,1 +1,68 @@
-"""Stochastic gradient descent with many workers that do not wait for each other."""
+"""Stochastic gradient descent with many workers that do not wait for each other.
+
+run = minimise(problem, rule, schedule, strategy, runtime, budget)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hogwild.problems.linear import Linear as Linear
+    from hogwild.problems.linear_model import load as load
+    from hogwild.rules import FTRL as FTRL
+    from hogwild.rules import SGD as SGD
+    from hogwild.rules import AdaGrad as AdaGrad
+    from hogwild.rules import Adam as Adam
+    from hogwild.rules import Momentum as Momentum
+    from hogwild.run import Budget as Budget
+    from hogwild.run import Run as Run
+    from hogwild.runtimes import Threads as Threads
+    from hogwild.schedules import Backoff as Backoff
+    from hogwild.schedules import Constant as Constant
+    from hogwild.schedules import Cosine as Cosine
+    from hogwild.schedules import InverseScaling as InverseScaling
+    from hogwild.schedules import InverseTime as InverseTime
+    from hogwild.schedules import Optimal as Optimal
+    from hogwild.schedules import Steps as Steps
+    from hogwild.schedules import Warmup as Warmup
+    from hogwild.strategies import Averaging as Averaging
+    from hogwild.strategies import Hogwild as Hogwild
+    from hogwild.strategies import Locked as Locked
+    from hogwild.strategies import RoundRobin as RoundRobin
+    from hogwild.strategies import Serial as Serial
+    from hogwild.training.checkpoints import Checkpoints as Checkpoints
+    from hogwild.training.minimise import minimise as minimise
+
+__version__ = "0.1.0"
+
+# Every public name and the module it lives in, imported when it is first used.
+_HOMES = {
+    "hogwild.training.minimise": ("minimise",),
+    "hogwild.training.checkpoints": ("Checkpoints",),
+    "hogwild.run": ("Budget", "Run"),
+    "hogwild.problems.linear": ("Linear",),
+    "hogwild.problems.linear_model": ("load",),
+    "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam"),
+    "hogwild.schedules": (
+        "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Warmup",
+    ),
+    "hogwild.strategies": ("Serial", "Hogwild", "Locked", "RoundRobin", "Averaging"),
+    "hogwild.runtimes": ("Threads",),
+}  # fmt: skip
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in ("data", "losses"):
+        return importlib.import_module(f"hogwild.{name}")
+    raise AttributeError(f"module 'hogwild' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

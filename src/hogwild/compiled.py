@@ -1,8 +1,8 @@
 """How Python functions become machine code here.
 
 Losses, rules and ways of sharing are small plain functions. A kernel is written once against their *names*;
-:func:`specialise` makes a compiled copy of it in which those names mean the functions asked for. The copy is
-compiled on its first call and kept on disk, under a name that contains a digest of everything that went into it.
+:func:`specialise` makes a compiled copy of it in which those names mean the functions asked for. The copy is compiled
+on its first call and kept on disk, under a name that contains a digest of everything that went into it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import numba
+import numpy as np
 
 Function = Callable[..., Any]
 
@@ -31,22 +32,21 @@ def compiled(function: Function) -> Any:
     >>> double(21)
     42
     """
-    return numba.njit(cache=_has_file(function), **OPTIONS)(function)
+    in_a_file = not function.__code__.co_filename.startswith("<")
+    return numba.njit(cache=in_a_file, **OPTIONS)(function)
 
 
-@functools.cache
-def device_function(function: Function) -> Any:
-    """Compile a small function that is called from kernels and inlined there."""
-    return numba.njit(**OPTIONS)(function)
+def bind(template: Function, **parts: Function) -> Function:
+    """Copy ``template`` so that each global name in ``parts`` means the function given for it.
 
-
-@functools.cache
-def _specialised(template: Function, cache: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
-    name = "_".join([template.__name__, *(part.__name__.strip("<>") for _, part in parts), _digest(template, parts)])
-    globals_ = {**template.__globals__, **{name: device_function(part) for name, part in parts}}
-    copy = FunctionType(template.__code__, globals_, template.__name__, template.__defaults__)
-    copy.__module__, copy.__qualname__ = template.__module__, name
-    return numba.njit(cache=cache, **OPTIONS)(copy)
+    >>> def shout(text):
+    ...     return change(text) + "!"
+    >>> bind(shout, change=str.upper)("hey")
+    'HEY!'
+    """
+    copy = FunctionType(template.__code__, {**template.__globals__, **parts}, template.__name__, template.__defaults__)
+    copy.__module__, copy.__qualname__ = template.__module__, template.__qualname__
+    return copy
 
 
 def specialise(template: Function, *, cache: bool = True, **parts: Function) -> Any:
@@ -62,34 +62,45 @@ def specialise(template: Function, *, cache: bool = True, **parts: Function) -> 
     return _specialised(template, cache, tuple(sorted(parts.items())))
 
 
-def _has_file(function: Function) -> bool:
-    return not function.__code__.co_filename.startswith("<")
+@functools.cache
+def _specialised(template: Function, cache: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
+    copy = _with_calls_compiled(bind(template, **dict(parts)))
+    copy.__qualname__ = f"{template.__name__}_{_digest(copy)}"  # the name it has in numba's cache on disk
+    return numba.njit(cache=cache, **OPTIONS)(copy)
 
 
-def _digest(template: Function, parts: tuple[tuple[str, Function], ...]) -> str:
-    """Names what was compiled, so that a changed loss never meets the machine code of the old one."""
+@functools.cache
+def _compiled_part(function: Function) -> Any:
+    return numba.njit(**OPTIONS)(_with_calls_compiled(function))
+
+
+def _with_calls_compiled(function: Function) -> Function:
+    """A copy of a function in which the plain Python functions it calls are compiled ones."""
+    called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    return bind(function, **{n: _compiled_part(f) for n, f in called.items() if isinstance(f, FunctionType)})
+
+
+def _digest(function: Function) -> str:
+    """Names what is compiled, so that a changed loss never meets the machine code of the old one."""
     sha = hashlib.sha256()
-    for name, part in (("template", template), *parts):
-        sha.update(name.encode())
-        _feed(sha, part, set())
-    return sha.hexdigest()[:12]
+    _feed(sha, function, set())
+    return sha.hexdigest()[:16]
 
 
-def _feed(sha: Any, function: Any, seen: set[str]) -> None:
+def _feed(sha: Any, function: Any, seen: set[int]) -> None:
     function = getattr(function, "py_func", function)
-    if not isinstance(function, FunctionType) or function.__qualname__ in seen:
+    if not isinstance(function, FunctionType) or id(function) in seen:
         return
-    seen.add(function.__qualname__)
+    seen.add(id(function))
     _feed_code(sha, function.__code__)
-    for name in function.__code__.co_names:  # functions it calls, and constants it reads, count as well
+    for name in sorted(function.__code__.co_names):  # functions it calls, and constants it reads, count as well
         value = function.__globals__.get(name)
-        if callable(getattr(value, "py_func", value)):
-            _feed(sha, value, seen)
-        elif isinstance(value, (int, float, str, bool)):
+        if isinstance(value, (int, float, str, np.generic)):
             sha.update(f"{name}={value!r}".encode())
+        else:
+            _feed(sha, value, seen)
 
 
 def _feed_code(sha: Any, code: CodeType) -> None:
     sha.update(code.co_code)
-    sha.update(repr([c for c in code.co_consts if not isinstance(c, CodeType)]).encode())
-    sha.update(repr(code.co_names).encode())
+    sha.update(repr((code.co_name, code.co_names, [c for c in code.co_consts if not isinstance(c, CodeType)])).encode())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from hogwild.data.readers.npz import NPZ
+from hogwild.data.readers.parquet import PARQUET
+from hogwild.data.readers.svmlight import SVMLIGHT
+from hogwild.data.readers.vw import VW
 from hogwild.data.reading import Reader
 
-# Filled in as readers are written: from hogwild.data.readers.svmlight import SVMLIGHT, ...
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (SVMLIGHT, VW, PARQUET, NPZ)

@@ -1,0 +1,48 @@
+"""Events as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from hogwild.run import Event
+
+
+class JsonLines:
+    """Appends every event to a file, one JSON object a line, flushed at once: it can be followed while a run goes on.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = JsonLines(Path(folder, "events.jsonl"))
+    ...     log({"event": "epoch", "loss": 0.5})
+    ...     log.close()
+    ...     Path(folder, "events.jsonl").read_text()
+    '{"event": "epoch", "loss": 0.5}\\n'
+    """
+
+    def __init__(self, path: str | Path, *, progress: bool = False) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115  (closed with the run)
+        self._progress = progress
+
+    def __call__(self, event: Event) -> None:
+        if event["event"] != "progress" or self._progress:
+            self._file.write(json.dumps(_plain(event), allow_nan=False) + "\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no NaN."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,65 @@
+"""A progress bar: how far, how fast, how good, how long still."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from hogwild.run import Event
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Progress:
+    """Draws a bar with epoch, rows/s, loss and time left on a terminal; silent where there is none."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        console = console or Console(stderr=True)
+        self._bar = Bar(
+            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("Starting", total=1.0, figures="")
+        self._rate, self._figures, self._last = "", "", (0.0, 0)
+        self._bar.start()
+
+    def __call__(self, event: Event) -> None:
+        handle = getattr(self, "_on_" + event["event"].replace(" ", "_"), None)
+        if handle:
+            handle(event)
+
+    def _on_started(self, event: Event) -> None:
+        self._bar.update(self._task, description="Compiling")
+
+    def _on_compiled(self, event: Event) -> None:
+        self._bar.update(self._task, description="Choosing the step")
+
+    def _on_progress(self, event: Event) -> None:
+        now, before = time.perf_counter(), self._last
+        if before[0] and now > before[0] and event["updates"] > before[1]:
+            self._rate = f"{(event['updates'] - before[1]) / (now - before[0]):,.0f} rows/s"
+        self._last = now, event["updates"]
+        self._show(event["fraction"])
+
+    def _on_epoch(self, event: Event) -> None:
+        self._figures = f"epoch {event['epoch']}  loss {event['loss']:.5f}"
+        if "test_loss" in event:
+            self._figures += f"  held out {event['test_loss']:.5f}"
+        if event["seconds"]:
+            self._rate = f"{event['updates'] / event['seconds']:,.0f} rows/s"
+        self._last = 0.0, 0
+        self._show(None)
+
+    def _show(self, fraction: float | None) -> None:
+        update: dict[str, Any] = {} if fraction is None else {"completed": fraction}
+        figures = "  ".join(part for part in (self._figures, self._rate) if part)
+        self._bar.update(self._task, description="Training", figures=figures, **update)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()

@@ -1,0 +1,105 @@
+"""The command line: one file per command, loaded only when that command is asked for.
+
+A new command is a function of its own name in a file of its own name, and one line in ``COMMANDS``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hogwild.cli.output import InterruptedRunError, report
+
+COMMANDS = (
+    "train",
+    "predict",
+    "inspect",
+    "pack",
+    "generate",
+    "doctor",
+)
+
+
+class Commands(TyperGroup):
+    """Knows every command by name and imports its file on demand, so that none pays for the others."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # names now, the commands when needed
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load one command, or return None when there is none of that name."""
+        return _load(cmd_name) if cmd_name in COMMANDS else None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Ctrl-C comes out as an error of our own, because typer would swallow it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise InterruptedRunError from error
+
+
+app = typer.Typer(name="hogwild", cls=Commands)
+
+
+def _load(name: str) -> Any:
+    own = name.replace("-", "_")
+    function = getattr(importlib.import_module(f"hogwild.cli.{own}"), own)
+    single = typer.Typer(add_completion=False)
+    single.command(name, help=_unwrapped(function.__doc__ or ""))(function)
+    return typer.main.get_command(single)
+
+
+def _unwrapped(text: str) -> str:
+    """Paragraphs of one line each, because the terminal wraps them anew."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"hogwild {version('hogwild')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def hogwild(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Stochastic gradient descent with many workers that do not wait for each other.
+
+    Start with: hogwild inspect DATA
+    """
+    if context.invoked_subcommand is None and not context.resilient_parsing:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0: done. 1: an error in the data or the run. 2: wrong usage. 130: stopped by Ctrl-C.
+
+    >>> main(["generate", "no-such-kind"])
+    2
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    flags = words[: words.index("--")] if "--" in words else words
+    try:
+        code = typer.main.get_command(app).main(words, prog_name="hogwild", standalone_mode=False)
+        sys.stdout.flush()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except BaseException as error:
+        # Looked up in the words themselves: when they cannot be parsed there is nothing else to go by.
+        return report(error, as_json="--json" in flags, debug="--debug" in flags)
+    return code if isinstance(code, int) else 0

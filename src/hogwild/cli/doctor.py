@@ -1,0 +1,249 @@
+"""``hogwild doctor``: what this machine has, what works, what is wrong, and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from hogwild.cli.output import Debug, Json, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from hogwild.cli.extras import Found
+    from hogwild.machine import Machine
+
+PACKAGES = ("hogwild", "numpy", "scipy", "numba", "llvmlite", "scikit-learn", "threadpoolctl", "psutil", "safetensors")
+
+_MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow"), "error": ("✗", "bold red")}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. An ``error`` is something without which nothing works."""
+
+    name: str
+    status: Literal["ok", "note", "warning", "error"]
+    said: str
+    remedy: str = ""
+
+
+def doctor(as_json: Json = False, debug: Debug = False) -> None:
+    """Look at the machine and the installation, and say what is wrong and how to mend it.
+
+    Takes some seconds. Ends with exit code 1 if something essential is broken.
+
+    Example: hogwild doctor --json
+    """
+    out = Output(as_json)
+    with out.progress() as bar:
+        task = bar.add_task("Looking at the machine", total=None)
+        from hogwild.machine import this_machine
+
+        machine = this_machine()
+        checks = [*check_versions(), *check_machine(machine)]
+        bar.update(task, description="Measuring")
+        measured, more = measure(machine)
+        bar.update(task, description="Trying the extras")
+        from hogwild.cli.extras import try_extras
+
+        extras = try_extras()
+    checks += [*more, *check_extras(extras)]
+    broken = any(check.status == "error" for check in checks)
+    out.show(*_picture(machine, checks, extras, broken))
+    out.result(
+        {
+            "ok": not broken,
+            "machine": machine,
+            "usable_cores": machine.usable_cores,
+            "versions": {name: _version(name) for name in PACKAGES},
+            **measured,
+            "extras": {found.name: found for found in extras},
+            "checks": checks,
+        }
+    )
+    if broken:
+        raise typer.Exit(1)
+
+
+def check_versions() -> list[Check]:
+    """Are the packages that everything needs there?"""
+    missing = [name for name in PACKAGES if _version(name) is None]
+    if missing:
+        remedy = "Install again: pip install --force-reinstall hogwild"
+        return [Check("packages", "error", f"missing: {', '.join(missing)}", remedy)]
+    return [Check("packages", "ok", ", ".join(f"{name} {_version(name)}" for name in PACKAGES))]
+
+
+def check_machine(machine: Machine) -> list[Check]:
+    """Does something about the machine stand in the way?"""
+    from hogwild.files import format_size
+
+    checks = [_check_cores(machine)]
+    if machine.usable_memory < 2**30:
+        said = f"only {format_size(machine.usable_memory)} of memory are free"
+        checks.append(Check("memory", "warning", said, "Pack large data with 'hogwild pack --memory 512MiB'."))
+    if machine.numa_nodes > 1:
+        said = f"memory is divided into {machine.numa_nodes} NUMA nodes; crossing between them is slow"
+        checks.append(Check("NUMA", "note", said, "Try: numactl --cpunodebind=0 --membind=0 hogwild train ..."))
+    if "avx" in machine.vectors and "avx2" not in machine.vectors:
+        checks.append(Check("SIMD", "note", "the processor has no AVX2; dense data will be slower"))
+    return checks
+
+
+def _check_cores(machine: Machine) -> Check:
+    cores = machine.usable_cores
+    if machine.quota is not None and machine.quota < machine.allowed_cores:
+        said = f"{machine.allowed_cores} cores, but the control group grants the time of {machine.quota:g}"
+        return Check("cores", "warning", said, f"Use --workers {cores}, or raise the limit of the container.")
+    if cores == 1:
+        remedy = "Workers will take turns: give the process more cores (taskset, docker --cpus)."
+        return Check("cores", "warning", "there is one core to use", remedy)
+    if machine.allowed_cores < machine.logical_cores:
+        said = f"{machine.allowed_cores} of {machine.logical_cores} cores may be used"
+        return Check("cores", "note", said, "The others are closed to this process (see taskset, cpuset).")
+    return Check("cores", "ok", f"{cores} cores to use")
+
+
+def measure(machine: Machine) -> tuple[dict[str, Any], list[Check]]:
+    """Compile something, then measure parallelism and memory; two seconds at most."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        remedy = "Unset it: without compiled code everything is a hundred times slower."
+        return {}, [Check("compiler", "error", "NUMBA_DISABLE_JIT is set", remedy)]
+    try:
+        from hogwild.cli import probes
+
+        compiler = probes.check_compiler()
+    except Exception as error:  # whatever a broken installation comes up with is what is to be told
+        said = f"compiling fails: {type(error).__name__}: {error}".strip().splitlines()[0]
+        remedy = "Set NUMBA_CACHE_DIR to a folder that can be written, or reinstall numba and llvmlite."
+        return {"compiles": False}, [Check("compiler", "error", said, remedy)]
+    if not compiler.works:
+        remedy = "Reinstall numba and llvmlite: pip install --force-reinstall numba llvmlite"
+        return {"compiles": False}, [Check("compiler", "error", "compiled code computes nonsense", remedy)]
+    checks = [Check("compiler", "ok", f"compiles and runs ({compiler.seconds:.2f} s)")]
+    if compiler.writable:
+        checks.append(Check("code cache", "ok", str(compiler.cache)))
+    else:
+        said = f"{compiler.cache or 'no folder'} cannot be written: every start compiles again"
+        checks.append(Check("code cache", "warning", said, "Set NUMBA_CACHE_DIR to a folder that can be written."))
+    largest = max((cache.size for cache in machine.caches), default=0)
+    size = probes.bandwidth_bytes(largest, machine.usable_memory)
+    cores = machine.usable_cores
+    gain = probes.measure_parallelism(2) if cores > 1 else None
+    one, every = probes.measure_bandwidth(1, size), probes.measure_bandwidth(cores, size)
+    checks += _check_speed(gain, one, every, cores)
+    return {
+        "compiles": True,
+        "compile_seconds": compiler.seconds,
+        "code_cache": compiler.cache,
+        "two_threads_gain": gain,
+        "bandwidth_one_core": one,
+        "bandwidth_all_cores": every,
+    }, checks
+
+
+def _check_speed(gain: float | None, one: float, every: float, cores: int) -> list[Check]:
+    checks = []
+    if gain is not None and gain < 1.4:
+        said = f"two threads do only {gain:.1f} times the work of one"
+        remedy = "Something else uses the cores, or they are two halves of one: stop it, or use fewer workers."
+        checks.append(Check("threads", "warning", said, remedy))
+    elif gain is not None:
+        checks.append(Check("threads", "ok", f"two threads do {gain:.1f} times the work of one"))
+    said = f"one core reads {one / 1e9:.1f} GB/s" + (f", {cores} cores {every / 1e9:.1f} GB/s" if cores > 1 else "")
+    return [*checks, Check("memory speed", "ok", said)]
+
+
+def check_extras(extras: list[Found]) -> list[Check]:
+    """Is an extra broken, or is there something it could use?"""
+    checks = []
+    for found in extras:
+        if found.status == "broken":
+            remedy = f"Install it again: pip install --force-reinstall 'hogwild[{found.name}]'"
+            checks.append(Check(f"extra {found.name}", "warning", found.said, remedy))
+        if found.name == "cuda" and found.status == "not installed" and shutil.which("nvidia-smi"):
+            remedy = "To train on it: pip install 'hogwild[cuda]'"
+            checks.append(Check("extra cuda", "note", "there is an NVIDIA driver here", remedy))
+    return checks
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _picture(machine: Machine, checks: list[Check], extras: list[Found], broken: bool) -> list[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
+    def grid(rows: Iterable[tuple[RenderableType, ...]]) -> Table:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        return table
+
+    def heading(words: str) -> Text:
+        return Text(words, "bold cyan")
+
+    results = [
+        (Text(*_MARKS[check.status]), Text(check.name), Text.assemble(check.said, (_mend(check), "yellow")))
+        for check in checks
+    ]
+    parts = [
+        (Text(*_MARKS[{"works": "ok", "broken": "warning"}.get(found.status, "note")]), Text(found.name),
+         Text.assemble(found.said or f"not installed ({found.what}): ",
+                       ("" if found.said else f"pip install 'hogwild[{found.name}]'", "dim")))
+        for found in extras
+    ]  # fmt: skip
+    wrong = sum(check.status == "warning" for check in checks)
+    verdict = (
+        Text("Something essential is broken; see ✗ above.", "bold red")
+        if broken
+        else Text(f"Everything essential works; {wrong} warning{'s' * (wrong != 1)}.", "yellow")
+        if wrong
+        else Text("All is well.", "bold green")
+    )
+    return [heading("Machine"), grid(_about(machine)), heading("\nChecks"), grid(results),
+            heading("\nExtras"), grid(parts), Text(), verdict]  # fmt: skip
+
+
+def _mend(check: Check) -> str:
+    return f"\n{check.remedy}" if check.remedy else ""
+
+
+def _about(machine: Machine) -> list[tuple[RenderableType, ...]]:
+    from rich.text import Text
+
+    from hogwild.files import format_size
+
+    physical = f", {machine.physical_cores} physical" if machine.physical_cores else ""
+    quota = f", quota {machine.quota:g}" if machine.quota is not None else ""
+    caches = ", ".join(
+        f"L{cache.level}{cache.kind[0] if cache.level == 1 else ''} {format_size(cache.size)}"
+        + (f" (of {cache.shared} cores)" if cache.shared > 1 else "")
+        for cache in machine.caches
+    )
+    limit = f", limit {format_size(machine.memory_limit)}" if machine.memory_limit else ""
+    rows = {
+        "system": machine.system,
+        "processor": machine.processor,
+        "cores": f"{machine.logical_cores} logical{physical}, {machine.allowed_cores} allowed{quota}",
+        "caches": caches or "unknown",
+        "memory": f"{format_size(machine.memory)}, {format_size(machine.available)} free{limit}",
+        "SIMD": ", ".join(machine.vectors) or "unknown",
+        "NUMA nodes": str(machine.numa_nodes),
+    }
+    return [(" ", Text(name, "dim"), said) for name, said in rows.items()]

@@ -1,0 +1,91 @@
+"""``hogwild generate``: data with a known optimum, written to a file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hogwild.cli.output import Debug, Json, Output
+
+
+def count(text: str) -> int:
+    """Read a whole number as people write it.
+
+    >>> count("1_000"), count("2e6"), count("1.5M"), count("10k")
+    (1000, 2000000, 1500000, 10000)
+    """
+    digits, factor = text.strip().replace(",", ""), 1
+    if digits and digits[-1].lower() in "kmg":
+        digits, factor = digits[:-1], {"k": 10**3, "m": 10**6, "g": 10**9}[digits[-1].lower()]
+    try:
+        number = float(digits) * factor
+        if number != int(number) or number < 1:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a whole number of at least 1, such as 5000, 2e6 or 10k.") from None
+    return int(number)
+
+
+def _count(help: str) -> Any:
+    return typer.Option(parser=count, metavar="N", help=help)
+
+
+def generate(
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", help="classification, regression, multiclass, rcv1 (text), clicks or dense."),
+    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The file to write: .svm, .vw (also .gz) or .npz.", show_default=False)
+    ],
+    rows: Annotated[int | None, _count("How many rows; 10k and 2e6 are fine.")] = None,
+    features: Annotated[int | None, _count("How many columns.")] = None,
+    nonzeros: Annotated[int | None, _count("Non-zeros a row, at most.")] = None,
+    exponent: Annotated[float | None, typer.Option(min=0, help="How fast features get rarer with their rank.")] = None,
+    noise: Annotated[float | None, typer.Option(min=0, help="How far labels stray from the planted model.")] = None,
+    classes: Annotated[int | None, typer.Option(min=2, help="multiclass: how many classes.")] = None,
+    weights: Annotated[Path | None, typer.Option(help="Write the planted model here, an .npz file.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same file.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write data with a planted model, in any size: its optimum is known.
+
+    What is not given is as the kind has it: rcv1 is shaped like the Reuters collection, clicks has millions of
+    binary features, dense has a value in every cell.
+
+    Example: hogwild generate rcv1 train.svm --rows 100k --seed 1
+    """
+    output = Output(as_json)
+    given = {"rows": rows, "features": features, "nonzeros": nonzeros,
+             "exponent": exponent, "noise": noise, "classes": classes}  # fmt: skip
+    started = time.perf_counter()
+    from hogwild.data.generate import kind as of_kind
+    from hogwild.data.generate import write
+    from hogwild.files import format_size
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    with output.progress() as bar:
+        task = bar.add_task(f"Writing {out.name}", total=of_kind(kind, seed=seed, **chosen).n_rows)
+        made = write(
+            kind, out, weights=weights, overwrite=overwrite, seed=seed,
+            progress=lambda done: bar.update(task, completed=done), **chosen,
+        )  # fmt: skip
+    seconds, size = time.perf_counter() - started, out.stat().st_size
+    output.show(f"{made.n_rows:,} rows x {made.features:,} features in {out} ({format_size(size)}, {seconds:.1f} s)")
+    output.result(
+        {
+            "kind": kind,
+            "out": out,
+            "rows": made.n_rows,
+            "features": made.features,
+            "bytes": size,
+            "seed": seed,
+            "weights": weights,
+            "seconds": round(seconds, 3),
+        }
+    )

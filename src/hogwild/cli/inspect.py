@@ -1,0 +1,184 @@
+"""``hogwild inspect``: what a data set looks like to workers that do not wait for each other."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hogwild.cli import reading as options
+from hogwild.cli.output import Debug, Json, Output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hogwild.data.dataset import Dataset
+    from hogwild.data.rows import Array
+    from hogwild.data.statistics import Labels, Statistics
+
+_CLASSES_SHOWN = 8
+
+
+def inspect(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file, or a packed folder.", show_default=False)],
+    format: options.Format = "auto",
+    features: options.Features = None,
+    bits: options.Bits = 18,
+    label: options.Label = "label",
+    weight: options.Weight = None,
+    base: options.Base = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Chooses the rows that stand for all where rho is estimated.")] = 0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show how large and how sparse the data is, how often workers will meet, and what to use.
+
+    Omega is the most non-zeros in one row. Delta is the largest share of rows that one feature is in. rho is the
+    largest share of rows that share a feature with one row, exact or within bounds.
+
+    Expected collisions of W workers, each holding a random row: others = (W-1) * (mean share of rows that share a
+    feature with a row); chance = mean over rows of 1 - (1 - share)^(W-1); coordinates = (W-1) * sum of p^2, where p is
+    the share of rows a feature is in.
+
+    Example: hogwild inspect clicks.svm.gz --json
+    """
+    out = Output(as_json)
+    how = options.reading(format, features, bits, label, weight, base)
+    started = time.perf_counter()
+    with out.progress() as bar:
+        task = bar.add_task(f"Reading {data.name}", total=None)
+        from hogwild import data as sources
+        from hogwild.data.statistics import describe
+
+        dataset = sources.open(data, reading=how)
+        bar.update(task, description="Comparing rows")
+        found = describe(dataset, seed=seed, progress=lambda done, total: bar.update(task, completed=done, total=total))
+    from hogwild.cli.advice import advise
+    from hogwild.data.statistics import ranked
+    from hogwild.machine import this_machine
+
+    advice = advise(found, cores=this_machine().usable_cores, file_bytes=_size(data), packed=data.is_dir())
+    ranks, counts = ranked(dataset.frequencies())
+    out.show(*_picture(out, dataset, found, ranks, counts, advice))
+    record = _record(dataset, found, advice)
+    out.result(
+        {**record, "frequencies": {"rank": ranks, "rows": counts}, "seconds": round(time.perf_counter() - started, 3)}
+    )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _record(dataset: Dataset, found: Statistics, advice: list[str]) -> dict[str, Any]:
+    from hogwild.data.statistics import WORKERS
+
+    return {
+        "source": dataset.name,
+        "rows": found.rows,
+        "features": found.features,
+        "nonzeros": found.nonzeros,
+        "density": found.density,
+        "layout": found.layout,
+        "mean_nonzeros": found.mean_nonzeros,
+        "empty_rows": found.empty_rows,
+        "used_features": found.used_features,
+        "labels": found.labels,
+        "omega": found.omega,
+        "delta": found.delta,
+        "most_frequent_feature": found.most_frequent + dataset.base,
+        "rho": found.overlap.rho,
+        "rho_low": found.overlap.low,
+        "rho_high": found.overlap.high,
+        "rho_exact": found.overlap.exact,
+        "mean_share": found.overlap.mean,
+        "mean_share_error": found.overlap.mean_error,
+        "rows_compared": found.overlap.compared,
+        "rows_scanned": found.overlap.scanned,
+        "collisions": [found.collisions(workers) for workers in WORKERS],
+        "advice": advice,
+    }
+
+
+def _picture(
+    out: Output, dataset: Dataset, found: Statistics, ranks: Array, counts: Array, advice: list[str]
+) -> list[RenderableType]:
+    from rich.text import Text
+
+    def heading(words: str) -> Text:
+        return Text.assemble("\n", (words, "bold cyan"))
+
+    parts: list[RenderableType] = [Text(dataset.name, "bold"), _numbers(dataset, found)]
+    if len(ranks):
+        from hogwild.cli.plot import log_log
+
+        width = min(out.console.width, 100)
+        old = "utf" not in out.console.encoding.lower()
+        parts.append(heading("How many rows a feature is in, by its rank"))
+        parts.append(Text(log_log(ranks, counts, width=width, ascii_only=old), no_wrap=True))
+    parts += [heading("Expected collisions of a worker's row with those of the others"), _collisions(found)]
+    parts += [heading("What to use"), _bullets(advice)]
+    return parts
+
+
+def _numbers(dataset: Dataset, found: Statistics) -> RenderableType:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True, style="bold")
+    table.add_column()
+    overlap, feature = found.overlap, found.most_frequent + dataset.base
+    table.add_row("rows", f"{found.rows:,}", _say_labels(found.labels))
+    table.add_row("features", f"{found.features:,}", f"{found.used_features:,} of them in some row")
+    table.add_row("non-zeros", f"{found.nonzeros:,}", f"{found.mean_nonzeros:,.1f} a row, {found.layout}")
+    table.add_row("density", f"{found.density:.3%}", "of all cells are stored")
+    table.add_row("Omega", f"{found.omega:,}", "most non-zeros in one row")
+    table.add_row("Delta", f"{found.delta:.4g}", f"largest share of rows with one feature (number {feature:,})")
+    table.add_row("rho", f"{overlap.rho:.4g}", f"largest share of rows that share one with a row; {_certainty(found)}")
+    error = "" if overlap.exact and not overlap.mean_error else f" (± {overlap.mean_error:.2g})"
+    table.add_row("mean share", f"{overlap.mean:.4g}", f"chance that two random rows share a feature{error}")
+    return table
+
+
+def _certainty(found: Statistics) -> str:
+    overlap = found.overlap
+    if overlap.exact:
+        return "exact"
+    return f"from {overlap.compared} rows, between {overlap.low:.4g} and {overlap.high:.4g}"
+
+
+def _say_labels(labels: Labels) -> str:
+    if not labels.counts:
+        return f"labels from {labels.low:g} to {labels.high:g}, mean {labels.mean:.4g}"
+    classes = [f"{value:g}: {count:,}" for value, count in labels.counts.items()]
+    more = len(classes) - _CLASSES_SHOWN
+    return "labels " + ", ".join(classes[:_CLASSES_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _collisions(found: Statistics) -> RenderableType:
+    from rich import box
+    from rich.table import Table
+
+    from hogwild.data.statistics import WORKERS
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for name in ("workers", "others that meet it", "chance of any", "coordinates in common"):
+        table.add_column(name, justify="right")
+    for workers in WORKERS:
+        expected = found.collisions(workers)
+        table.add_row(
+            str(workers), f"{expected.others:.3g}", f"{expected.probability:.1%}", f"{expected.coordinates:.3g}"
+        )
+    return table
+
+
+def _bullets(lines: list[str]) -> RenderableType:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 1))
+    for line in lines:
+        table.add_row("•", line)
+    return table

@@ -1,0 +1,190 @@
+"""What commands say, where they say it, and how they end.
+
+With ``--json`` exactly one JSON object goes to stdout and everything else to stderr. Without it results go to
+stdout; progress, warnings and errors go to stderr in either case.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hogwild.errors import HogwildError, ParameterError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print exactly one JSON object on stdout; everything else goes to stderr.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+# typer brings its own copy of click in some versions; this is the root of usage errors in either.
+ClickException: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+class InterruptedRunError(Exception):
+    """Ctrl-C was pressed."""
+
+    def __str__(self) -> str:
+        return "interrupted"
+
+
+class Output:
+    """Where one command writes.
+
+    ``show`` is for people, ``result`` for programs: a command calls both, and one of them does nothing.
+    """
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self.console, self.messages = _console(), _console(stderr=True)
+
+    def show(self, *parts: RenderableType) -> None:
+        """Print for people, unless a program asked. Strings are printed as they are; for colour give ``Text``."""
+        if not self.as_json:
+            for part in parts:
+                self.console.print(part, soft_wrap=isinstance(part, str))
+
+    def result(self, record: Mapping[str, Any]) -> None:
+        """Print the one JSON object, if a program asked. Call it once, last."""
+        if self.as_json:
+            print_json(record)
+
+    def note(self, message: str) -> None:
+        """Say something in passing, on stderr."""
+        self.messages.print(message, style="dim", soft_wrap=True)
+
+    def warn(self, message: str) -> None:
+        """Warn on stderr."""
+        _print_line(self.messages, "warning: ", "bold yellow", message)
+
+    def progress(self, unit: str = "") -> Progress:
+        """Make a progress bar on stderr that is gone when it is done; silent when stderr is not a terminal.
+
+        With ``unit="bytes"`` amounts are shown in bytes.
+        """
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
+        words = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), words, BarColumn(), amount, TimeRemainingColumn())
+        return Progress(*columns, console=self.messages, transient=True, disable=not self.messages.is_terminal)
+
+
+def print_json(record: Mapping[str, Any]) -> None:
+    """Write one JSON object and nothing else to stdout: on one line, unless people are looking."""
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(plain(record), indent=indent, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON has; what is not a finite number becomes null.
+
+    >>> from pathlib import Path; import numpy as np
+    >>> plain({"loss": float("nan"), "counts": np.array([1, 2]), "out": Path("m"), 3: (np.float32(0.5), None)})
+    {'loss': None, 'counts': [1, 2], 'out': 'm', '3': [0.5, None]}
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
+    """Say what went wrong, in one line on stderr, and return the exit code that goes with it."""
+    if isinstance(error, BrokenPipeError):
+        _let_go_of_stdout()
+        return 1
+    if debug:
+        traceback.print_exception(error)
+    message, code = explain(error), exit_code(error)
+    _print_line(_console(stderr=True), "error: ", "bold red", message)
+    if as_json:
+        kind = "KeyboardInterrupt" if isinstance(error, InterruptedRunError) else type(error).__name__
+        print_json({"error": message, "kind": kind})
+    return code
+
+
+def exit_code(error: BaseException) -> int:
+    """Say how a command that met this error ends.
+
+    >>> exit_code(ParameterError("no such loss")), exit_code(MemoryError()), exit_code(InterruptedRunError())
+    (2, 1, 130)
+    """
+    if isinstance(error, (InterruptedRunError, KeyboardInterrupt)):
+        return 130
+    return 2 if isinstance(error, (ParameterError, ClickException)) else 1
+
+
+def explain(error: BaseException) -> str:
+    """Put an error into words: what, where, and what to do.
+
+    >>> explain(FileNotFoundError(2, "No such file or directory", "ads.svm"))
+    'ads.svm: No such file or directory'
+    >>> explain(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero. This should not happen; --debug shows where it did.'
+    """
+    if isinstance(error, ClickException):
+        return _explain_usage(error)
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, HogwildError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError):
+        return "There is not enough memory. Pack the data with 'hogwild pack' and use the packed folder instead."
+    if isinstance(error, (HogwildError, InterruptedRunError, KeyboardInterrupt, OSError)):
+        return str(error) or "interrupted"
+    return f"{type(error).__name__}: {error}. This should not happen; --debug shows where it did."
+
+
+def _explain_usage(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    what = str(error.format_message()).rstrip(".") + "."
+    return f"{what} See: {context.command_path} --help" if context else what
+
+
+def _console(stderr: bool = False) -> Console:
+    """A console that takes brackets and colons in the names of files for what they are."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def _print_line(console: Console, start: str, style: str, message: str) -> None:
+    from rich.text import Text
+
+    console.print(Text.assemble((start, style), message), soft_wrap=True)
+
+
+def _let_go_of_stdout() -> None:
+    """Whoever read our output has gone: let the interpreter's last flush go nowhere instead of failing."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115

@@ -1,0 +1,81 @@
+"""``hogwild predict``: from a model and a file to predictions."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from hogwild.cli.output import Debug, Json, Output
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model written by train.", show_default=False)],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file; it needs no labels.", show_default=False)],
+    proba: Annotated[bool, typer.Option("--proba", help="Probabilities of the classes, in their order.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write here instead of to stdout; .npy for an array, else text.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Predict the class, or the number, of every row: a line each, in the order of the file.
+
+    Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
+    """
+    from hogwild.problems.linear_model import load
+
+    screen = Output(as_json)
+    loaded = load(model)
+    opened = loaded.open(data)
+    scores = loaded.decide(opened)
+    predicted = loaded.predicted(scores)
+    answers = loaded.probabilities(scores) if proba else predicted
+    if out is not None:
+        _write(out, answers)
+    elif not as_json:
+        typer.echo(_text(answers), nl=False)
+    found = _score(loaded, predicted, opened.labels())
+    ignored = getattr(opened, "ignored", 0)
+    if ignored:
+        screen.note(f"{data}: {ignored:,} entries of features that the model does not know are ignored.")
+    if found:
+        screen.note(", ".join(f"{name} {value:.4f}" for name, value in found.items()) + f" on {len(scores):,} rows")
+    screen.result(
+        {
+            "rows": len(scores),
+            "classes": loaded.classes,
+            "ignored": ignored,
+            **found,
+            **({"out": out} if out is not None else {"probabilities" if proba else "predictions": answers}),
+        }
+    )
+
+
+def _score(model: Any, predicted: Any, labels: Any) -> dict[str, float]:
+    """How good the predictions are, if the file has labels that differ at all."""
+    if len(labels) == 0 or (labels == labels[0]).all():
+        return {}
+    if model.classes is not None:
+        return {"accuracy": float(np.mean(predicted == labels))} if np.isin(labels, model.classes).all() else {}
+    return {"r2": float(1 - np.mean((predicted - labels) ** 2) / np.var(labels))}
+
+
+def _text(answers: Any) -> str:
+    lines = io.StringIO()
+    np.savetxt(lines, answers, fmt="%.9g", delimiter="\t")
+    return lines.getvalue()
+
+
+def _write(path: Path, answers: Any) -> None:
+    from hogwild.files import write_file
+
+    if path.suffix == ".npy":
+        content = io.BytesIO()
+        np.save(content, answers)
+        write_file(path, content.getvalue())
+    else:
+        write_file(path, _text(answers).encode())

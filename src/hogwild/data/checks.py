@@ -1,0 +1,61 @@
+"""What is asked of every array before it becomes rows: a shape, a type, finite numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import compiled
+from hogwild.data.rows import Array
+from hogwild.errors import DataError
+
+ENCODE = "Encode text, dates and categories as numbers first."
+FINITE = "Replace or leave out missing and infinite values."
+
+
+def require_matrix(X: Any, path: Path | None) -> None:
+    """Refuse what does not have rows and columns, at least one of each.
+
+    >>> require_matrix(np.zeros((2, 3)), None)
+    """
+    shape = tuple(X.shape)
+    if len(shape) != 2 or 0 in shape:
+        raise DataError(
+            f"the data must be a matrix with at least one row and one column, but its shape is {shape}",
+            path=path,
+            remedy="Give one row per example: reshape(1, -1) makes a single row, reshape(-1, 1) a single column.",
+        )
+
+
+def as_floats(values: Array, path: Path | None) -> Array:
+    """Contiguous float32 or float64: the array itself if it is that, else the smaller one that holds its numbers.
+
+    >>> as_floats(np.array([True, False]), None)
+    array([1., 0.], dtype=float32)
+    """
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"the values are of type {values.dtype}, not numbers", path=path, remedy=ENCODE)
+    floats = np.float32 if np.can_cast(values.dtype, np.float32, "safe") else np.float64
+    with np.errstate(over="ignore"):  # what overflows is infinite, and refused as that
+        return np.ascontiguousarray(values, dtype=floats)
+
+
+def not_finite(value: float, row: int, column: int, path: Path | None) -> DataError:
+    """The error for a value that is NaN or infinite.
+
+    >>> print(not_finite(float("nan"), 3, 1, None))
+    row 3, column 1: the value nan is not finite (rows and columns count from 0). Replace or leave out ...
+    """
+    what = f"the value {value} is not finite (rows and columns count from 0)"
+    return DataError(what, path=path, row=row, column=column, remedy=FINITE)
+
+
+@compiled
+def first_not_finite(values):  # type: ignore[no-untyped-def]
+    """The position of the first value that is NaN or infinite; -1 if there is none."""
+    for at in range(len(values)):
+        if not np.isfinite(values[at]):
+            return at
+    return -1

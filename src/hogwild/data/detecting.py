@@ -1,0 +1,80 @@
+"""Which reader a file is for: by its name, then by its first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import difflib
+import gzip
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from hogwild.data.reading import Reader
+from hogwild.errors import DataError
+from hogwild.naming import pick
+
+_AMBIGUOUS = (".txt", ".dat", ".data")  # endings that any text may have
+_COMPRESSED = (".gz", ".bz2")
+_SNIFFED = 2**16
+
+
+def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reader:
+    """Choose the reader of a file.
+
+    >>> text = Reader("svmlight", (".svm",), lambda path, reading, size: iter(()), compressible=True)
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile(suffix=".svm.gz") as file:
+    ...     reader_for(Path(file.name), "auto", [text]).name
+    'svmlight'
+    """
+    check_exists(path)
+    by_name = {reader.name: reader for reader in readers}
+    if format_name != "auto":
+        return pick("format", format_name, by_name)
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    packed = bool(endings) and endings[-1] in _COMPRESSED
+    ending = (endings[:-1] if packed else endings)[-1:]
+    if ending and ending[0] not in _AMBIGUOUS:
+        for reader in readers:
+            if ending[0] in reader.endings:
+                return _uncompressed(path, reader) if packed and not reader.compressible else reader
+    return pick("format", _sniffed(path), by_name)
+
+
+def check_exists(path: Path) -> None:
+    """An error if there is nothing at this path; proposes a name that is there."""
+    if path.exists():
+        return
+    folder = path.parent
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    close = difflib.get_close_matches(path.name, names, n=1)
+    remedy = f"Did you mean '{folder / close[0]}'?" if close else "Check the path."
+    raise DataError("there is no such file or folder", path=path, remedy=remedy)
+
+
+def _uncompressed(path: Path, reader: Reader) -> Reader:
+    raise DataError(f"{reader.name} files are not read compressed", path=path, remedy="Unpack the file first.")
+
+
+def _sniffed(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            first = file.read(8)
+    except OSError as error:
+        raise DataError(f"the file cannot be read ({error.strerror})", path=path, remedy="Check it.") from None
+    if first.startswith(b"PAR1"):
+        return "parquet"
+    if first.startswith(b"PK"):
+        return "npz"
+    return "vw" if b"|" in _first_line(path, first) else "svmlight"
+
+
+def _first_line(path: Path, first: bytes) -> bytes:
+    unpack = gzip.open if first.startswith(b"\x1f\x8b") else bz2.open if first.startswith(b"BZh") else open
+    try:
+        with unpack(path, "rb") as file:
+            text: bytes = file.read(_SNIFFED)
+    except (OSError, EOFError, zlib.error):
+        return b""  # damaged: the reader says how
+    lines = (line.strip() for line in text.split(b"\n"))
+    return next((line for line in lines if line and not line.startswith(b"#")), b"")

@@ -1,0 +1,138 @@
+"""How rows are cut into chunks, and walks over chunks: what data in memory and on disk have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from hogwild.data.dataset import BLOCK_ROWS, Chunk
+from hogwild.data.rows import Array, Rows
+
+# A chunk is one claim by one worker: long enough that claiming costs nothing, short enough that there are many.
+_FEWEST, _MOST, _CHUNKS = 2**14, 2**21, 64
+
+
+def rows_per_chunk(n_rows: int, nonzeros: int) -> int:
+    """How many rows a chunk has: whole blocks with some 2**14 to 2**21 non-zeros, by the data's size alone.
+
+    >>> rows_per_chunk(32_561, 451_592), rows_per_chunk(800_000, 58_400_000), rows_per_chunk(10, 990)
+    (1152, 12480, 128)
+    """
+    per_row = max(1.0, nonzeros / max(1, n_rows))
+    wanted = max(_FEWEST, min(_MOST, nonzeros // _CHUNKS))
+    return max(1, int(wanted / per_row) // BLOCK_ROWS) * BLOCK_ROWS
+
+
+def row_numbers(start: int, stop: int) -> Array:
+    """Consecutive row numbers in the smallest of the two types kernels know."""
+    return np.arange(start, stop, dtype=number_type(stop))
+
+
+def number_type(n_rows: int) -> type[np.uint32] | type[np.int64]:
+    """What row numbers of so many rows are kept in."""
+    return np.uint32 if n_rows <= 2**32 else np.int64
+
+
+class Stored(Protocol):
+    """Rows that lie behind each other somewhere."""
+
+    def read(self, start: int, stop: int) -> Rows:
+        """These rows, checked."""
+
+    def ahead(self, start: int, stop: int) -> None:
+        """These rows will be read soon."""
+
+    def release(self, start: int, stop: int) -> None:
+        """These rows will not be read again soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """The rows from ``first`` up to ``last``, cut into runs of ``size`` rows.
+
+    >>> extents = Extents(0, 100, 64)
+    >>> len(extents), extents[1]
+    (2, (64, 100))
+    """
+
+    first: int
+    last: int
+    size: int
+
+    def __len__(self) -> int:
+        return -(-(self.last - self.first) // self.size)
+
+    def __getitem__(self, number: int) -> tuple[int, int]:
+        start = self.first + number * self.size
+        if not self.first <= start < self.last:
+            raise IndexError(f"there are {len(self)} chunks, no chunk {number}")
+        return start, min(start + self.size, self.last)
+
+
+class ShuffledWalk:
+    """An epoch over rows that were shuffled physically: extents in random order, and their blocks too."""
+
+    _AHEAD = 3  # extents asked for before they are needed
+
+    def __init__(self, stored: Stored, extents: Extents, seed: int, number: int) -> None:
+        self._stored, self._extents, self._seed = stored, extents, (seed, number)
+        self._order = np.random.default_rng([seed, number]).permutation(len(extents))
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, number: int) -> Chunk:
+        first = number + 1 if number == 0 else number + self._AHEAD  # the ones between were asked for before
+        for later in self._order[first : number + 1 + self._AHEAD]:
+            self._stored.ahead(*self._extents[int(later)])
+        start, stop = self._extents[int(self._order[number])]
+        return Chunk(self._stored.read(start, stop), _shuffled_blocks(stop - start, [*self._seed, number]))
+
+    def done(self, number: int) -> None:
+        """Let the memory of this chunk go."""
+        self._stored.release(*self._extents[int(self._order[number])])
+
+
+class OrderedWalk:
+    """All rows in the order in which they are stored."""
+
+    def __init__(self, stored: Stored, extents: Extents) -> None:
+        self._stored, self._extents = stored, extents
+
+    def __len__(self) -> int:
+        return len(self._extents)
+
+    def __getitem__(self, number: int) -> Chunk:
+        start, stop = self._extents[number]
+        if number + 1 < len(self):
+            self._stored.ahead(*self._extents[number + 1])
+        return Chunk(self._stored.read(start, stop), row_numbers(0, stop - start))
+
+    def done(self, number: int) -> None:
+        """Let the memory of this chunk go."""
+        self._stored.release(*self._extents[number])
+
+
+class ListedWalk:
+    """Rows of one set of arrays in the order of a list of row numbers."""
+
+    def __init__(self, rows: Rows, order: Array, size: int) -> None:
+        self._rows, self._order, self._extents = rows, order, Extents(0, len(order), size)
+
+    def __len__(self) -> int:
+        return len(self._extents)
+
+    def __getitem__(self, number: int) -> Chunk:
+        start, stop = self._extents[number]
+        return Chunk(self._rows, self._order[start:stop])
+
+    def done(self, number: int) -> None:
+        """Nothing to let go: the arrays belong to the user."""
+
+
+def _shuffled_blocks(n_rows: int, seed: list[int]) -> Array:
+    blocks = np.random.default_rng(seed).permutation(-(-n_rows // BLOCK_ROWS)).astype(np.int64)
+    order = (blocks[:, None] * BLOCK_ROWS + np.arange(BLOCK_ROWS)).ravel()
+    return order[order < n_rows].astype(number_type(n_rows))

@@ -1,0 +1,114 @@
+"""Generated data into a file: text as it is drawn, arrays at once."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hogwild.data.generate.formatting import svmlight_text, vw_text
+from hogwild.data.generate.generated import Generated
+from hogwild.data.generate.kinds import kind
+from hogwild.data.rows import Array, Rows
+from hogwild.errors import ParameterError
+from hogwild.files import replacing
+
+_TEXTS: dict[str, Callable[[Rows], bytes]] = {
+    ".svm": svmlight_text,
+    ".svmlight": svmlight_text,
+    ".libsvm": svmlight_text,
+    ".vw": vw_text,
+}
+
+
+def write(
+    name: str,
+    path: str | Path,
+    *,
+    weights: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int], None] | None = None,
+    **options: Any,
+) -> Generated:
+    """Write a kind of data as the file's ending says: ``.svm`` or ``.vw`` text (also ``.gz``), or ``.npz``.
+
+    The file is written beside and renamed, so that it is complete or not there. ``weights`` names an ``.npz`` file
+    for the planted model (``weights``, ``intercept``); ``progress`` is called with the number of rows written so far.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = write("regression", Path(folder, "a.svm"), rows=3, features=5)
+    ...     len(Path(folder, "a.svm").read_text().splitlines())
+    3
+    """
+    path = Path(path)
+    ending = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
+    format = _TEXTS.get(ending.lower())
+    if format is None and path.suffix.lower() != ".npz":
+        endings = ", ".join([*_TEXTS, *(f"{ending}.gz" for ending in _TEXTS), ".npz"])
+        raise ParameterError(f"The file to write must end in one of {endings}. Got '{path.name}' instead.")
+    beside = None if weights is None else Path(weights)
+    _check_free([path] if beside is None else [path, beside], overwrite)
+    made = kind(name, **options)
+    report = progress or (lambda _: None)
+    if format is None:
+        _write_arrays(made, path)
+        report(made.n_rows)
+    else:
+        _write_text(made, path, format, report)
+    if beside is not None:
+        with replacing(beside) as file:
+            np.savez(file, weights=made.weights, intercept=made.intercept)
+    return made
+
+
+def _check_free(paths: list[Path], overwrite: bool) -> None:
+    for path in paths:
+        if path.is_dir() or not path.parent.is_dir():
+            raise ParameterError(f"'{path}' cannot be written: it is a folder, or its folder does not exist.")
+        if path.exists() and not overwrite:
+            raise ParameterError(f"'{path}' exists already. Choose another name, or allow it to be overwritten.")
+
+
+def _write_text(made: Generated, path: Path, format: Callable[[Rows], bytes], report: Callable[[int], None]) -> None:
+    done = 0
+    with _packed(path) as file:
+        for rows in made.pieces():
+            file.write(format(rows))
+            done += len(rows)
+            report(done)
+
+
+@contextmanager
+def _packed(path: Path) -> Iterator[BinaryIO]:
+    with replacing(path) as file:
+        if path.suffix.lower() != ".gz":
+            yield file
+            return
+        # No name and no time in the header: the same data is the same file.
+        with gzip.GzipFile("", "wb", compresslevel=3, fileobj=file, mtime=0) as packed:
+            yield packed  # type: ignore[misc]
+
+
+def _write_arrays(made: Generated, path: Path) -> None:
+    """As ``scipy.sparse.save_npz`` does, and the labels with them under ``y``."""
+    rows = made.rows
+    with replacing(path) as file:
+        np.savez(file, y=rows.labels, **_matrix(rows))
+
+
+def _matrix(rows: Rows) -> dict[str, Array]:
+    if rows.layout == "dense":
+        return {"X": rows.values.reshape(len(rows), rows.features)}
+    numbers = np.int32 if rows.nonzeros < 2**31 else np.int64
+    return {
+        "format": np.array(b"csr"),
+        "shape": np.array([len(rows), rows.features]),
+        "data": rows.values if rows.values.size else np.ones(rows.nonzeros, np.float32),
+        "indices": rows.indices.astype(numbers),
+        "indptr": rows.indptr.astype(numbers),
+    }

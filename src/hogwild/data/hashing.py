@@ -1,0 +1,120 @@
+"""Names become column numbers: 32-bit MurmurHash3, used the way Vowpal Wabbit uses it by default.
+
+A name hashes *in a namespace*, which is itself a 32-bit number (0 when there is none):
+
+- a name of digits only is not hashed: it is that number plus the namespace, modulo 2**32;
+- any other name is ``murmur3(name, seed=namespace)``.
+
+A namespace's own name hashes by the same rule in namespace 0. The lowest ``bits`` bits of the result are the column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hogwild.compiled import compiled
+from hogwild.data.rows import Array
+from hogwild.errors import ParameterError
+
+MOST_BITS = 30  # 2**31 columns would not fit below LARGEST_INDEX
+
+_WORD = np.uint64(0xFFFFFFFF)  # arithmetic is in 64 bits, where Numba keeps unsigned numbers unsigned, cut to 32
+_MIX_1 = np.uint64(0xCC9E2D51)
+_MIX_2 = np.uint64(0x1B873593)
+_FINAL_1 = np.uint64(0x85EBCA6B)
+_FINAL_2 = np.uint64(0xC2B2AE35)
+_ADDEND = np.uint64(0xE6546B64)
+_0, _5, _8, _10, _13, _15, _16, _17, _19, _32 = (np.uint64(n) for n in (0, 5, 8, 10, 13, 15, 16, 17, 19, 32))
+_ZERO, _NINE = np.uint8(48), np.uint8(57)
+
+
+@compiled
+def _scrambled(word):  # type: ignore[no-untyped-def]
+    word = (word * _MIX_1) & _WORD
+    return (word << _15 | word >> _17) * _MIX_2 & _WORD
+
+
+@compiled
+def murmur3(text, start, stop, seed):  # type: ignore[no-untyped-def]
+    """The MurmurHash3 (x86, 32 bits) of ``text[start:stop]``, an array of bytes, as an unsigned 64-bit number.
+
+    >>> int(murmur3(np.frombuffer(b"hello", np.uint8), 0, 5, 0))
+    613153351
+    """
+    state, word, shift = np.uint64(seed) & _WORD, _0, _0
+    for at in range(start, stop):
+        word |= np.uint64(text[at]) << shift
+        shift += _8
+        if shift == _32:
+            state ^= _scrambled(word)
+            state = ((state << _13 | state >> _19) * _5 + _ADDEND) & _WORD
+            word, shift = _0, _0
+    state ^= _scrambled(word) ^ np.uint64(stop - start)  # what is left of the last word; no bytes scramble to zero
+    state = (state ^ state >> _16) * _FINAL_1 & _WORD
+    state = (state ^ state >> _13) * _FINAL_2 & _WORD
+    return state ^ state >> _16
+
+
+@compiled
+def hash_name(text, start, stop, namespace):  # type: ignore[no-untyped-def]
+    """Where a name is before it is cut to ``bits`` bits: its number if it is all digits, else its hash.
+
+    >>> int(hash_name(np.frombuffer(b"17", np.uint8), 0, 2, 3))
+    20
+    """
+    number = _0
+    for at in range(start, stop):
+        byte = text[at]
+        if byte < _ZERO or byte > _NINE:
+            return murmur3(text, start, stop, namespace)
+        number = number * _10 + np.uint64(byte - _ZERO)
+    return (number + np.uint64(namespace)) & _WORD
+
+
+@compiled
+def hash_joined(prefix, text, offsets, out):  # type: ignore[no-untyped-def]
+    """Hash ``prefix + text[offsets[k]:offsets[k + 1]]``, in no namespace, into ``out[k]`` for every k.
+
+    >>> out = np.empty(1, np.uint32)
+    >>> hash_joined(np.frombuffer(b"he", np.uint8), np.frombuffer(b"llo", np.uint8), np.array([0, 3]), out)
+    >>> int(out[0])
+    613153351
+    """
+    longest = 0
+    for k in range(out.size):
+        longest = max(longest, offsets[k + 1] - offsets[k])
+    name = np.empty(prefix.size + longest, np.uint8)
+    for at in range(prefix.size):
+        name[at] = prefix[at]
+    for k in range(out.size):
+        stop = prefix.size
+        for at in range(offsets[k], offsets[k + 1]):
+            name[stop] = text[at]
+            stop += 1
+        out[k] = np.uint32(hash_name(name, 0, stop, np.uint64(0)))
+
+
+def column_of(name: str, bits: int = 18, namespace: str = "") -> int:
+    """The column in which a feature of this name ends up.
+
+    >>> column_of("price"), column_of("17"), column_of("price", namespace="product")
+    (229902, 17, 252652)
+    """
+    seed = _hashed(namespace, 0) if namespace else 0
+    return _hashed(name, seed) & (columns(bits) - 1)
+
+
+def columns(bits: int) -> int:
+    """How many columns there are for names hashed to so many bits.
+
+    >>> columns(18)
+    262144
+    """
+    if not 1 <= bits <= MOST_BITS:
+        raise ParameterError(f"The 'bits' parameter must be between 1 and {MOST_BITS}. Got {bits!r} instead.")
+    return int(2**bits)
+
+
+def _hashed(name: str, seed: int) -> int:
+    text: Array = np.frombuffer(name.encode() or b"\0", np.uint8)
+    return int(hash_name(text, 0, len(name.encode()), np.uint64(seed)))

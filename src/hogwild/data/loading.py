@@ -1,0 +1,95 @@
+"""Files into memory: all pieces are read, then each goes to its final, shuffled place and is let go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from hogwild.data.budget import available
+from hogwild.data.counting import cores
+from hogwild.data.memory import Memory
+from hogwild.data.reading import Reader, Reading
+from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows
+from hogwild.data.shuffle import place, shuffled_order
+from hogwild.data.survey import Shape, Survey, fitted
+from hogwild.errors import DataError
+from hogwild.files import format_size
+
+_PIECE_BYTES = 2**26
+_SEED = 0  # loading a file is deterministic; epochs have seeds of their own
+
+
+def load(
+    sources: Sequence[Path], reader: Reader, reading: Reading, *, shuffle: bool = True, limit: int | None = None
+) -> Memory:
+    """Read files of one format into one data set, shuffled unless their order matters.
+
+    ``limit`` is the most memory, in bytes, that the rows may take while they are read; None: what is available.
+    """
+    room = available() if limit is None else limit
+    survey = Survey(reader, reading)
+    pieces, held = [], 0
+    for piece in survey.pieces(sources, _PIECE_BYTES):
+        pieces.append(piece)
+        held += size_of(piece)
+        if 2 * held > room:
+            raise _too_large(sources[0], room)
+    shape = survey.shape()
+    check_width(shape.features, shape.base, sources[0], room)
+    pieces = [fitted(piece, shape, reading) for piece in pieces]
+    name = ", ".join(path.name for path in sources)
+    return Memory(_joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base)
+
+
+def size_of(rows: Rows) -> int:
+    """How many bytes some rows take."""
+    per_entry = rows.values.itemsize * bool(rows.values.size) + rows.indices.itemsize * bool(rows.indices.size)
+    return rows.nonzeros * per_entry + rows.indptr.nbytes + rows.labels.nbytes + rows.weights.nbytes
+
+
+def check_width(features: int, base: int, path: Path, room: int) -> None:
+    """Refuse so many features that not even one vector of parameters fits."""
+    if features * 4 > room:
+        raise DataError(
+            f"the largest index is {features - 1 + base:,}: one vector of parameters would take "
+            f"{format_size(features * 4)}, and {format_size(room)} of memory are left",
+            path=path,
+            remedy="Check that index, or number the features without gaps (or hash them).",
+        )
+
+
+def _joined(pieces: list[Rows], shape: Shape, shuffle: bool) -> Rows:
+    """Lay out the rows of all pieces; empties the list, so that the memory of each piece goes when it is placed."""
+    n_rows = sum(len(piece) for piece in pieces)
+    lengths = np.concatenate([np.diff(piece.indptr) for piece in pieces])
+    order = shuffled_order(n_rows, _SEED) if shuffle else np.arange(n_rows)
+    indptr = np.zeros(n_rows + 1, np.int64)
+    np.cumsum(lengths[order], out=indptr[1:])
+    starts = np.empty(n_rows, np.int64)
+    starts[order] = indptr[:-1]
+    labels = np.concatenate([piece.labels for piece in pieces]).astype(np.float64, copy=False)[order]
+    weights = np.concatenate([piece.weights for piece in pieces])[order] if shape.weighted else NO_WEIGHTS
+    indices, values = _place_all(pieces, starts, shape, int(indptr[-1]))
+    return Rows(indptr, indices, values, labels, weights, shape.features, shape.layout)
+
+
+def _place_all(pieces: list[Rows], starts: Array, shape: Shape, nonzeros: int) -> tuple[Array, Array]:
+    indices = NO_INDICES if shape.layout == "dense" else np.empty(nonzeros, np.uint32)
+    values = NO_VALUES if shape.layout == "binary" else np.empty(nonzeros, np.float32)
+    with ThreadPoolExecutor(cores()) as pool:
+        while pieces:
+            piece = pieces.pop()
+            place(pool, piece, starts[len(starts) - len(piece) :], indices, values, shape.base)
+            starts = starts[: len(starts) - len(piece)]
+    return indices, values
+
+
+def _too_large(path: Path, room: int) -> DataError:
+    return DataError(
+        f"the rows do not fit into {format_size(room)} of memory",
+        path=path,
+        remedy="Pack the data first (hogwild pack) and train on the packed folder.",
+    )

@@ -1,0 +1,242 @@
+"""The arrays of a packed folder, memory-mapped: checked before they are used, and resident only as far as allowed."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import weakref
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from hogwild.data.budget import resident
+from hogwild.data.counting import cores
+from hogwild.data.extents import Extents, rows_per_chunk
+from hogwild.data.packed_format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
+from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows
+from hogwild.errors import DataError
+
+_AROUND = 2**21  # bytes that the system may map around those that were touched (a large page)
+_VERIFIED_AT_ONCE = 2**30  # bytes; a larger folder is verified block by block as it is visited
+
+
+class MappedArray:
+    """One file as an array, with the checksums of its blocks."""
+
+    def __init__(self, folder: Path, file: ArrayFile, size: int, checksums: Array) -> None:
+        self.path = folder / file.file
+        self._checksums, self._verified = checksums, np.zeros(len(checksums), np.bool_)
+        self._pages: mmap.mmap | None = None
+        self._type, self.size = np.dtype(file.type), size
+        try:
+            # Kept open: blocks are verified by plain reads, which leave no pages resident around the rows wanted.
+            self._descriptor = os.open(self.path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._descriptor)
+            found = os.fstat(self._descriptor).st_size
+            if found == size and size:
+                self._pages = mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ)
+        except OSError as error:
+            raise DataError(f"the file cannot be read ({error.strerror})", path=self.path, remedy=AGAIN) from None
+        if found != size:
+            what = f"the file has {found:,} bytes instead of {size:,}"
+            raise DataError(what, path=self.path, remedy=AGAIN)
+        self._array: Array = np.empty(0, self._type) if self._pages is None else np.frombuffer(self._pages, self._type)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def part(self, start: int, stop: int) -> Array:
+        """These elements, after the blocks they lie in were verified."""
+        first, last = self._bytes(start, stop)
+        for block in range(first // BLOCK_BYTES, -(-last // BLOCK_BYTES)):
+            if not self._verified[block]:
+                self._verify(block)
+        return self._array[start:stop]
+
+    def ahead(self, start: int, stop: int) -> None:
+        """Have the pages with these elements read from the disk."""
+        if hasattr(mmap, "MADV_WILLNEED"):
+            self._advise(mmap.MADV_WILLNEED, *self._bytes(start, stop))
+
+    def release(self, start: int, stop: int) -> None:
+        """Take the pages with these elements out of this process; a later look at them brings them back."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            first, last = self._bytes(start, stop)
+            self._advise(mmap.MADV_DONTNEED, max(0, first - _AROUND), min(self.size, last + _AROUND))
+
+    def _advise(self, advice: int, first: int, last: int) -> None:
+        first -= first % mmap.PAGESIZE
+        if self._pages is not None and last > first:
+            self._pages.madvise(advice, first, last - first)
+
+    def _bytes(self, start: int, stop: int) -> tuple[int, int]:
+        return start * self._type.itemsize, stop * self._type.itemsize
+
+    def _verify(self, block: int) -> None:
+        if zlib.crc32(os.pread(self._descriptor, BLOCK_BYTES, block * BLOCK_BYTES)) != self._checksums[block]:
+            what = f"the file is damaged: block {block:,} (of {BLOCK_BYTES:,} bytes) does not match its checksum"
+            raise DataError(what, path=self.path, remedy=AGAIN)
+        self._verified[block] = True
+
+
+class MappedRows:
+    """The rows of a packed folder. Whatever ``read`` hands out was verified and makes sense to a kernel."""
+
+    def __init__(self, folder: Path, memory: int | None, verify: bool) -> None:
+        self.folder, self.meta = folder, read_meta(folder)
+        self.memory = self.meta.memory if memory is None else memory
+        self._arrays = dict(_mapped(folder, self.meta))
+        total = sum(array.size for array in self._arrays.values())
+        # The rest of the memory is for the model, and for chunks that are being read.
+        room = self.memory - resident()
+        self.bounded = total > room // 2
+        self._limit = max(2**24, room // 4)
+        self._held: OrderedDict[tuple[int, int], int] = OrderedDict()
+        self._held_bytes = 0
+        self._lock = threading.Lock()
+        self._sound: set[tuple[int, int]] = set()
+        if self.offset(0) != 0 or self.offset(self.meta.rows) != self.meta.nonzeros:
+            raise self._nonsense("indptr", "the rows do not cover all entries")
+        if verify and total <= _VERIFIED_AT_ONCE:
+            self._verify_all()
+
+    def labels(self, start: int, stop: int) -> Array:
+        """The labels of some rows, as float64."""
+        labels = self._arrays["labels"].part(start, stop)
+        if not np.isfinite(labels).all():
+            raise self._nonsense("labels", "a label is not a number")
+        return labels
+
+    def offset(self, row: int) -> int:
+        """Where a row starts among all entries."""
+        offset = int(self._arrays["indptr"].part(row, row + 1)[0])
+        if not 0 <= offset <= self.meta.nonzeros:
+            raise self._nonsense("indptr", "a row lies outside the entries")
+        return offset
+
+    def frequencies(self) -> Array:
+        """In how many of all rows each feature is present."""
+        return self._arrays["frequencies"].part(0, self.meta.features)
+
+    def read(self, start: int, stop: int) -> Rows:
+        """These rows, checked."""
+        indptr = self._indptr(start, stop)
+        first, last = int(indptr[0]), int(indptr[-1])
+        rows = Rows(
+            indptr - first,
+            self._entries("indices", first, last, NO_INDICES),
+            self._entries("values", first, last, NO_VALUES),
+            self.labels(start, stop),
+            self._entries("weights", start, stop, NO_WEIGHTS),
+            self.meta.features,
+            self.meta.layout,
+        )
+        if (start, stop) not in self._sound:
+            self._check(rows)
+            self._sound.add((start, stop))
+        self._hold(start, stop, 16 * (stop - start) + 8 * (last - first))
+        return rows
+
+    def ahead(self, start: int, stop: int) -> None:
+        """Start reading these rows from the disk."""
+        for array, first, last in self._parts(start, stop):
+            array.ahead(first, last)
+
+    def release(self, start: int, stop: int) -> None:
+        """Take these rows out of memory, where memory is short; they come back from the file when asked for."""
+        if self.bounded:
+            with self._lock:
+                self._held_bytes -= self._held.pop((start, stop), 0)
+            for array, first, last in self._parts(start, stop):
+                array.release(first, last)
+
+    def _hold(self, start: int, stop: int, size: int) -> None:
+        """Remember what is resident; what was read first goes first, also if nobody said that it is done."""
+        if not self.bounded:
+            return
+        with self._lock:
+            self._held_bytes += size - self._held.pop((start, stop), 0)
+            self._held[start, stop] = size
+            too_many = []
+            while self._held_bytes > self._limit and len(self._held) > 1:
+                extent, freed = self._held.popitem(last=False)
+                self._held_bytes -= freed
+                too_many.append(extent)
+        for extent in too_many:
+            self.release(*extent)
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[MappedArray, int, int]]:
+        """Where these rows lie in each array."""
+        entries = self.offset(start), self.offset(stop)
+        for name, array in self._arrays.items():
+            if name != "frequencies":
+                yield array, *(entries if name in ("indices", "values") else (start, stop))
+
+    def _indptr(self, start: int, stop: int) -> Array:
+        indptr = self._arrays["indptr"].part(start, stop + 1)
+        if indptr[0] < 0 or indptr[-1] > self.meta.nonzeros or (np.diff(indptr) < 0).any():
+            raise self._nonsense("indptr", "rows do not follow each other")
+        return indptr
+
+    def _entries(self, name: str, start: int, stop: int, absent: Array) -> Array:
+        return self._arrays[name].part(start, stop) if name in self._arrays else absent
+
+    def _check(self, rows: Rows) -> None:
+        """Checksums tell damage, not nonsense: a kernel trusts indices, so they are looked at once."""
+        if rows.layout == "dense":
+            if (np.diff(rows.indptr) != rows.features).any():
+                raise self._nonsense("indptr", "a dense row does not have every column")
+        else:
+            if rows.indices.size and int(rows.indices.max()) >= rows.features:
+                raise self._nonsense("indices", f"an index is beyond the last of {rows.features:,} features")
+            rises = rows.indices[1:] > rows.indices[:-1]
+            starts = rows.indptr[1:-1]
+            rises[starts[(starts > 0) & (starts < len(rows.indices))] - 1] = True  # between rows it may fall
+            if not rises.all():
+                raise self._nonsense("indices", "the indices of a row do not rise")
+        if not np.isfinite(rows.values).all():
+            raise self._nonsense("values", "a value is not a number")
+        if not (np.isfinite(rows.weights) & (rows.weights >= 0)).all():
+            raise self._nonsense("weights", "a weight is negative or not a number")
+
+    def _nonsense(self, name: str, what: str) -> DataError:
+        return DataError(what, path=self._arrays[name].path, remedy=AGAIN)
+
+    def _verify_all(self) -> None:
+        extents = Extents(0, self.meta.rows, rows_per_chunk(self.meta.rows, self.meta.nonzeros))
+
+        def visit(number: int) -> None:
+            self.read(*extents[number])
+            self.release(*extents[number])
+
+        self.frequencies()
+        with ThreadPoolExecutor(cores()) as pool:
+            for task in [pool.submit(visit, number) for number in range(len(extents))]:
+                task.result()
+
+
+def _mapped(folder: Path, meta: Meta) -> list[tuple[str, MappedArray]]:
+    checksums, arrays = _checksums(folder, meta), []
+    for file, size in meta.files():
+        blocks = -(-size // BLOCK_BYTES)
+        arrays.append((file.name, MappedArray(folder, file, size, checksums[:blocks])))
+        checksums = checksums[blocks:]
+    return arrays
+
+
+def _checksums(folder: Path, meta: Meta) -> Array:
+    path = folder / CHECKSUMS
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"the file cannot be read ({error.strerror})", path=path, remedy=AGAIN) from None
+    if len(content) != 4 * sum(-(-size // BLOCK_BYTES) for _, size in meta.files()):
+        raise DataError(f"the file has {len(content):,} bytes, which is not right", path=path, remedy=AGAIN)
+    if zlib.crc32(content) != meta.checksums:
+        raise DataError("the file is damaged: its own checksum does not match", path=path, remedy=AGAIN)
+    return np.frombuffer(content, "<u4")

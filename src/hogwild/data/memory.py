@@ -1,0 +1,165 @@
+"""A data set whose rows are in memory: read from files, or arrays of the user's own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from hogwild.data.counting import feature_counts
+from hogwild.data.dataset import Epoch
+from hogwild.data.extents import (
+    Extents,
+    ListedWalk,
+    OrderedWalk,
+    ShuffledWalk,
+    row_numbers,
+    rows_per_chunk,
+)
+from hogwild.data.rows import Array, Rows
+from hogwild.errors import DataError, ParameterError
+
+_SAMPLED = 2**14  # entries of each array that a fingerprint looks at
+
+
+class Memory:
+    """Checked rows in memory.
+
+    Rows that were ``shuffled`` when they were loaded are visited in contiguous chunks, their blocks in random order.
+    Rows that are not, because they are the user's arrays or their order matters, are visited by a random
+    permutation. ``ids`` are the rows this data set consists of; None: all of them.
+
+    >>> from hogwild.data.rows import NO_WEIGHTS
+    >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
+    ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
+    >>> data = Memory(rows, shuffled=False, name="example")
+    >>> data.n_rows, data.n_features, data.nonzeros, data.labels()
+    (2, 5, 3, array([ 1., -1.]))
+    >>> [sorted(chunk.order.tolist()) for chunk in [data.epoch(seed=0, number=0)[0]]]
+    [[0, 1]]
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        *,
+        shuffled: bool,
+        name: str = "arrays",
+        base: int = 0,
+        ids: Array | None = None,
+    ) -> None:
+        self.rows, self.shuffled, self.ids = rows, shuffled, ids
+        self.name, self.base = name, base
+        self.n_rows = len(rows) if ids is None else len(ids)
+        self.n_features = rows.features
+        self.nonzeros = rows.nonzeros if ids is None else _nonzeros_of(rows, ids)
+        self._size = rows_per_chunk(self.n_rows, self.nonzeros)
+
+    def __repr__(self) -> str:
+        return (
+            f"Memory({self.name!r}, {self.n_rows:,} rows x {self.n_features:,} features, {self.nonzeros:,} non-zeros)"
+        )
+
+    @property
+    def layout(self) -> str:
+        """How the rows are stored: sparse, binary or dense."""
+        return self.rows.layout
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short digest of the shape and of a sample of the contents."""
+        digest = hashlib.blake2b(digest_size=8)
+        digest.update(repr((self.n_rows, self.n_features, self.nonzeros, self.rows.layout)).encode())
+        start, stop = int(self.rows.indptr[0]), int(self.rows.indptr[-1])
+        entries = (self.rows.indices[start:stop], self.rows.values[start:stop])
+        ids = () if self.ids is None else (self.ids,)
+        for array in (self.rows.indptr, *entries, self.rows.labels, self.rows.weights, *ids):
+            digest.update(np.ascontiguousarray(array[:: max(1, len(array) // _SAMPLED)]).tobytes())
+        return digest.hexdigest()
+
+    def labels(self) -> Array:
+        """All labels as float64, in stored order."""
+        labels = self.rows.labels if self.ids is None else self.rows.labels[self.ids]
+        return labels.astype(np.float64, copy=False)
+
+    def frequencies(self) -> Array:
+        """In how many rows each feature is present, as int64."""
+        return self._frequencies
+
+    @cached_property
+    def _frequencies(self) -> Array:
+        counts = feature_counts(self.in_order(), self.n_features, self.nonzeros)
+        counts.setflags(write=False)
+        return counts
+
+    def epoch(self, seed: int, number: int) -> Epoch:
+        """The chunks of one epoch in random order, each row once."""
+        if self.shuffled:
+            return ShuffledWalk(_InMemory(self.rows), Extents(0, self.n_rows, self._size), seed, number)
+        ids = row_numbers(0, self.n_rows) if self.ids is None else self.ids
+        return ListedWalk(self.rows, np.random.default_rng([seed, number]).permutation(ids), self._size)
+
+    def in_order(self) -> Epoch:
+        """All rows in stored order."""
+        if self.ids is not None:
+            return ListedWalk(self.rows, self.ids, self._size)
+        return OrderedWalk(_InMemory(self.rows), Extents(0, self.n_rows, self._size))
+
+    def split(self, fraction: float, seed: int) -> tuple[Memory, Memory]:
+        """Set a random fraction of the rows aside: (the rest, the part set aside)."""
+        aside = rows_set_aside(self.n_rows, fraction)
+        kept = self.n_rows - aside
+        if self.shuffled:  # then the last rows are as random as any
+            return self._part(self.rows[:kept]), self._part(self.rows[kept:])
+        ids = row_numbers(0, self.n_rows) if self.ids is None else self.ids
+        mixed = np.random.default_rng(seed).permutation(ids)
+        return self._part(self.rows, np.sort(mixed[:kept])), self._part(self.rows, np.sort(mixed[kept:]))
+
+    def with_labels(self, encode: Callable[[Array], Array]) -> Memory:
+        """The same rows, their labels passed through ``encode`` once."""
+        if self.ids is None:
+            return self._part(replace(self.rows, labels=_encoded(encode, self.rows.labels)))
+        labels = np.zeros(len(self.rows), np.float32)  # rows outside this part may have labels unknown to encode
+        labels[self.ids] = _encoded(encode, self.rows.labels[self.ids])
+        return self._part(replace(self.rows, labels=labels), self.ids)
+
+    def _part(self, rows: Rows, ids: Array | None = None) -> Memory:
+        return Memory(rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _InMemory:
+    rows: Rows
+
+    def read(self, start: int, stop: int) -> Rows:
+        return self.rows[start:stop]
+
+    def ahead(self, start: int, stop: int) -> None:
+        pass
+
+    def release(self, start: int, stop: int) -> None:
+        pass
+
+
+def rows_set_aside(n_rows: int, fraction: float) -> int:
+    """How many rows a fraction is: at least one, and at least one stays.
+
+    >>> rows_set_aside(10, 0.25), rows_set_aside(3, 0.01)
+    (2, 1)
+    """
+    if not 0 < fraction < 1:
+        raise ParameterError(f"The fraction of rows to set aside must be between 0 and 1. Got {fraction} instead.")
+    if n_rows < 2:
+        raise DataError("there is one row, which cannot be split", remedy="Give more rows, or set none aside.")
+    return min(n_rows - 1, max(1, round(n_rows * fraction)))
+
+
+def _encoded(encode: Callable[[Array], Array], labels: Array) -> Array:
+    return np.asarray(encode(labels.astype(np.float64, copy=False)), dtype=np.float32)
+
+
+def _nonzeros_of(rows: Rows, ids: Array) -> int:
+    return int((rows.indptr[ids.astype(np.int64) + 1] - rows.indptr[ids]).sum())

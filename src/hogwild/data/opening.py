@@ -1,0 +1,126 @@
+"""One door to all data: files, packed folders and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hogwild.data.budget import resident
+from hogwild.data.dataset import Dataset
+from hogwild.data.detecting import reader_for
+from hogwild.data.loading import load
+from hogwild.data.memory import Memory
+from hogwild.data.packed import Packed
+from hogwild.data.packed_format import META
+from hogwild.data.reading import Reader, Reading
+from hogwild.errors import DataError, ParameterError
+from hogwild.files import parse_size
+
+
+def open(
+    source: Any,
+    labels: Any = None,
+    weights: Any = None,
+    *,
+    reading: Reading | None = None,
+    memory: int | str | None = None,
+    shuffle: bool = True,
+    readers: Sequence[Reader] | None = None,
+) -> Dataset:
+    """Open data: the path of a file or of a packed folder, a list of files, arrays, or a data set that is open.
+
+    Files are read into memory and shuffled; with ``shuffle=False`` their order is kept, which predictions need.
+    Arrays (a sparse matrix, a dense one, a data frame) come with their labels and are not copied. ``memory``, in
+    bytes or as ``"2GiB"``, is the most that may be resident.
+
+    >>> data = open([[0.0, 2.0], [1.0, 0.0]], [1, -1])
+    >>> data.n_rows, data.n_features
+    (2, 2)
+    """
+    reading = reading or Reading()
+    paths = _paths(source)
+    if paths is None and not _is_dataset(source):
+        return _from_arrays(source, labels, weights, reading)
+    if labels is not None or weights is not None:
+        raise ParameterError("Labels and weights are given with arrays. Files and data sets have their own.")
+    if paths is None:
+        opened: Dataset = source
+        return opened
+    limit = None if memory is None else parse_size(memory)
+    folders = [path for path in paths if path.is_dir()]
+    if folders:
+        return _packed(folders[0], paths, reading, limit)
+    room = None if limit is None else max(0, limit - resident())
+    return load(paths, one_reader(paths, reading, readers), reading, shuffle=shuffle, limit=room)
+
+
+def opened(source: Any) -> Dataset:
+    """Open whatever ``open`` takes as its first argument, or a tuple ``(X, y)`` or ``(X, y, weights)`` of arrays.
+
+    >>> opened(([[0.0, 2.0], [1.0, 0.0]], [1, -1])).n_rows
+    2
+    """
+    return open(*source) if isinstance(source, tuple) and _paths(source) is None else open(source)
+
+
+def one_reader(paths: Sequence[Path], reading: Reading, readers: Sequence[Reader] | None = None) -> Reader:
+    """The reader of all these files, which must be of one format."""
+    if not paths:
+        raise ParameterError("At least one file must be given.")
+    known = _all_readers() if readers is None else readers
+    chosen = [reader_for(_file(path), reading.format, known) for path in paths]
+    for path, reader in zip(paths, chosen, strict=True):
+        if reader is not chosen[0]:
+            what = f"this is a {reader.name} file, and '{paths[0]}' is a {chosen[0].name} file"
+            raise DataError(what, path=path, remedy="Give files of one format.")
+    return chosen[0]
+
+
+def _all_readers() -> Sequence[Reader]:
+    from hogwild.data.readers import READERS  # every format is imported, so only when a file is read
+
+    return READERS
+
+
+def _file(path: Path) -> Path:
+    if path.is_dir():
+        what = "this is a packed folder already" if (path / META).exists() else "this is a folder"
+        raise DataError(what, path=path, remedy="Name the files to read.")
+    return path
+
+
+def _paths(source: Any) -> list[Path] | None:
+    """The paths that a source consists of; None if it is something else."""
+    if isinstance(source, (str, Path)):
+        return [Path(source)]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(part, (str, Path)) for part in source):
+        return [Path(part) for part in source]
+    return None
+
+
+def _is_dataset(source: Any) -> bool:
+    return all(hasattr(source, name) for name in ("n_rows", "in_order", "epoch"))
+
+
+def _packed(folder: Path, paths: list[Path], reading: Reading, memory: int | None) -> Packed:
+    if len(paths) > 1:
+        raise DataError("a packed folder is opened alone", path=folder, remedy="Pack all files into one folder.")
+    if not (folder / META).exists():
+        remedy = f"Name the files in it, or a folder made by 'hogwild pack', which has a {META}."
+        raise DataError("this folder is not a packed one", path=folder, remedy=remedy)
+    data = Packed(folder, memory)
+    if reading.features is not None and reading.features != data.n_features:
+        what = f"there are {data.n_features:,} features, and {reading.features:,} are expected"
+        raise DataError(what, path=folder, remedy=f"Pack the data again with {reading.features:,} features.")
+    return data
+
+
+def _from_arrays(source: Any, labels: Any, weights: Any, reading: Reading) -> Memory:
+    from hogwild.data.arrays import rows_from_arrays
+
+    rows = rows_from_arrays(source, labels, weights, unlabelled=reading.unlabelled)
+    if reading.features is not None and reading.features != rows.features:
+        what = f"there are {rows.features:,} columns, and {reading.features:,} are expected"
+        raise DataError(what, remedy="Give the same columns in the same order.")
+    return Memory(rows, shuffled=False)

@@ -1,0 +1,237 @@
+"""rho: how many of the rows share a coordinate with one row (Niu et al. 2011, arXiv 1106.5730).
+
+The share of a row ``e`` is the part of all rows, itself included, that have a coordinate in common with it;
+``rho`` is the largest share, the mean share is the chance that two rows drawn at random have one in common.
+
+Sixty-four rows are compared with all the others in one walk: a table holds for each feature one bit for each of the
+sixty-four, and the bits of a row's features, or-ed together, say whom it meets. Where comparing every row with every
+other is too much, the rows most likely to be extreme and some drawn at random stand for all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from statistics import NormalDist
+
+import numpy as np
+
+from hogwild.compiled import compiled
+from hogwild.data.dataset import Chunk, Dataset, Epoch
+from hogwild.data.rows import Array
+from hogwild.machine import allowed_cores
+
+EXACT_WORK = 8 * 10**9  # table look-ups up to which every row is compared with every other: seconds
+SCANNED_NONZEROS = 2**25  # else: how much data the chosen rows are compared with
+EXTREME_ROWS = 128  # rows with the most, and the most frequent, features
+RANDOM_ROWS = 384  # they give the mean share
+TABLE_BYTES = 2**30  # for the tables of bits of all threads
+
+Progress = Callable[[int, int], None]  # (chunks done, chunks in all)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overlap:
+    """What is known about the shares of rows.
+
+    ``rho`` lies between ``low`` and ``high``. When it is ``exact`` the three are equal. Otherwise ``low`` is what
+    the most extreme row found has: for certain, or, where rows were compared with a sample only, with 95% confidence
+    (Wilson's bound). ``high`` is certain: no row can meet more rows than its features are in, counted one by one.
+    """
+
+    rho: float
+    low: float
+    high: float
+    exact: bool
+    mean: float
+    mean_error: float  # half the width of the 95% interval; zero when exact
+    shares: Array = field(repr=False)  # of the rows that ``mean`` is made of, float64
+    compared: int  #     how many rows were compared ...
+    scanned: int  #      ... with how many
+
+
+def overlap(dataset: Dataset, *, seed: int = 0, work: int = EXACT_WORK, progress: Progress | None = None) -> Overlap:
+    """Find rho and the mean share, exactly if that takes at most ``work`` steps, else from some rows.
+
+    >>> import numpy as np
+    >>> from hogwild.data.memory import Memory
+    >>> from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Rows
+    >>> rows = Rows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
+    ...             np.array([1.0, 1.0, -1.0, 1.0]), NO_WEIGHTS, features=3, layout="binary")
+    >>> found = overlap(Memory(rows, shuffled=False, name="example"))
+    >>> found.rho, found.exact, found.shares
+    (0.75, True, array([0.75, 0.5 , 0.5 , 0.25]))
+    """
+    first = dataset.in_order()[0].rows
+    if first.layout == "dense":
+        return _certain(np.ones(1), dataset.n_rows)
+    everything = -(-dataset.n_rows // 64) * (dataset.nonzeros + 16 * dataset.n_rows)
+    if everything <= work:
+        return _exact(dataset, progress)
+    return _estimate(dataset, seed, progress)
+
+
+def _certain(shares: Array, rows: int) -> Overlap:
+    rho = float(shares.max())
+    return Overlap(rho, rho, rho, True, float(shares.mean()), 0.0, shares, rows, rows)
+
+
+def _exact(dataset: Dataset, progress: Progress | None) -> Overlap:
+    every = [row for chunk in _walk(dataset) for row in _indices_of(chunk, np.arange(len(chunk.order)))]
+    epoch = dataset.in_order()
+    counts, _ = _meetings(dataset, every, epoch, range(len(epoch)), progress)
+    return _certain(counts / dataset.n_rows, dataset.n_rows)
+
+
+def _estimate(dataset: Dataset, seed: int, progress: Progress | None) -> Overlap:
+    extreme, random, high = _choose(dataset, np.random.default_rng(seed))
+    # Chunks of a random epoch are a random sample of the rows, however these are stored.
+    epoch = dataset.epoch(seed, 0)
+    part = range(max(1, round(len(epoch) * min(1.0, SCANNED_NONZEROS / max(1, dataset.nonzeros)))))
+    counts, scanned = _meetings(dataset, extreme + random, epoch, part, progress)
+    complete = scanned == dataset.n_rows
+    delta = float(dataset.frequencies().max(initial=0)) / dataset.n_rows
+    largest = int(counts.max())
+    rho = min(max(largest / scanned, delta), high)
+    # As the largest of many is chosen, their bounds have to hold all at once.
+    z = NormalDist().inv_cdf(1 - 0.025 / len(counts))
+    low = rho if complete else min(rho, max(delta, wilson(largest, scanned, z)[0]))
+    shares = counts[len(extreme) :] / scanned
+    spread = float(shares.std(ddof=1)) if len(shares) > 1 else 1.0
+    # A share varies from row to row, and by symmetry with the rows that were scanned, as much.
+    error = 1.96 * spread * (1 / len(shares) + (0 if complete else 1 / scanned)) ** 0.5
+    return Overlap(rho, low, high, low == high, float(shares.mean()), error, shares, len(counts), scanned)
+
+
+def _choose(dataset: Dataset, rng: np.random.Generator) -> tuple[list[Array], list[Array], float]:
+    """Pick the rows most likely to meet many, and rows at random; also bound what any row can meet."""
+    frequencies = dataset.frequencies()
+    rarities = np.log1p(-np.minimum(frequencies / dataset.n_rows, 1 - 1e-9)).astype(np.float32)
+    wanted = np.sort(rng.choice(dataset.n_rows, min(RANDOM_ROWS, dataset.n_rows), replace=False))
+    best: list[tuple[float, int, Array]] = []
+    random: list[Array] = []
+    high, at = 0, 0
+    for chunk in _walk(dataset):
+        bounds, misses = np.empty(len(chunk.order), np.int64), np.empty(len(chunk.order), np.float32)
+        score_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order, frequencies, rarities, bounds, misses)
+        high = max(high, int(bounds.max(initial=0)))
+        top = np.argsort(misses, kind="stable")[:EXTREME_ROWS]
+        for place, row in zip(top, _indices_of(chunk, top), strict=True):
+            entry = (-float(misses[place]), -(at + int(place)), row)
+            if len(best) < EXTREME_ROWS:
+                heapq.heappush(best, entry)
+            elif entry > best[0]:
+                heapq.heapreplace(best, entry)
+        here = wanted[(wanted >= at) & (wanted < at + len(chunk.order))] - at
+        random += _indices_of(chunk, here)
+        at += len(chunk.order)
+    return [row for _, _, row in best], random, min(high, dataset.n_rows) / dataset.n_rows
+
+
+def _meetings(
+    dataset: Dataset, chosen: list[Array], epoch: Epoch, numbers: range, progress: Progress | None
+) -> tuple[Array, int]:
+    """Count how many rows of some chunks of an epoch each chosen row meets; and how many rows those are."""
+    bounds = np.cumsum([0, *map(len, chosen)])
+    indices = np.concatenate(chosen)
+    threads = max(1, min(allowed_cores(), TABLE_BYTES // (8 * dataset.n_features)))
+    tables: SimpleQueue[Array] = SimpleQueue()
+    for _ in range(threads):
+        tables.put(np.zeros(dataset.n_features, np.uint64))
+
+    def count(number: int) -> tuple[Array, int]:
+        chunk, table = epoch[number], tables.get()
+        counts = np.zeros(len(chosen), np.int64)
+        count_meetings(bounds, indices, chunk.rows.indptr, chunk.rows.indices, chunk.order, table, counts)
+        tables.put(table)
+        epoch.done(number)
+        return counts, len(chunk.order)
+
+    total, scanned = np.zeros(len(chosen), np.int64), 0
+    with ThreadPoolExecutor(threads) as pool:
+        for done, (counts, rows) in enumerate(pool.map(count, numbers), 1):
+            total += counts
+            scanned += rows
+            if progress is not None:
+                progress(done, len(numbers))
+    return total, scanned
+
+
+def _walk(dataset: Dataset) -> Iterator[Chunk]:
+    epoch = dataset.in_order()
+    for number in range(len(epoch)):
+        yield epoch[number]
+        epoch.done(number)
+
+
+def _indices_of(chunk: Chunk, places: Array) -> list[Array]:
+    """Copy the feature numbers of some rows of a chunk, because the chunk's memory may go."""
+    starts, stops = chunk.rows.indptr[chunk.order[places]], chunk.rows.indptr[chunk.order[places] + 1]
+    return [chunk.rows.indices[start:stop].copy() for start, stop in zip(starts, stops, strict=True)]
+
+
+def wilson(hits: int, tries: int, z: float = 1.96) -> tuple[float, float]:
+    """Give the interval that holds a share, of which ``hits`` of ``tries`` were seen, in 95 of 100 cases.
+
+    >>> wilson(0, 100)
+    (0.0, 0.037)
+    >>> wilson(50, 100)
+    (0.404, 0.596)
+    """
+    share, z2 = hits / tries, z * z
+    middle = (share + z2 / (2 * tries)) / (1 + z2 / tries)
+    half = z / (1 + z2 / tries) * (share * (1 - share) / tries + z2 / (4 * tries * tries)) ** 0.5
+    return (0.0 if hits == 0 else middle - half), (1.0 if hits == tries else middle + half)
+
+
+@compiled
+def score_rows(
+    indptr: Array, indices: Array, order: Array, frequencies: Array, rarities: Array, bounds: Array, misses: Array
+) -> None:
+    """For each row: how many rows its features are in, counted one by one; and the log of the chance that a row
+    misses them all, were features independent."""
+    for place in range(order.size):
+        bound, miss = np.int64(0), np.float32(0)
+        for k in range(indptr[order[place]], indptr[order[place] + 1]):
+            bound += frequencies[indices[np.uint64(k)]]
+            miss += rarities[indices[np.uint64(k)]]
+        bounds[place], misses[place] = bound, miss
+
+
+@compiled
+def count_meetings(
+    bounds: Array, chosen: Array, indptr: Array, indices: Array, order: Array, table: Array, counts: Array
+) -> None:
+    """Add to ``counts`` how many of the rows in ``order`` share an index with each chosen row.
+
+    ``table`` is all zeros, one cell for each feature, and is so again afterwards.
+    """
+    for start in range(0, counts.size, 64):
+        stop = min(start + 64, counts.size)
+        everyone = np.uint64(0)
+        for e in range(start, stop):
+            bit = np.uint64(1) << np.uint64(e - start)
+            for k in range(bounds[e], bounds[e + 1]):
+                table[chosen[k]] |= bit
+                everyone |= bit
+        met_by_all = 0
+        met_by = np.zeros(64, np.int64)
+        for place in range(order.size):
+            met = np.uint64(0)
+            for k in range(indptr[order[place]], indptr[order[place] + 1]):
+                met |= table[indices[np.uint64(k)]]
+                if met == everyone:
+                    break
+            if met == everyone:
+                met_by_all += 1
+            else:
+                for b in range(64):
+                    met_by[b] += np.int64((met >> np.uint64(b)) & np.uint64(1))
+        for e in range(start, stop):
+            bit = np.uint64(1) << np.uint64(e - start)
+            counts[e] += met_by[e - start] + (met_by_all if everyone & bit else 0)
+            for k in range(bounds[e], bounds[e + 1]):
+                table[chosen[k]] = 0

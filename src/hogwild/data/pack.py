@@ -1,0 +1,205 @@
+"""Files into a packed folder: one streaming conversion with a physical shuffle, in bounded memory.
+
+Every row has a random key. The first pass divides the rows by the first bits of their keys into buckets on disk; the
+second puts the buckets, one after the other, in the order of their keys. A bucket too large for the memory is
+divided again. The folder is written beside its destination and renamed when it is complete.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hogwild.data.budget import available, resident
+from hogwild.data.counting import count_features
+from hogwild.data.loading import check_width, size_of
+from hogwild.data.packed import Packed
+from hogwild.data.packed_format import META
+from hogwild.data.packed_writer import PackedWriter
+from hogwild.data.reading import Reader, Reading
+from hogwild.data.rows import NO_INDICES, NO_VALUES, Array, Layout, Rows, concatenate
+from hogwild.data.shuffle import copy_rows, gather, row_keys
+from hogwild.data.spill import Bucket, Buckets, records
+from hogwild.data.survey import Shape, Survey
+from hogwild.errors import ParameterError
+from hogwild.files import format_size, new_folder
+
+Progress = Callable[[str, int, int | None], None]
+
+_LEAST = 32 * 2**20  #   of working memory
+_USED = 0.6  #           of what is left: allocators keep some back
+_READER_COPIES = 6  #    text, parsed parts and their union are in memory at once
+_FAN_OUT_BITS = 6
+_WARM_UP = 2**16  # bytes of the first piece
+_WRITTEN = 2**19  #      entries put in order and written at once
+
+
+def pack(
+    sources: Sequence[str | Path],
+    dest: str | Path,
+    *,
+    reading: Reading | None = None,
+    memory: int = 2**30,
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    readers: Sequence[Reader] | None = None,
+) -> Packed:
+    """Convert files into a packed folder, shuffled, within ``memory`` bytes of resident memory.
+
+    ``progress`` is called with what is being done, ``"reading"`` or ``"writing"``, how many rows are done, and how
+    many there are if that is known. The result depends on the files, how they are read and the seed; not on the
+    memory.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.svm").write_text("1 1:0.5 3:2\\n-1 2:1\\n")
+    ...     data = pack([Path(folder, "a.svm")], Path(folder, "a.packed"))
+    ...     data.n_rows, data.n_features, data.nonzeros
+    (2, 3, 3)
+    """
+    from hogwild.data.opening import one_reader
+
+    reading = reading or Reading()
+    paths = [Path(source) for source in sources]
+    reader = one_reader(paths, reading, readers)
+    dest = Path(dest)
+    check_replaceable(dest, overwrite)
+    report = progress or (lambda stage, done, total: None)
+    _warm_up(paths[0], reader, reading)
+    working_memory(memory)  # refuse before anything is written
+    survey = Survey(reader, reading)
+    with new_folder(dest, overwrite=overwrite) as folder:
+        spilled = folder / "spilled"
+        spilled.mkdir()
+        buckets = _divide(paths, survey, spilled, memory, seed, report)
+        shape = survey.shape()
+        check_width(shape.features, shape.base, paths[0], available())
+        room = working_memory(memory, 8 * shape.features)
+        with PackedWriter(folder, shape, reading) as writer:
+            for part in _in_order(buckets, shape, room):
+                writer.write(part)
+                report("writing", writer.rows, survey.rows)
+            shutil.rmtree(spilled)
+            writer.finish(memory, seed, [path.name for path in paths])
+    return Packed(dest, memory, verify=False)
+
+
+def working_memory(memory: int, besides: int = 0) -> int:
+    """How much of ``memory`` is left to work in, or an error that says how much would do."""
+    now = resident()
+    left = memory - now - besides
+    if left < _LEAST:
+        raise ParameterError(
+            f"The 'memory' parameter must be at least {format_size(now + besides + _LEAST + 2**22)} for this data: "
+            f"the program itself takes {format_size(now)}. Got {format_size(memory)} instead."
+        )
+    return int(left * _USED)
+
+
+def check_replaceable(dest: Path, overwrite: bool) -> None:
+    """Refuse to overwrite anything that is not a packed folder."""
+    if dest.exists() and not overwrite:
+        raise ParameterError(f"'{dest}' exists already. Choose another name, or allow it to be overwritten.")
+    if dest.exists() and not (dest / META).is_file() and not (dest.is_dir() and not any(dest.iterdir())):
+        raise ParameterError(f"'{dest}' is not a packed folder, so it is not overwritten. Choose another name.")
+
+
+def _warm_up(path: Path, reader: Reader, reading: Reading) -> None:
+    """Have everything loaded and compiled before the memory that is left is measured."""
+    if path.is_file():
+        for piece in reader.read(path, reading, _WARM_UP):
+            rows = Survey(reader, reading).seen(path, piece[:1])
+            rows = gather(rows, np.arange(len(rows)))
+            if rows.layout != "dense":
+                count_features(rows.indptr, rows.indices, np.arange(len(rows)), np.zeros(rows.features, np.int64))
+            break
+
+
+def _divide(
+    paths: Sequence[Path], survey: Survey, folder: Path, memory: int, seed: int, report: Progress
+) -> list[Bucket]:
+    room = working_memory(memory)
+    piece_bytes = min(2**25, max(2**18, room // (2 * _READER_COPIES)))
+    divided = 0
+    with Buckets(folder, "rows", 0, _FAN_OUT_BITS) as buckets:
+        for rows in _batches(survey.pieces(paths, piece_bytes), room // 4):
+            buckets.add(rows, row_keys(divided, len(rows), seed))
+            divided += len(rows)
+            report("reading", divided, None)
+            _check_reader(survey.reader, memory)
+    return buckets.all
+
+
+def _batches(pieces: Iterator[Rows], size: int) -> Iterator[Rows]:
+    """Join small pieces, so that each bucket gets more than a few rows at once."""
+    batch, held = [], 0
+    for piece in pieces:
+        batch.append(piece)
+        held += size_of(piece)
+        if held >= size:
+            yield concatenate(batch)
+            batch, held = [], 0
+    if batch:
+        yield concatenate(batch)
+
+
+def _check_reader(reader: Reader, memory: int) -> None:
+    """Some formats cannot be read in pieces, whatever we ask of them."""
+    if resident() > memory:
+        raise ParameterError(
+            f"The 'memory' parameter must be more than {format_size(resident())} for this {reader.name} file, which "
+            f"cannot be read piece by piece. Got {format_size(memory)} instead."
+        )
+
+
+def _in_order(buckets: list[Bucket], shape: Shape, room: int) -> Iterator[Rows]:
+    """The rows of all buckets in the order of their keys, in small parts; a bucket's file goes when it is read."""
+    for bucket in buckets:
+        if bucket.rows > 1 and bucket.bytes_in_memory(shape.layout) > room and bucket.bits < 48:
+            yield from _in_order(_divided(bucket, shape), shape, room)
+        elif bucket.rows:
+            yield from _sorted(bucket, shape)
+            bucket.path.unlink()
+
+
+def _divided(bucket: Bucket, shape: Shape) -> list[Bucket]:
+    with Buckets(bucket.path.parent, bucket.path.name, bucket.bits, _FAN_OUT_BITS) as buckets:
+        for rows, keys in records(bucket, _spilled_layout(shape)):
+            buckets.add(rows, keys)
+    bucket.path.unlink()
+    return buckets.all
+
+
+def _sorted(bucket: Bucket, shape: Shape) -> Iterator[Rows]:
+    rows, keys = _loaded(bucket, shape)
+    order = np.argsort(keys)
+    ends = np.cumsum(rows.indptr[order + 1] - rows.indptr[order])
+    cuts = np.flatnonzero(np.diff((ends - 1) // _WRITTEN)) + 1
+    for part in np.split(order, cuts):
+        yield gather(rows, part)
+
+
+def _loaded(bucket: Bucket, shape: Shape) -> tuple[Rows, Array]:
+    indptr, keys = np.zeros(bucket.rows + 1, np.int64), np.empty(bucket.rows, np.uint64)
+    indices = NO_INDICES if shape.layout == "dense" else np.empty(bucket.entries, np.uint32)
+    values = NO_VALUES if shape.layout == "binary" else np.empty(bucket.entries, np.float32)
+    labels, weights = np.empty(bucket.rows), np.empty(bucket.rows if shape.weighted else 0, np.float32)
+    row = entry = features = 0
+    for rows, some_keys in records(bucket, _spilled_layout(shape)):
+        to = slice(row, row + len(rows))
+        keys[to], labels[to] = some_keys, rows.labels
+        indptr[row + 1 : row + 1 + len(rows)] = rows.indptr[1:] + entry
+        starts = indptr[to]
+        copy_rows(rows.indptr, rows.indices, rows.values, np.arange(len(rows)), starts, indices, values, 0)
+        if shape.weighted:
+            weights[to] = rows.weights
+        row, entry, features = row + len(rows), entry + rows.nonzeros, max(features, rows.features)
+    return Rows(indptr, indices, values, labels, weights, features, shape.layout), keys
+
+
+def _spilled_layout(shape: Shape) -> Layout:
+    return "dense" if shape.layout == "dense" else "sparse"

@@ -1,0 +1,150 @@
+"""A data set in a packed folder: memory-mapped, and possibly larger than memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from hogwild.data.counting import feature_counts
+from hogwild.data.dataset import Epoch
+from hogwild.data.extents import Extents, OrderedWalk, ShuffledWalk, rows_per_chunk
+from hogwild.data.mapped import MappedRows
+from hogwild.data.memory import rows_set_aside
+from hogwild.data.packed_format import Meta
+from hogwild.data.rows import Array, Rows
+
+Encode = Callable[[Array], Array]
+
+
+class Packed:
+    """The rows of a packed folder, which were shuffled when they were packed.
+
+    Chunks are contiguous and are visited in random order, their blocks too; the next ones are read ahead. If the
+    folder is larger than ``memory`` (None: the limit it was packed under), chunks that are done leave the memory.
+
+    >>> import tempfile
+    >>> from hogwild.data.pack import pack
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     _ = Path(parent, "a.svm").write_text("1 1:0.5 3:2\\n-1 2:1\\n")
+    ...     _ = pack([Path(parent, "a.svm")], Path(parent, "a.packed"))
+    ...     data = Packed(Path(parent, "a.packed"))
+    ...     data.n_rows, data.frequencies()
+    (2, array([1, 1, 1]))
+    """
+
+    name: str
+    n_rows: int
+    n_features: int
+    nonzeros: int
+    base: int
+
+    def __init__(self, folder: str | Path, memory: int | None = None, *, verify: bool = True) -> None:
+        stored = MappedRows(Path(folder), memory, verify)
+        self._become(stored, 0, stored.meta.rows, None)
+
+    def _become(self, stored: MappedRows, first: int, last: int, encode: Encode | None) -> Packed:
+        self._stored, self._first, self._last, self._encode = stored, first, last, encode
+        self.name, self.base = stored.folder.name, stored.meta.base
+        self.n_rows, self.n_features = last - first, stored.meta.features
+        self.nonzeros = stored.offset(last) - stored.offset(first)
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f"Packed({self.name!r}, {self.n_rows:,} rows x {self.n_features:,} features, {self.nonzeros:,} non-zeros)"
+        )
+
+    @property
+    def meta(self) -> Meta:
+        """What the folder says of itself; of all its rows, also for a part of them."""
+        return self._stored.meta
+
+    @property
+    def layout(self) -> str:
+        """How the rows are stored: sparse, binary or dense."""
+        return self.meta.layout
+
+    @property
+    def bounded(self) -> bool:
+        """Whether chunks that are done leave the memory."""
+        return self._stored.bounded
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short digest of the checksums, and of which rows these are."""
+        told = (self.meta.checksums, self.meta.rows, self.meta.nonzeros, self._first, self._last)
+        return hashlib.blake2b(repr(told).encode(), digest_size=8).hexdigest()
+
+    def labels(self) -> Array:
+        """All labels as float64, in stored order."""
+        labels = self._stored.labels(self._first, self._last)
+        return labels if self._encode is None else np.asarray(self._encode(labels), np.float64)
+
+    def frequencies(self) -> Array:
+        """In how many rows each feature is present, as int64."""
+        return self._frequencies
+
+    @cached_property
+    def _frequencies(self) -> Array:
+        """For a part of the rows: what is stored less what is left out, if that is the smaller part to count."""
+        left_out = [part for part in ((0, self._first), (self._last, self.meta.rows)) if part[0] < part[1]]
+        if 2 * self.n_rows < self.meta.rows:
+            return self._counted(self._first, self._last)
+        frequencies = self._stored.frequencies()
+        for part in left_out:
+            frequencies = frequencies - self._counted(*part)
+        return frequencies
+
+    def _counted(self, first: int, last: int) -> Array:
+        nonzeros = self._stored.offset(last) - self._stored.offset(first)
+        extents = Extents(first, last, rows_per_chunk(last - first, nonzeros))
+        return feature_counts(OrderedWalk(self._stored, extents), self.n_features, nonzeros)
+
+    def epoch(self, seed: int, number: int) -> Epoch:
+        """The chunks of one epoch in random order, each row once."""
+        return ShuffledWalk(self._source(), self._extents(), seed, number)
+
+    def in_order(self) -> Epoch:
+        """All rows in stored order."""
+        return OrderedWalk(self._source(), self._extents())
+
+    def split(self, fraction: float, seed: int) -> tuple[Packed, Packed]:
+        """Set the last rows aside, which are as random as any: (the rest, the part set aside)."""
+        kept = self._last - rows_set_aside(self.n_rows, fraction)
+        return self._part(self._first, kept), self._part(kept, self._last)
+
+    def with_labels(self, encode: Encode) -> Packed:
+        """The same rows, each chunk's labels passed through ``encode``."""
+        return Packed.__new__(Packed)._become(self._stored, self._first, self._last, encode)
+
+    def _part(self, first: int, last: int) -> Packed:
+        return Packed.__new__(Packed)._become(self._stored, first, last, self._encode)
+
+    def _extents(self) -> Extents:
+        return Extents(self._first, self._last, rows_per_chunk(self.n_rows, self.nonzeros))
+
+    def _source(self) -> MappedRows | _Encoded:
+        return self._stored if self._encode is None else _Encoded(self._stored, self._encode)
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """Stored rows, their labels encoded when they are read."""
+
+    stored: MappedRows
+    encode: Encode
+
+    def read(self, start: int, stop: int) -> Rows:
+        rows = self.stored.read(start, stop)
+        return replace(rows, labels=np.asarray(self.encode(rows.labels), np.float32))
+
+    def ahead(self, start: int, stop: int) -> None:
+        self.stored.ahead(start, stop)
+
+    def release(self, start: int, stop: int) -> None:
+        self.stored.release(start, stop)

@@ -1,0 +1,165 @@
+"""A packed folder: raw arrays, the checksums of their blocks, and ``meta.json``, which says what they are.
+
+    meta.json         what is here; carries a digest of itself and of checksums.u32
+    checksums.u32     CRC-32 of each block of each array below, in this order
+    indptr.i64        where each row starts, and at last where the last one ends
+    indices.u32       absent when dense
+    values.f32        absent when binary
+    labels.f64
+    weights.f32       absent when every row weighs one
+    frequencies.i64   in how many rows each feature is present
+
+All numbers are little-endian.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, get_args
+
+import numpy as np
+
+from hogwild.data.rows import Array, Layout
+from hogwild.errors import DataError
+from hogwild.files import flush
+
+FORMAT, VERSION = "hogwild packed data", 1
+META, CHECKSUMS = "meta.json", "checksums.u32"
+BLOCK_BYTES = 2**20  # each has a checksum of its own
+AGAIN = "Pack the data again, or fetch the folder again."
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFile:
+    """One array of the folder: its file and the type of its elements."""
+
+    name: str
+    file: str
+    type: str
+
+
+ARRAYS = tuple(
+    ArrayFile(name, f"{name}.{kind}", f"<{kind[0]}{int(kind[1:]) // 8}")
+    for name, kind in (("indptr", "i64"), ("indices", "u32"), ("values", "f32"), ("labels", "f64"),
+                       ("weights", "f32"), ("frequencies", "i64"))
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What ``meta.json`` says."""
+
+    rows: int
+    features: int
+    nonzeros: int
+    layout: Layout
+    weighted: bool
+    base: int
+    memory: int  #  the limit it was packed under
+    seed: int
+    checksums: int  # CRC-32 of the file of checksums
+    sources: list[str]
+    labels: dict[str, Any]
+    frequencies: dict[str, Any]
+
+    def sizes(self) -> dict[str, int]:
+        """How many elements each array that is here has."""
+        entries = {} if self.layout == "dense" else {"indices": self.nonzeros}
+        if self.layout != "binary":
+            entries["values"] = self.nonzeros
+        weights = {"weights": self.rows} if self.weighted else {}
+        return {"indptr": self.rows + 1, **entries, "labels": self.rows, **weights, "frequencies": self.features}
+
+    def files(self) -> Iterator[tuple[ArrayFile, int]]:
+        """The arrays that are here, in the order of their checksums, with their sizes in bytes."""
+        sizes = self.sizes()
+        for array in ARRAYS:
+            if array.name in sizes:
+                yield array, sizes[array.name] * np.dtype(array.type).itemsize
+
+
+def write_meta(folder: Path, meta: Meta) -> None:
+    """Write ``meta.json``, with a digest of what it says."""
+    said = {"format": FORMAT, "version": VERSION, **asdict(meta)}
+    said["files"] = {array.file: {"type": array.type, "bytes": size} for array, size in meta.files()}
+    (folder / META).write_text(json.dumps({**said, "digest": _digest(said)}, indent=1) + "\n", encoding="utf-8")
+
+
+def read_meta(folder: Path) -> Meta:
+    """Read and check ``meta.json``."""
+    path = folder / META
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"it cannot be read ({error})", path=path, remedy=AGAIN) from None
+    if not isinstance(said, dict) or said.get("format") != FORMAT:
+        raise DataError("this does not describe packed data", path=path, remedy="Give a folder made by 'hogwild pack'.")
+    if said.get("version") != VERSION:
+        raise DataError(
+            f"the folder has format version {said.get('version')!r}, and this program reads version {VERSION}",
+            path=path, remedy="Pack the data again with this program, or use the one it was packed with.",
+        )  # fmt: skip
+    digest = said.pop("digest", None)
+    if digest != _digest(said):
+        raise DataError("the file is damaged: its digest does not match", path=path, remedy=AGAIN)
+    try:
+        meta = Meta(**{name: said[name] for name in Meta.__dataclass_fields__})
+    except KeyError as error:
+        raise DataError(f"{error} is missing", path=path, remedy=AGAIN) from None
+    _check(meta, path)
+    return meta
+
+
+def _check(meta: Meta, path: Path) -> None:
+    """A digest tells damage, not nonsense: sizes that no packed folder has are refused as well."""
+    counts = (meta.rows, meta.features, meta.nonzeros, meta.memory, meta.checksums)
+    sound = all(type(count) is int and 0 <= count < 2**62 for count in counts) and meta.rows and meta.features
+    sound = sound and meta.layout in get_args(Layout) and meta.base in (0, 1) and meta.features < 2**32
+    sound = sound and isinstance(meta.labels, dict) and isinstance(meta.frequencies, dict)
+    if not sound or (meta.layout == "dense" and meta.nonzeros != meta.rows * meta.features):
+        raise DataError("the sizes it gives make no sense", path=path, remedy=AGAIN)
+
+
+def _digest(said: dict[str, Any]) -> str:
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class BlockWriter:
+    """Appends to an array's file and keeps the checksum of each block."""
+
+    def __init__(self, path: Path, array: ArrayFile) -> None:
+        self._file: BinaryIO = path.open("wb")
+        self._type, self._crc, self._filled = array.type, 0, 0
+        self.checksums: list[int] = []
+
+    def write(self, array: Array) -> None:
+        """Append some elements."""
+        data = np.ascontiguousarray(array, dtype=self._type).view(np.uint8).data
+        self._file.write(data)
+        while len(data):
+            part = data[: BLOCK_BYTES - self._filled]
+            self._crc, self._filled = zlib.crc32(part, self._crc), self._filled + len(part)
+            data = data[len(part) :]
+            if self._filled == BLOCK_BYTES:
+                self._end_block()
+
+    def finish(self) -> None:
+        """Flush everything to the disk."""
+        if self._filled:
+            self._end_block()
+        flush(self._file)
+        self.close()
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        self._file.close()
+
+    def _end_block(self) -> None:
+        self.checksums.append(self._crc)
+        self._crc = self._filled = 0

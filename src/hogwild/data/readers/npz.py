@@ -1,0 +1,86 @@
+"""SciPy's ``.npz`` files: what ``scipy.sparse.save_npz`` writes, or a dense array ``X``, with labels beside it.
+
+The labels are the array ``y`` (or ``labels``) of the same file, the rows' weights ``weights``. Nothing pickled is
+ever loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hogwild.data.arrays import rows_from_arrays
+from hogwild.data.reading import Reader, Reading
+from hogwild.data.rows import Array, Rows
+from hogwild.errors import DataError
+
+
+def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+    """Yield the rows of a file in pieces, which are views of the arrays in it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder, "a.npz"), X=np.eye(3), y=[1, 0, 1])
+    ...     (rows,) = read(Path(folder, "a.npz"), Reading(), 1 << 20)
+    >>> len(rows), rows.features, rows.labels
+    (3, 3, array([1., 0., 1.]))
+    """
+    X, y, weights = _arrays(path, reading)
+    rows = rows_from_arrays(X, y, weights, unlabelled=reading.unlabelled, path=path)
+    entry_bytes = rows.values.itemsize + (rows.indices.itemsize if rows.layout == "sparse" else 0)
+    room = max(1, piece_bytes // entry_bytes)
+    start = 0
+    while start < len(rows):
+        end = int(np.searchsorted(rows.indptr, rows.indptr[start] + room, side="right")) - 1
+        stop = min(max(start + 1, end), start + room, len(rows))
+        yield rows[start:stop]
+        start = stop
+
+
+NPZ = Reader("npz", (".npz",), read)
+
+_SAVE = "Write it with scipy.sparse.save_npz, or numpy.savez(path, X=..., y=...)."
+_WHOLE = {"shape", "indptr", "indices", "row", "col", "coords", "offsets"}
+_NAMES = {"X", "y", "labels", "weights", "format"} | _WHOLE
+
+
+def _arrays(path: Path, reading: Reading) -> tuple[Any, Any, Any]:
+    """(the matrix, its labels or None, its weights or None)."""
+    try:
+        with path.open("rb") as file:
+            arrays = _unpacked(file)
+            X = _sparse(file, arrays) if "format" in arrays else arrays.get("X")
+    except FileNotFoundError:
+        raise DataError("there is no such file", path=path, remedy="Check the path.") from None
+    except Exception as error:  # damaged archives and headers raise a dozen kinds, in zipfile, zlib, numpy and scipy
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"the file cannot be read as .npz ({said})", path=path, remedy=_SAVE) from None
+    if X is None:
+        found = ", ".join(sorted(arrays)) or "nothing"
+        raise DataError(f"there is no matrix in the file, only: {found}", path=path, remedy=_SAVE)
+    y = arrays.get("y", arrays.get("labels"))
+    if y is None and not reading.unlabelled:
+        remedy = "Add an array 'y' to the file, or in Python pass the labels to hogwild.data.open."
+        raise DataError("there are no labels in the file", path=path, remedy=remedy)
+    return X, y, arrays.get("weights")
+
+
+def _unpacked(file: BinaryIO) -> dict[str, Array]:
+    unpacked = np.load(file, allow_pickle=False)
+    if not isinstance(unpacked, np.lib.npyio.NpzFile):
+        raise ValueError("this is one array, as in .npy")
+    with unpacked:
+        return {name: unpacked[name] for name in unpacked.files if name in _NAMES}
+
+
+def _sparse(file: BinaryIO, arrays: dict[str, Array]) -> Any:
+    from scipy.sparse import load_npz
+
+    for name in _WHOLE & arrays.keys():  # SciPy would round what is not
+        if arrays[name].dtype.kind not in "iu":
+            raise ValueError(f"'{name}' is of type {arrays[name].dtype}, not of whole numbers")
+    file.seek(0)
+    return load_npz(file)

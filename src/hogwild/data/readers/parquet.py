@@ -1,0 +1,233 @@
+"""Parquet tables: one column is the label, perhaps one the weight, and every other one makes features.
+
+| column                              | features                                                                  |
+|-------------------------------------|---------------------------------------------------------------------------|
+| number or boolean                   | one, named as the column, with that value                                 |
+| text, dictionary (categorical)      | ``column=value``, with value 1                                            |
+| list of whole numbers or of texts   | ``column=element`` for every element, with value 1                        |
+| list of floats, all of one length   | ``column[0]``, ``column[1]``, ... with these values                       |
+| map from text or whole number       | ``column=key`` with the number there as value                             |
+
+Names are hashed as in :mod:`hogwild.data.hashing`, in no namespace. A null is absent, and so is a zero; features of
+one column of the result are added. Rows are counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.hashing import columns
+from hogwild.data.merging import merge_duplicates
+from hogwild.data.reading import Reader, Reading
+from hogwild.data.readers.parquet_columns import Column, Converter, Entries, converter, numbers
+from hogwild.data.rows import NO_WEIGHTS, Array, Rows
+from hogwild.errors import DataError, HogwildError, MissingExtraError
+
+_MOST_ROWS = 1 << 16
+_MEMORY_PER_ENTRY = 64  # of an entry on its way from the table to the rows
+_LEAST_PER_ENTRY = 4  # bytes of an entry in the table: a code or a narrow number
+_UNPACKED = 8  # how much larger a table may well be in memory
+_BUFFER = 1 << 16  # bytes read at once of a column, instead of all of it
+_LARGEST_FOOTER_PART = 1 << 26  # a damaged footer may claim any size
+_AGAIN = "Make or fetch the file again."
+
+
+def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+    """Yield the rows of a Parquet file, in order and checked, with ``2**reading.bits`` columns.
+
+    >>> import tempfile, pyarrow, pyarrow.parquet
+    >>> table = pyarrow.table({"label": [1, 0], "age": [30, None], "city": ["Ulm", "Bonn"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pyarrow.parquet.write_table(table, Path(folder, "a.parquet"))
+    ...     (rows,) = read(Path(folder, "a.parquet"), Reading(), 1 << 20)
+    >>> rows.labels, rows.indptr, rows.values
+    (array([1., 0.]), array([0, 2, 3]), array([30.,  1.,  1.], dtype=float32))
+    """
+    with _opened(path) as file:
+        with _blaming(path):
+            schema, expected = file.schema_arrow, file.metadata.num_rows
+            batches = file.iter_batches(batch_size=_batch_rows(path, schema, expected, piece_bytes))
+        if expected == 0:
+            raise DataError("the table has no rows", path=path, remedy="Check that it was written completely.")
+        plan = _plan(path, schema, reading)
+        done = 0
+        while (batch := _next(path, batches)) is not None:
+            for part in _slices(batch, piece_bytes):
+                yield _rows(plan, part, done)
+                done += part.num_rows
+    if done != expected:
+        raise DataError(f"the table has {done:,} rows but says {expected:,}", path=path, remedy=_AGAIN)
+
+
+PARQUET = Reader("parquet", (".parquet", ".pq"), read)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What each column of the table is for."""
+
+    path: Path
+    features: int
+    label: Column | None  # none: every row is unlabelled
+    weight: Column | None
+    converters: tuple[tuple[Column, Converter], ...]
+    unlabelled: bool
+
+
+@contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    """Whatever pyarrow raises over a file, the file is to blame."""
+    try:
+        yield
+    except HogwildError:
+        raise
+    except FileNotFoundError:
+        raise DataError("there is no such file", path=path, remedy="Check the path.") from None
+    except IsADirectoryError:
+        raise DataError("this is a folder, not a Parquet file", path=path, remedy="Name the file in it.") from None
+    except PermissionError:
+        raise DataError("the file may not be read", path=path, remedy="Check its permissions.") from None
+    except Exception as error:  # Arrow's own tree, and ValueError, OverflowError, ... from its bindings
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise DataError(f"the Parquet file is damaged ({reason})", path=path, remedy=_AGAIN) from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError("Reading Parquet", "pyarrow", "parquet") from None
+    with _blaming(path):
+        with path.open("rb") as file:
+            size, first = path.stat().st_size, file.read(4)
+        if size == 0:
+            raise DataError("the file is empty", path=path, remedy="Check that it was written completely.")
+        if first not in (b"PAR1", b"PARE"):
+            raise DataError("this is not a Parquet file", path=path, remedy="Check the path, or name the format.")
+        opened = pq.ParquetFile(
+            path,
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+            page_checksum_verification=True,
+            thrift_string_size_limit=_LARGEST_FOOTER_PART,
+            thrift_container_size_limit=_LARGEST_FOOTER_PART,
+        )
+    with opened:
+        yield opened
+
+
+def _next(path: Path, batches: Iterator[Any]) -> Any:
+    with _blaming(path):
+        batch = next(batches, None)
+        if batch is not None:
+            batch.validate(full=True)  # offsets within bounds, text that is text, dictionary codes that exist
+        return batch
+
+
+def _batch_rows(path: Path, schema: Any, n_rows: int, piece_bytes: int) -> int:
+    """How many rows to take at once, by a guess at their size.
+
+    The footer knows more about its row groups, but asking a damaged one for it can end the process.
+    """
+    per_row = _UNPACKED * path.stat().st_size // max(1, n_rows) + _MEMORY_PER_ENTRY * len(schema)
+    return int(min(_MOST_ROWS, max(1, piece_bytes // per_row)))
+
+
+def _slices(batch: Any, piece_bytes: int) -> Iterator[Any]:
+    """A batch in parts that surely make small enough pieces: lists may be longer than was guessed."""
+    entries = sum(column.nbytes // _LEAST_PER_ENTRY for column in batch.columns)
+    parts = max(1, min(batch.num_rows, _MEMORY_PER_ENTRY * entries // piece_bytes))
+    size = -(-batch.num_rows // parts)
+    for start in range(0, batch.num_rows, max(1, size)):
+        yield batch.slice(start, size)
+
+
+def _plan(path: Path, schema: Any, reading: Reading) -> _Plan:
+    features, names = columns(reading.bits), list(schema.names)
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError("several columns have this name", path=path, column=name, remedy="Rename them.")
+    special = []
+    for role, name in (("label", reading.label), ("weight", reading.weight)):
+        if name is None or (role == "label" and name not in names and reading.unlabelled):
+            special.append(None)
+            continue
+        if name not in names:
+            raise DataError(
+                f"there is no {role} column {name!r}",
+                path=path,
+                remedy=f"Name the {role} column. There are: {', '.join(map(repr, names[:20]))}.",
+            )
+        column = Column(path, name, features - 1)
+        column.check_numeric(schema.field(name).type, role)
+        special.append(column)
+    label, weight = special
+    used = {column.name for column in (label, weight) if column is not None}
+    made = []
+    for field in schema:
+        if field.name not in used:
+            column = Column(path, field.name, features - 1)
+            made.append((column, converter(column, field.type)))
+    if not made:
+        raise DataError("there are no columns besides the label", path=path, remedy="Add columns to learn from.")
+    return _Plan(path, features, label, weight, tuple(made), reading.unlabelled)
+
+
+def _rows(plan: _Plan, batch: Any, first_row: int) -> Rows:
+    labels, weights = np.zeros(batch.num_rows), NO_WEIGHTS
+    if plan.label is not None:
+        labels, present = numbers(plan.label, batch.column(plan.label.name), first_row)
+        if not plan.unlabelled:
+            _refuse(plan.label, ~present, first_row, "the label is missing", "Fill it in, or leave the row out.")
+    if plan.weight is not None:
+        weights, present = numbers(plan.weight, batch.column(plan.weight.name), first_row)
+        _refuse(plan.weight, ~present, first_row, "the weight is missing", "Fill it in; 1 is neutral.")
+        _refuse(plan.weight, weights < 0, first_row, "the weight is negative", "A weight is 0 or more.")
+        weights = weights.astype(np.float32)
+    parts = [convert(batch.column(column.name), first_row) for column, convert in plan.converters]
+    indptr, indices, values = _joined(parts, batch.num_rows)
+    merge_duplicates(indptr, indices, values)
+    stop = int(indptr[-1])
+    rows = Rows(indptr, indices[:stop], values[:stop], labels, weights, plan.features, "sparse")
+    _check_sums(plan, rows, first_row)
+    return rows
+
+
+def _refuse(column: Column, bad: Array, first_row: int, what: str, remedy: str) -> None:
+    if bad.any():
+        raise column.error(what, first_row + int(np.argmax(bad)), remedy)
+
+
+def _joined(parts: list[Entries], n_rows: int) -> tuple[Array, Array, Array]:
+    """The entries of all columns, row by row."""
+    totals = np.zeros(n_rows, np.int64)
+    for part in parts:
+        totals += part.counts
+    indptr = np.concatenate([[0], np.cumsum(totals)])
+    indices, values = np.empty(indptr[-1], np.uint32), np.empty(indptr[-1], np.float32)
+    free = indptr[:-1].copy()
+    for part in parts:
+        before = np.cumsum(part.counts) - part.counts
+        where = np.repeat(free - before, part.counts) + np.arange(len(part.indices))
+        indices[where], values[where] = part.indices, part.values
+        free += part.counts
+    return indptr, indices, values
+
+
+def _check_sums(plan: _Plan, rows: Rows, first_row: int) -> None:
+    finite = np.isfinite(rows.values)
+    if not finite.all():
+        row = int(np.searchsorted(rows.indptr, int(np.argmin(finite)), side="right")) - 1
+        raise DataError(
+            "features of one column add up to more than 32 bits hold",
+            path=plan.path,
+            row=first_row + row,
+            remedy="Scale the features down, or hash to more bits. Rows are counted from 0.",
+        )

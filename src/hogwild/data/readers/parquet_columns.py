@@ -1,0 +1,279 @@
+"""One column of a Parquet table becomes entries of rows, by its type; no loop over rows is in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.hashing import hash_joined
+from hogwild.data.rows import Array
+from hogwild.errors import DataError
+
+_TOO_LARGE = 2.0**128 - 2.0**103  # from here on, rounding to 32 bits gives infinity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """What one column adds to some rows: how much to each, and the entries, row by row."""
+
+    counts: Array  #  int64, one a row
+    indices: Array  # uint32
+    values: Array  #  float32
+
+
+Converter = Callable[[Any, int], Entries]  # an Arrow array and the number of its first row
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its name, and how its features are hashed."""
+
+    path: Path
+    name: str
+    mask: int
+
+    def error(self, what: str, row: int | None, remedy: str) -> DataError:
+        """An error in this column."""
+        counted = "" if row is None else " Rows are counted from 0."
+        return DataError(what, path=self.path, row=row, column=self.name, remedy=remedy + counted)
+
+    def check_numeric(self, type_: Any, role: str) -> None:
+        """A label or a weight must be a number."""
+        if not _is_number(type_):
+            raise self.error(
+                f"the {role} is of type {type_}, not a number", None, f"Encode the {role} as numbers, or name another."
+            )
+
+    def hashed(self, *names: str) -> Array:
+        """Where features of these names, put behind the column's, end up."""
+        offsets = np.cumsum([0, *(len(name.encode()) for name in names)])
+        return self._hashed("", "".join(names).encode(), offsets)
+
+    def hashed_categories(self, values: Any) -> Array:
+        """Where the feature ``column=value`` ends up, for every value; each distinct one is hashed once."""
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(values.type) and (
+            values.dictionary.null_count or len(values.dictionary) > len(values)
+        ):
+            values = values.dictionary_decode()
+        coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        distinct = coded.dictionary
+        if pa.types.is_integer(distinct.type):
+            distinct = distinct.cast(pa.string())
+        distinct = distinct.cast(pa.large_binary())
+        _, offsets, text = distinct.buffers()
+        ends = np.frombuffer(offsets, np.int64)[distinct.offset : distinct.offset + len(distinct) + 1]
+        hashes = self._hashed("=", text or b"", ends)
+        return np.asarray(hashes[coded.indices.to_numpy(zero_copy_only=False)])
+
+    def _hashed(self, between: str, text: Any, offsets: Array) -> Array:
+        out = np.empty(len(offsets) - 1, np.uint32)
+        prefix = np.frombuffer((self.name + between).encode(), np.uint8)
+        hash_joined(prefix, np.frombuffer(bytes(1) if not len(text) else text, np.uint8), offsets, out)
+        return out & np.uint32(self.mask)
+
+
+def converter(column: Column, type_: Any) -> Converter:
+    """How a column of this Arrow type becomes entries."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_null(type_):
+        return lambda array, first_row: _nothing(len(array))
+    if _is_number(type_):
+        return _Numeric(column, column.hashed("")[0])
+    if _is_category(type_):
+        return _Categorical(column)
+    if types.is_map(type_) and _names_features(type_.key_type) and _is_number(type_.item_type):
+        return _Mapped(column)
+    if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
+        if _names_features(type_.value_type):
+            return _CategoricalLists(column)
+        if _is_number(type_.value_type) and not types.is_boolean(type_.value_type):
+            return _FloatLists(column)
+    remedy = "Leave the column out, or convert it to numbers, text, or lists of these."
+    if types.is_temporal(type_):
+        remedy = "Convert it to a number (an age, an hour of the day) or to text, or leave the column out."
+    if types.is_struct(type_):
+        remedy = "Make a column of each of its fields, or leave the column out."
+    raise column.error(f"a column of type {type_} makes no features", None, remedy)
+
+
+def numbers(column: Column, array: Any, first_row: int, rows: Array | None = None) -> tuple[Array, Array]:
+    """The numbers of a column as float64, 0 where they are null, and where they are not; all are finite.
+
+    ``rows`` says in which row each number is, if that is not one number a row.
+    """
+    import pyarrow as pa
+
+    present = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
+    whole = pa.types.is_integer(array.type)
+    if pa.types.is_boolean(array.type):
+        array, whole = array.cast(pa.uint8()), True
+    filled = array.fill_null(0) if array.null_count else array
+    found = (filled if whole else filled.cast(pa.float64())).to_numpy(zero_copy_only=False).astype(np.float64)
+    bad = ~(np.abs(found) < _TOO_LARGE)
+    if bad.any():
+        at = int(np.argmax(bad))
+        what = f"the value {found[at]} is " + ("too large for 32 bits" if np.isfinite(found[at]) else "not finite")
+        raise column.error(what, first_row + int(at if rows is None else rows[at]), "Make it null, or a finite number.")
+    return found, present
+
+
+def _is_number(type_: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_) or types.is_decimal(type_)
+    )
+
+
+def _is_text(type_: Any) -> bool:
+    from pyarrow import types
+
+    return any(
+        test(type_)
+        for test in (
+            types.is_string,
+            types.is_large_string,
+            types.is_string_view,
+            types.is_binary,
+            types.is_large_binary,
+        )
+    )
+
+
+def _is_category(type_: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(type_):
+        return _is_text(type_.value_type) or bool(types.is_integer(type_.value_type))
+    return _is_text(type_)
+
+
+def _names_features(type_: Any) -> bool:
+    """In lists and as keys, whole numbers are names as well."""
+    from pyarrow import types
+
+    return _is_category(type_) or bool(types.is_integer(type_))
+
+
+def _nothing(n_rows: int) -> Entries:
+    return Entries(np.zeros(n_rows, np.int64), np.empty(0, np.uint32), np.empty(0, np.float32))
+
+
+def _kept(counts: Array, keep: Array) -> Array:
+    """How many entries of each row are left if only some are kept."""
+    before = np.concatenate([[0], np.cumsum(keep)])
+    ends = np.cumsum(counts)
+    return np.asarray(before[ends] - before[ends - counts])
+
+
+def _lengths(array: Any) -> Array:
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _valid(array: Any) -> Array:
+    """Where an array has a value; a dictionary's null counts as none."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        array = array.dictionary_decode()
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numeric:
+    column: Column
+    index: np.uint32
+
+    def __call__(self, array: Any, first_row: int) -> Entries:
+        found, _ = numbers(self.column, array, first_row)
+        values = found.astype(np.float32)
+        present = values != 0
+        kept = values[present]
+        return Entries(present.astype(np.int64), np.full(len(kept), self.index), kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Categorical:
+    column: Column
+
+    def __call__(self, array: Any, first_row: int) -> Entries:
+        present = _valid(array)
+        indices = self.column.hashed_categories(array.filter(_mask(present)))
+        return Entries(present.astype(np.int64), indices, np.ones(len(indices), np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class _CategoricalLists:
+    column: Column
+
+    def __call__(self, array: Any, first_row: int) -> Entries:
+        elements = array.flatten()
+        keep = _valid(elements)
+        indices = self.column.hashed_categories(elements.filter(_mask(keep)))
+        return Entries(_kept(_lengths(array), keep), indices, np.ones(len(indices), np.float32))
+
+
+@dataclass(slots=True)
+class _FloatLists:
+    """Lists of floats that all have one length, which the first one settles."""
+
+    column: Column
+    length: int | None = None
+    indices: Array | None = None
+
+    def __call__(self, array: Any, first_row: int) -> Entries:
+        lengths, valid = _lengths(array), _valid(array)
+        if self.length is None and valid.any():
+            self.length = int(lengths[np.argmax(valid)])
+            self.indices = self.column.hashed(*(f"[{k}]" for k in range(self.length)))
+        bad = valid & (lengths != (self.length or 0))
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise self.column.error(
+                f"a list of {lengths[at]:,} floats where others have {self.length:,}",
+                first_row + at,
+                "Give all lists one length, or make a map (name to number) of each.",
+            )
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        found, _ = numbers(self.column, array.flatten(), first_row, rows)
+        values = found.astype(np.float32)
+        keep = values != 0
+        hashed = np.tile(np.empty(0, np.uint32) if self.indices is None else self.indices, int(valid.sum()))
+        return Entries(_kept(lengths, keep), hashed[keep], values[keep])
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapped:
+    column: Column
+
+    def __call__(self, array: Any, first_row: int) -> Entries:
+        import pyarrow as pa
+
+        # Offsets are absolute, into all keys; the entries behind a null are not meant.
+        offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+        lengths = np.diff(offsets) * _valid(array)
+        before = np.cumsum(lengths) - lengths
+        meant = pa.array(np.repeat(offsets[:-1] - before, lengths) + np.arange(lengths.sum()))
+        keys, items = array.keys.take(meant), array.items.take(meant)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        found, _ = numbers(self.column, items, first_row, rows)
+        values = found.astype(np.float32)
+        keep = (values != 0) & _valid(keys)
+        indices = self.column.hashed_categories(keys.filter(_mask(keep)))
+        return Entries(_kept(lengths, keep), indices, values[keep])
+
+
+def _mask(keep: Array) -> Any:
+    import pyarrow as pa
+
+    return pa.array(keep, pa.bool_())

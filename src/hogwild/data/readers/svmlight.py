@@ -1,0 +1,160 @@
+"""The svmlight (libsvm) text format: ``label [qid:n] index:value index:value ... [# comment]``.
+
+Each segment of the file is cut into stretches of lines. All stretches are counted, the arrays of the segment are
+made, and all stretches are parsed straight into them: both on every core, in compiled code that needs no GIL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from math import isinf
+from pathlib import Path
+
+import numpy as np
+
+from hogwild.data.readers import svmlight_parser as parser
+from hogwild.data.readers.svmlight_failures import failure
+from hogwild.data.readers.text import Segment, segments, split
+from hogwild.data.reading import LARGEST_INDEX, Reader, Reading
+from hogwild.data.rows import NO_WEIGHTS, Array, Rows
+from hogwild.errors import DataError
+
+_BYTES_PER_TEXT = 2  #      "1:1 " is 4 bytes of text and 8 of memory: the densest text that is not contrived
+_STRETCH_BYTES = 1 << 20  # some milliseconds of work
+_TO_INFINITY = 3.4028235677973366e38  # what is at least this large is infinite in float32
+
+
+def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+    r"""Yield the rows of a file in pieces, with the indices as they stand in the file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.svm").write_text("+1 3:0.5 7:2 # first\n-1 1:1e-3\n")
+    ...     (rows,) = read(Path(folder, "a.svm"), Reading(), 1 << 20)
+    >>> rows.labels, rows.indices, rows.values
+    (array([ 1., -1.]), array([3, 7, 1], dtype=uint32), array([0.5, 2., 0.001], dtype=float32))
+    """
+    empty = True
+    with ThreadPoolExecutor(_cores()) as pool:
+        for segment in segments(path, piece_bytes // _BYTES_PER_TEXT):
+            rows = _rows(path, reading, segment, pool)
+            if len(rows):
+                yield rows
+                empty = False
+    if empty:
+        raise DataError(
+            "there is no row in the file, only blank lines and comments",
+            path=path,
+            remedy="Check that it was written or downloaded completely.",
+        )
+
+
+SVMLIGHT = Reader(
+    "svmlight", (".svm", ".svmlight", ".libsvm", ".txt", ".dat"), read, counts_from_one=True, compressible=True
+)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Arrays:
+    """The arrays of a segment, with room for all that its stretches may hold."""
+
+    indptr: Array
+    labels: Array
+    indices: Array
+    values: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """What one stretch put into the arrays, from which slots on, and what is wrong at which offset."""
+
+    row: int
+    entry: int
+    rows: int
+    entries: int
+    features: int
+    failures: tuple[tuple[int, int], ...]
+
+
+def _rows(path: Path, reading: Reading, segment: Segment, pool: ThreadPoolExecutor) -> Rows:
+    stretches = split(segment, min(4 * _cores(), -(-len(segment.bytes) // _STRETCH_BYTES)))
+    each = pool.map if len(stretches) > 1 else map
+    lines, colons = zip(*each(lambda stretch: parser.count(segment.bytes, *stretch), stretches), strict=True)
+    arrays = _Arrays(
+        np.zeros(sum(lines) + 1, np.int64),
+        np.empty(sum(lines), np.float64),
+        np.empty(sum(colons), np.uint32),
+        np.empty(sum(colons), np.float32),
+    )
+    slots = zip(accumulate(lines, initial=0), accumulate(colons, initial=0), strict=True)
+    room = map(sum, zip(lines, colons, strict=True))
+    parsed = list(each(partial(_parse, segment, reading, arrays), stretches, slots, room))
+    if failures := [found for stretch in parsed for found in stretch.failures]:
+        raise failure(path, segment, reading, *min(failures))
+    return _joined(arrays, parsed)
+
+
+def _parse(
+    segment: Segment, reading: Reading, arrays: _Arrays, stretch: tuple[int, int], slots: tuple[int, int], room: int
+) -> _Parsed:
+    odd = np.empty((room, 3), np.int64)  # as large as it may get; pages that are not touched cost nothing
+    row, entry, odds, features, problem, at = parser.parse(
+        segment.bytes, *map(np.uint64, stretch), reading.unlabelled, *_limits(reading), *map(np.uint64, slots),
+        arrays.indptr, arrays.labels, arrays.indices, arrays.values, odd,
+    )  # fmt: skip
+    failures = [(at, problem)] if problem != parser.NOTHING else []
+    failures += _settle(segment, arrays, odd[:odds])
+    return _Parsed(*slots, row - slots[0], entry - slots[1], features, tuple(failures))
+
+
+def _limits(reading: Reading) -> tuple[int, int, bool]:
+    """The smallest index allowed, the first that is one too many, and whether such ones are dropped.
+
+    While it is not known whether indices count from 0 or from 1, only what is wrong either way is wrong.
+    """
+    base = 1 if reading.base == "auto" else reading.base
+    limit = LARGEST_INDEX + 1 if reading.features is None else reading.features + base
+    return int(reading.base == 1), limit, reading.extra == "ignore"
+
+
+def _settle(segment: Segment, arrays: _Arrays, odd: Array) -> Iterator[tuple[int, int]]:
+    """Convert the numbers that the compiled parser left to us; yields those that are too large."""
+    for start, stop, slot in odd.tolist():
+        number = float(segment.bytes[start:stop].tobytes())
+        if slot < 0:
+            arrays.labels[-1 - slot] = number
+            if isinf(number):
+                yield start, parser.INFINITE_LABEL
+        elif abs(number) < _TO_INFINITY:
+            arrays.values[slot] = number
+        else:
+            yield start, parser.INFINITE_VALUE
+
+
+def _joined(arrays: _Arrays, parsed: list[_Parsed]) -> Rows:
+    """The filled slots; if comments or blank lines left gaps between them, they are moved together."""
+    rows, entries = sum(stretch.rows for stretch in parsed), sum(stretch.entries for stretch in parsed)
+    last = parsed[-1]
+    if rows == last.row + last.rows and entries == last.entry + last.entries:
+        indptr, labels = arrays.indptr[: rows + 1], arrays.labels[:rows]
+        indices, values = arrays.indices[:entries], arrays.values[:entries]
+    else:
+        gaps = [s.entry - before for s, before in zip(parsed, accumulate(s.entries for s in parsed), strict=True)]
+        by_row = [slice(stretch.row, stretch.row + stretch.rows) for stretch in parsed]
+        by_entry = [slice(stretch.entry, stretch.entry + stretch.entries) for stretch in parsed]
+        starts = [arrays.indptr[1:][part] - gap - s.entries for part, gap, s in zip(by_row, gaps, parsed, strict=True)]
+        indptr = np.concatenate([[0], *starts])
+        labels = np.concatenate([arrays.labels[part] for part in by_row])
+        indices = np.concatenate([arrays.indices[part] for part in by_entry])
+        values = np.concatenate([arrays.values[part] for part in by_entry])
+    features = max(stretch.features for stretch in parsed)
+    return Rows(indptr, indices, values, labels, NO_WEIGHTS, features, "sparse")

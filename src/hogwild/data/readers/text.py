@@ -1,0 +1,241 @@
+"""Text files, plain or compressed, as segments of whole lines.
+
+A plain file is memory-mapped and never copied; a compressed one is unpacked as it goes. Either way only about one
+segment is resident at a time. Every line handed out ends with ``\\n``, so that a parser can run to it without
+counting bytes; a ``\\r`` before it is left for the parser to skip.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import mmap
+import re
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.errors import DataError
+
+NEWLINE = 10
+_BLOCK = 1 << 18  # bytes handled at once: few calls, and it fits the cache
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """Some whole lines of a text file, as bytes, each with its newline (the file's last line gets one if need be)."""
+
+    bytes: NDArray[np.uint8]  # read-only
+    first_line: int  #          the number of its first line in the file, counted from 1
+
+
+def segments(path: Path, segment_bytes: int) -> Iterator[Segment]:
+    r"""Yield a file in order, in segments of whole lines of about ``segment_bytes`` each, more if a line is longer.
+
+    Gzip and bzip2 files are recognised by their first bytes and unpacked.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.txt").write_bytes(b"1 2:3\n0 1:1\n1")
+    ...     [(bytes(s.bytes), s.first_line) for s in segments(Path(folder, "a.txt"), 8)]
+    [(b'1 2:3\n', 1), (b'0 1:1\n1\n', 2)]
+    """
+    line, empty = 1, True
+    try:
+        with path.open("rb") as file:
+            for text in _lines(path, file, max(1, segment_bytes)):
+                yield Segment(text, line)
+                line += newlines(text)  # after the consumer's pass, so that its threads share the page faults
+                empty = False
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if empty:
+        raise DataError("the file is empty", path=path, remedy="Check that it was written or downloaded completely.")
+
+
+def newlines(text: NDArray[np.uint8]) -> int:
+    r"""How many newlines there are.
+
+    >>> newlines(np.frombuffer(b"a\nb\nc", np.uint8))
+    2
+    """
+    blocks = (text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK))
+    return sum(int(np.count_nonzero(block == NEWLINE)) for block in blocks)
+
+
+def split(segment: Segment, parts: int) -> list[tuple[int, int]]:
+    r"""Cut a segment into at most ``parts`` stretches ``(start, stop)`` of whole lines and of about equal size.
+
+    >>> split(Segment(np.frombuffer(b"1 2:3\n0 1:1\n1 1:1\n", np.uint8), 1), 2)
+    [(0, 12), (12, 18)]
+    """
+    text, cuts = segment.bytes, [0]
+    for part in range(1, parts):
+        cuts.append(_line_start(text, max(cuts[-1], len(text) * part // parts)))
+    cuts.append(len(text))
+    return [(start, stop) for start, stop in pairwise(cuts) if start < stop]
+
+
+def place(segment: Segment, offset: int) -> tuple[int, int]:
+    r"""The line in the file and the column in it, both counted from 1, of a byte of the segment.
+
+    >>> place(Segment(np.frombuffer(b"1 2:3\n0 x:1\n", np.uint8), first_line=7), 8)
+    (8, 3)
+    """
+    before = segment.bytes[:offset]
+    start = offset
+    while start > 0 and before[start - 1] != NEWLINE:
+        start -= 1
+    column = len(before[start:].tobytes().decode("utf-8", "replace")) + 1
+    return segment.first_line + newlines(before[:start]), column
+
+
+def excerpt(segment: Segment, start: int, stop: int, longest: int = 40) -> str:
+    r"""A stretch of the segment as text that can be shown in a message, shortened and with odd bytes escaped.
+
+    >>> excerpt(Segment(np.frombuffer(b"1 2:\x00abc\n", np.uint8), 1), 2, 8)
+    "'2:\\x00abc'"
+    """
+    text = segment.bytes[start : min(stop, start + longest)].tobytes().decode("utf-8", "backslashreplace")
+    return repr(text + ("..." if stop - start > longest else ""))
+
+
+def _line_start(text: NDArray[np.uint8], at: int) -> int:
+    """The first start of a line at or behind ``at``."""
+    if at == 0 or at >= len(text) or text[at - 1] == NEWLINE:
+        return min(at, len(text))
+    for block in range(at, len(text), _BLOCK):
+        found = text[block : block + _BLOCK] == NEWLINE
+        if found.any():
+            return block + int(found.argmax()) + 1
+    return len(text)
+
+
+def _lines(path: Path, file: BufferedReader, size: int) -> Iterator[NDArray[np.uint8]]:
+    compression = _compression(path, file)
+    if compression is not None:
+        return _joined(_unpacked(path, file, compression), size)
+    if stat.S_ISREG(path.stat().st_mode):
+        return _mapped(file, size)
+    return _joined(iter(lambda: file.read(_BLOCK), b""), size)  # a pipe
+
+
+def _mapped(file: BufferedReader, size: int) -> Iterator[NDArray[np.uint8]]:
+    length = file.seek(0, 2)
+    if length == 0:
+        return
+    pages = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
+    text, start = np.frombuffer(pages, np.uint8), 0
+    while start < length:
+        stop = min(length, start + size)
+        if stop < length:
+            stop = pages.rfind(b"\n", start, stop) + 1 or pages.find(b"\n", stop) + 1 or length
+        if stop == length and text[-1] != NEWLINE:
+            yield np.append(text[start:], np.uint8(NEWLINE))
+            return
+        yield text[start:stop]
+        _forget(pages, start, stop)
+        start = stop
+
+
+def _forget(pages: mmap.mmap, start: int, stop: int) -> None:
+    """Take pages that were passed out of the resident set; a later look at them would only fault them in again."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        first = start - start % mmap.PAGESIZE
+        if stop - stop % mmap.PAGESIZE > first:
+            pages.madvise(mmap.MADV_DONTNEED, first, stop - stop % mmap.PAGESIZE - first)
+
+
+def _joined(blocks: Iterator[bytes], size: int) -> Iterator[NDArray[np.uint8]]:
+    waiting: list[bytes] = []
+    waiting_bytes = 0
+    for block in blocks:
+        waiting.append(block)
+        waiting_bytes += len(block)
+        if waiting_bytes < size or b"\n" not in block:
+            continue
+        text = b"".join(waiting)
+        stop = text.rfind(b"\n") + 1
+        yield np.frombuffer(text, np.uint8, stop)
+        waiting, waiting_bytes = [text[stop:]], len(text) - stop
+    if waiting_bytes:
+        text = b"".join(waiting)
+        yield np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
+
+
+def _gunzipped(file: BufferedReader) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=file) as unpacked:
+        yield from iter(lambda: unpacked.read(_BLOCK), b"")
+
+
+def _bunzipped(file: BufferedReader) -> Iterator[bytes]:
+    """All members; unlike the standard library's file object this does not pass over rubbish behind the last one."""
+    unpacker, data = bz2.BZ2Decompressor(), b""
+    while data or (data := file.read(_BLOCK)):
+        yield unpacker.decompress(data, _BLOCK)
+        while not unpacker.needs_input and not unpacker.eof:
+            yield unpacker.decompress(b"", _BLOCK)
+        data = unpacker.unused_data
+        if unpacker.eof:
+            unpacker = bz2.BZ2Decompressor()
+            if not data and not file.peek(1):
+                return
+    raise EOFError
+
+
+@dataclass(frozen=True, slots=True)
+class _Compression:
+    name: str
+    ending: str
+    magic: re.Pattern[bytes]
+    unpack: Callable[[BufferedReader], Iterator[bytes]]
+
+
+_COMPRESSIONS = (
+    _Compression("gzip", ".gz", re.compile(rb"\x1f\x8b"), _gunzipped),
+    _Compression("bzip2", ".bz2", re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), _bunzipped),
+)
+
+
+def _compression(path: Path, file: BufferedReader) -> _Compression | None:
+    """By the first bytes; a name that promises a compression the file does not have is an error."""
+    first = file.peek(10)[:10]
+    for compression in _COMPRESSIONS:
+        if compression.magic.match(first):
+            return compression
+        if first and path.suffix.lower() == compression.ending:
+            raise DataError(
+                f"the file is not {compression.name}-compressed although its name ends in {compression.ending}",
+                path=path,
+                remedy=f"Fetch it again, or remove {compression.ending} from its name if it is plain text.",
+            )
+    return None
+
+
+def _unpacked(path: Path, file: BufferedReader, compression: _Compression) -> Iterator[bytes]:
+    try:
+        yield from compression.unpack(file)
+    except EOFError:
+        raise DataError(f"the {compression.name} archive is truncated", path=path, remedy=_AGAIN) from None
+    except (zlib.error, OSError, ValueError) as error:
+        raise DataError(f"the {compression.name} archive is damaged ({error})", path=path, remedy=_AGAIN) from None
+
+
+_AGAIN = "Make or fetch the file again."
+
+
+def _unreadable(path: Path, error: OSError) -> DataError:
+    if isinstance(error, FileNotFoundError):
+        return DataError("there is no such file", path=path, remedy="Check the path.")
+    if isinstance(error, IsADirectoryError):
+        return DataError("this is a folder, not a text file", path=path, remedy="Name the file in it.")
+    if isinstance(error, PermissionError):
+        return DataError("the file may not be read", path=path, remedy="Check its permissions.")
+    return DataError(f"the file cannot be read ({error.strerror or error})", path=path, remedy="Check the disk.")

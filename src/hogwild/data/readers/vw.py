@@ -1,0 +1,216 @@
+"""Vowpal Wabbit text: ``label importance base 'tag|namespace:scale feature:value feature |other feature ...``.
+
+What is done is what Vowpal Wabbit does by default, with names hashed as in :mod:`hogwild.data.hashing`:
+
+- label, importance and base may be left out from the right; a missing importance is 1. A row without a label is an
+  error unless unlabelled rows are accepted. A base (an initial prediction) other than 0 is an error.
+- The tag is the last word before the first bar if it touches the bar or starts with ``'``; it is not kept.
+- A namespace's name touches its bar; its scale, 1 if not given, multiplies the values of its features. Its hash is
+  the namespace in which the features' names are hashed; it is 0 behind a bar that is followed by a blank.
+- A feature's value is 1 if not given. Features that end up in one column of a row, by name or by chance, are added.
+
+Where Vowpal Wabbit guesses and warns, this is an error: a number that is none or not finite, a missing number, a
+value without a name. Text values (``city:paris``) are refused as well: ``city=paris`` says the same.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from hogwild.data.hashing import columns
+from hogwild.data.merging import merge_duplicates
+from hogwild.data.reading import Reader, Reading
+from hogwild.data.readers.text import Segment, excerpt, place, segments, split
+from hogwild.data.readers.vw_parser import ASIDE_COLUMNS, Aside, Problem, parse
+from hogwild.data.rows import NO_WEIGHTS, Array, Rows
+from hogwild.errors import DataError
+
+_MEMORY_PER_BYTE = 6  # memory that a byte of text can take when it is parsed: short rows are the worst
+_WORTH_A_THREAD = 1 << 16
+_BLOCK = 1 << 18  # bytes counted at once, so that they stay in the cache
+_TOO_LARGE = 2.0**128 - 2.0**103  # from here on, rounding to 32 bits gives infinity
+_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+
+_MESSAGES = {
+    Problem.NO_BAR: ("there is no '|' in this line", "A row is: label |namespace feature:value ..."),
+    Problem.NO_LABEL: (
+        "there is no label before the '|'",
+        "Give every row a label, with a blank behind it (a word that touches the '|' is a tag), or read the file as"
+        " unlabelled.",
+    ),
+    Problem.TAG_NOT_LAST: ("a tag is not the last word before the '|'", "Write: label importance 'tag|..."),
+    Problem.TOO_MANY_WORDS: ("there are too many words before the '|'", "Write: label importance 'tag|..."),
+    Problem.NO_NAMESPACE: ("a scale without a namespace", "Write the namespace's name between '|' and ':'."),
+    Problem.NO_NAME: ("a value without a feature name", "Write name:value, with no blank around the ':'."),
+    Problem.NO_NUMBER: ("there is no number behind the ':'", "Write name:value, with no blank around the ':'."),
+    Problem.TOO_LARGE: ("the value is too large for 32 bits", "Scale the feature down."),
+    Problem.CONTROL_BYTE: ("a control byte in the text", "Check that the file is text, and not damaged."),
+}
+
+
+def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+    r"""Yield the rows of a Vowpal Wabbit file, in order and checked, with ``2**reading.bits`` columns.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.vw").write_bytes(b"1 2.0 'first| 3:0.5 1\n-1 | 2:4\n")
+    ...     (rows,) = read(Path(folder, "a.vw"), Reading(bits=4), 1 << 20)
+    >>> rows.labels, rows.weights, rows.indices, rows.values
+    (array([ 1., -1.]), array([2., 1.], dtype=float32), array([1, 3, 2], dtype=uint32),
+     array([1. , 0.5, 4. ], dtype=float32))
+    """
+    features, workers, empty = columns(reading.bits), _cores(), True
+    with ThreadPoolExecutor(workers) as pool:
+        for segment in segments(path, piece_bytes // _MEMORY_PER_BYTE):
+            stretches = [
+                _Stretch(path, segment, start, stop) for start, stop in split(segment, _parts(segment, workers))
+            ]
+            # In file order, so that the first error in the file is the one that is raised.
+            for rows in pool.map(partial(_parsed, features=features, unlabelled=reading.unlabelled), stretches):
+                if len(rows):
+                    empty = False
+                    yield rows
+    if empty:
+        raise DataError("there are only blank lines", path=path, remedy="Check that it was written completely.")
+
+
+VW = Reader("vw", (".vw",), read, compressible=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretch:
+    """Some whole lines, and where they come from."""
+
+    path: Path
+    segment: Segment
+    start: int
+    stop: int
+
+    def error(self, what: str, at: int, remedy: str) -> DataError:
+        line, column = place(self.segment, at)
+        return DataError(what, path=self.path, line=line, column=column, remedy=remedy)
+
+    def word(self, at: int) -> str:
+        """The word at an offset, to be shown."""
+        line = self.segment.bytes[at : at + 80].tobytes()
+        return excerpt(self.segment, at, at + len(re.split(rb"[\s|]", line, maxsplit=1)[0]))
+
+
+def _parts(segment: Segment, workers: int) -> int:
+    return max(1, min(workers, len(segment.bytes) // _WORTH_A_THREAD))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> Rows:
+    text = stretch.segment.bytes
+    lines, blanks, marks = _most(text[stretch.start : stretch.stop])
+    indptr, labels, weights = np.empty(lines + 1, np.int64), np.empty(lines), np.empty(lines, np.float32)
+    indices, values = np.empty(blanks, np.uint32), np.empty(blanks, np.float32)
+    asides = np.empty((marks + 3 * lines, ASIDE_COLUMNS), np.int64)  # memory that is not touched costs nothing
+    n_rows, n_asides, problem, at = (
+        int(n)
+        for n in parse(
+            text, stretch.start, stretch.stop, features - 1, unlabelled, indptr, indices, values, labels, weights, asides
+        )
+    )  # fmt: skip
+    asides = asides[:n_asides]
+    _convert(stretch, asides[asides[:, 1] < at], labels, weights, values)  # what is wrong first is said first
+    if problem:
+        what, remedy = _MESSAGES[Problem(problem)]
+        shown = "" if problem in (Problem.NO_BAR, Problem.NO_LABEL, Problem.NO_NUMBER) else f": {stretch.word(at)}"
+        raise stretch.error(what + shown, at, remedy)
+    indptr, labels, weights = indptr[: n_rows + 1], labels[:n_rows], weights[:n_rows]
+    merge_duplicates(indptr, indices, values)
+    nonzeros = int(indptr[-1])
+    rows = Rows(indptr, indices[:nonzeros], values[:nonzeros], labels, NO_WEIGHTS, features, "sparse")
+    _check_sums(stretch, rows)
+    return rows if (weights == 1).all() else _weighted(rows, weights)
+
+
+def _most(text: Array) -> tuple[int, int, int]:
+    """How many lines, entries and numbers behind colons there can be at most."""
+    lines, blanks, marks = 1, 1, 0
+    for start in range(0, len(text), _BLOCK):
+        block = text[start : start + _BLOCK]
+        lines += np.count_nonzero(block == ord("\n"))
+        blanks += np.count_nonzero(block <= ord(" "))
+        marks += np.count_nonzero(block == ord(":"))
+    return int(lines), int(blanks), int(marks)
+
+
+def _weighted(rows: Rows, weights: Array) -> Rows:
+    return Rows(rows.indptr, rows.indices, rows.values, rows.labels, weights, rows.features, rows.layout)
+
+
+def _convert(stretch: _Stretch, asides: Array, labels: Array, weights: Array, values: Array) -> None:
+    """Put in the numbers that were set aside, or raise an error for the first that cannot be."""
+    scales = []
+    for what, start, stop, first, last in asides.tolist():
+        number = _number(stretch, Aside(what), start, stop)
+        if what == Aside.LABEL:
+            labels[first] = number
+        elif what == Aside.IMPORTANCE:
+            weights[first] = number
+        elif what == Aside.VALUE:
+            values[first] *= np.float32(number)  # the scale is there already
+        elif what == Aside.SCALE:
+            scales.append((start, first, last, np.float32(number)))
+    for start, first, last, scale in scales:
+        with np.errstate(over="ignore"):
+            values[first:last] *= scale
+        if not np.isfinite(values[first:last]).all():
+            raise stretch.error("this scale makes a value too large for 32 bits", start, "Scale the features down.")
+
+
+_NAMES = {Aside.LABEL: "label", Aside.IMPORTANCE: "importance", Aside.BASE: "base", Aside.SCALE: "namespace's scale"}
+
+
+def _number(stretch: _Stretch, what: Aside, start: int, stop: int) -> float:
+    token = stretch.segment.bytes[start:stop].tobytes()
+    shown, name = excerpt(stretch.segment, start, stop), _NAMES.get(what, "value")
+    if _NOT_FINITE.fullmatch(token):
+        raise stretch.error(f"the {name} {shown} is not finite", start, "Remove it, or give a finite number.")
+    if not _NUMBER.fullmatch(token):
+        remedy = "Write name=text for a text value." if what == Aside.VALUE else "Write a decimal number."
+        raise stretch.error(f"the {name} {shown} is not a number", start, remedy)
+    number = float(token)
+    if math.isinf(number) or abs(number) >= _TOO_LARGE:
+        raise stretch.error(f"the {name} {shown} is too large for 32 bits", start, "Scale it down.")
+    if what == Aside.IMPORTANCE and number < 0:
+        raise stretch.error(f"the importance {shown} is negative", start, "An importance is 0 or more.")
+    if what == Aside.BASE and number != 0:
+        raise stretch.error(f"a base ({shown}) is not supported", start, "Remove the third number, or make it 0.")
+    return number
+
+
+def _check_sums(stretch: _Stretch, rows: Rows) -> None:
+    finite = np.isfinite(rows.values)
+    if finite.all():
+        return
+    row = int(np.searchsorted(rows.indptr, int(np.argmin(finite)), side="right")) - 1
+    line = _line_of_row(stretch, row)
+    raise DataError(
+        "features of one column add up to more than 32 bits hold",
+        path=stretch.path,
+        line=line,
+        remedy="Scale the features down, or hash to more bits.",
+    )
+
+
+def _line_of_row(stretch: _Stretch, row: int) -> int:
+    lines = stretch.segment.bytes[stretch.start : stretch.stop].tobytes().split(b"\n")
+    filled = [number for number, line in enumerate(lines) if line.strip(b" \t\r")]
+    return place(stretch.segment, stretch.start)[0] + filled[row]

@@ -1,0 +1,31 @@
+"""A few rows of a data set, for trials."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hogwild.data.dataset import Dataset
+from hogwild.data.memory import Memory
+from hogwild.data.rows import Rows, concatenate
+from hogwild.data.shuffle import gather
+
+
+def sample(data: Dataset, rows: int, seed: int = 0) -> Memory:
+    """Copy about ``rows`` random rows (all, if there are no more) into a small data set of their own.
+
+    >>> from hogwild.data.rows import NO_INDICES, NO_WEIGHTS
+    >>> table = Rows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.zeros(9), NO_WEIGHTS, 3, "dense")
+    >>> sample(Memory(table, shuffled=False), 4).n_rows
+    4
+    """
+    pieces: list[Rows] = []
+    walk, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
+    while wanted > 0 and number < len(walk):
+        chunk = walk[number]
+        order = np.asarray(chunk.order[:wanted], np.int64)
+        pieces.append(gather(chunk.rows, order))
+        walk.done(number)
+        wanted, number = wanted - len(order), number + 1
+    return Memory(replace(concatenate(pieces), features=data.n_features), shuffled=True, name=data.name, base=data.base)

@@ -1,0 +1,97 @@
+"""The physical shuffle: rows get random keys and are laid out in the order of their keys.
+
+A row's key depends on its number and the seed alone, so the same rows end in the same order whether they are
+shuffled in memory or, through files, in pieces of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import compiled
+from hogwild.data.counting import cores
+from hogwild.data.rows import NO_INDICES, NO_VALUES, Array, Rows
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MASK = 2**64 - 1
+
+
+def row_keys(first: int, count: int, seed: int) -> Array:
+    """Random 64-bit keys, no two alike, of the rows numbered from ``first`` (Steele et al. 2014, SplitMix64).
+
+    >>> bool((row_keys(2, 3, seed=0) == row_keys(0, 5, seed=0)[2:]).all())
+    True
+    """
+    start = (_mixed(seed & _MASK) + (first + 1) * _GOLDEN) & _MASK
+    keys = np.arange(count, dtype=np.uint64) * np.uint64(_GOLDEN) + np.uint64(start)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(keys ^ (keys >> np.uint64(31)))
+
+
+def shuffled_order(n_rows: int, seed: int) -> Array:
+    """The row numbers in the order of their keys.
+
+    >>> shuffled_order(5, seed=0)
+    array([...])
+    """
+    return np.argsort(row_keys(0, n_rows, seed))
+
+
+def gather(rows: Rows, order: Array) -> Rows:
+    """Copy the rows of these numbers, in this order, behind each other.
+
+    >>> from hogwild.data.rows import NO_WEIGHTS
+    >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
+    ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
+    >>> gather(rows, np.array([1, 0])).indices
+    array([1, 0, 4], dtype=uint32)
+    """
+    lengths = rows.indptr[order + 1] - rows.indptr[order]
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    indices, values = empty_entries(rows, int(indptr[-1]))
+    copy_rows(rows.indptr, rows.indices, rows.values, order, indptr[:-1], indices, values, 0)
+    weights = rows.weights[order] if rows.weights.size else rows.weights
+    return replace(rows, indptr=indptr, indices=indices, values=values, labels=rows.labels[order], weights=weights)
+
+
+def place(pool: Executor, piece: Rows, starts: Array, indices: Array, values: Array, base: int) -> None:
+    """Copy every row of a piece to its start in the final arrays, on all cores, and subtract the base."""
+    share = -(-len(piece) // (4 * cores())) or 1
+    parts: Iterable[Array] = (np.arange(at, min(at + share, len(piece))) for at in range(0, len(piece), share))
+    source: tuple[Any, ...] = (piece.indptr, piece.indices, piece.values)
+    tasks = [pool.submit(copy_rows, *(*source, part, starts[part], indices, values, base)) for part in parts]
+    for task in tasks:
+        task.result()
+
+
+def empty_entries(rows: Rows, nonzeros: int) -> tuple[Array, Array]:
+    """Room for so many entries in the layout of these rows."""
+    indices = NO_INDICES if rows.layout == "dense" else np.empty(nonzeros, rows.indices.dtype)
+    values = NO_VALUES if rows.layout == "binary" else np.empty(nonzeros, rows.values.dtype)
+    return indices, values
+
+
+@compiled
+def copy_rows(indptr, indices, values, rows, starts, out_indices, out_values, base):  # type: ignore[no-untyped-def]
+    """Copy the entries of ``rows`` to where they start in the output; a layout's empty arrays stay empty."""
+    for at in range(rows.size):
+        start, stop = np.uint64(indptr[rows[at]]), np.uint64(indptr[rows[at] + 1])
+        to = np.uint64(starts[at])
+        if out_indices.size > 0:
+            for entry in range(stop - start):
+                out_indices[to + entry] = indices[start + entry] - np.uint32(base)
+        if out_values.size > 0:
+            for entry in range(stop - start):
+                out_values[to + entry] = values[start + entry]
+
+
+def _mixed(number: int) -> int:
+    number = ((number ^ (number >> 33)) * 0xFF51AFD7ED558CCD) & _MASK
+    number = ((number ^ (number >> 33)) * 0xC4CEB9FE1A85EC53) & _MASK
+    return number ^ (number >> 33)

@@ -1,0 +1,107 @@
+"""SciPy's sparse matrices as checked compressed rows, with no copy where none is needed.
+
+SciPy checks little of a matrix when it is made and nothing later, and its compiled code trusts what it is given. So
+the structure is checked here before SciPy is asked to convert, sort or sum anything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import compiled
+from hogwild.data.checks import as_floats, not_finite, require_matrix
+from hogwild.data.rows import Array
+from hogwild.errors import DataError
+
+_REBUILD = "Make the matrix again from its (row, column, value) triplets, with scipy.sparse.coo_array."
+_FINE, _DISORDERED, _BAD_START, _BAD_INDEX, _NOT_FINITE = range(5)
+
+
+def compressed_rows(X: Any, path: Path | None = None) -> tuple[Array, Array, Array]:
+    """(indptr, indices, values) of a sparse matrix: within a row indices rise, each is there once, values are finite.
+
+    >>> import scipy.sparse as sp
+    >>> compressed_rows(sp.csc_array([[0.0, 1.0, 2.0], [0.5, 0.0, 0.0]]))
+    (array([0, 2, 3]), array([1, 2, 0], dtype=uint32), array([1. , 2. , 0.5]))
+    """
+    require_matrix(X, path)
+    try:
+        _check_before_conversion(X, path)
+        csr = X.tocsr()
+        values = as_floats(csr.data, path)
+        if _check(csr.indptr, csr.indices, values, csr.shape, path) == _DISORDERED:
+            csr = type(csr)((values, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+            csr.sum_duplicates()
+            values = as_floats(csr.data, path)
+            _check(csr.indptr, csr.indices, values, csr.shape, path)  # sums may have overflowed
+    except DataError:
+        raise
+    except (ValueError, TypeError, IndexError, AttributeError, ArithmeticError, MemoryError) as error:
+        raise _broken(str(error) or type(error).__name__, path) from None
+    return np.ascontiguousarray(csr.indptr, np.int64), _unsigned(csr.indices), values
+
+
+def _check_before_conversion(X: Any, path: Path | None) -> None:
+    if X.format == "csc":
+        _check(X.indptr, X.indices, np.zeros(len(X.data), np.float32), X.shape[::-1], path)
+    elif X.format == "bsr":
+        blocks = (X.shape[0] // X.blocksize[0], X.shape[1] // X.blocksize[1])
+        _check(X.indptr, X.indices, np.zeros(len(X.data), np.float32), blocks, path)
+    elif X.format == "coo":
+        for coordinates, size in zip((X.row, X.col), X.shape, strict=True):
+            within = len(coordinates) == 0 or (coordinates.min() >= 0 and coordinates.max() < size)
+            if len(coordinates) != len(X.data) or not within:
+                raise _broken("it has coordinates outside its shape", path)
+
+
+def _check(indptr: Array, indices: Array, values: Array, shape: tuple[int, int], path: Path | None) -> int:
+    """Raise if something is wrong; else whether the entries of the rows are in order, each once."""
+    if len(indptr) != shape[0] + 1 or len(indices) != len(values):
+        raise _broken(f"{len(indptr)} row starts, {len(indices)} indices and {len(values)} values do not fit", path)
+    starts = np.ascontiguousarray(indptr, np.int64)
+    problem, row, at = _examine(starts, _unsigned(indices), values, np.uint64(shape[1]))
+    if problem == _BAD_START:
+        raise _broken(f"row {row} starts at entry {starts[row]} and ends at {starts[row + 1]} of {len(values)}", path)
+    if problem == _BAD_INDEX:
+        what = f"index {indices[at]} is not within 0 and {shape[1] - 1} (rows count from 0)"
+        raise DataError(what, path=path, row=row, column=int(indices[at]), remedy=_REBUILD)
+    if problem == _NOT_FINITE:
+        raise not_finite(values[at], row, int(indices[at]), path)
+    return int(problem)
+
+
+def _unsigned(indices: Array) -> Array:
+    """The same indices without a sign: what was negative becomes too large."""
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"its indices are of type {indices.dtype}")
+    wide = np.int64 if indices.dtype.itemsize == 8 else np.int32
+    return np.ascontiguousarray(indices, wide).view(np.uint64 if wide is np.int64 else np.uint32)
+
+
+def _broken(why: str, path: Path | None) -> DataError:
+    return DataError(f"the sparse matrix is damaged: {why}", path=path, remedy=_REBUILD)
+
+
+@compiled
+def _examine(indptr, indices, values, features):  # type: ignore[no-untyped-def]
+    """(what is wrong, in which row, at which entry); disorder counts only if nothing worse is found."""
+    entries = len(values)
+    if indptr[0] != 0:
+        return _BAD_START, 0, 0
+    for row in range(len(indptr) - 1):  # all of them first: no entry may be looked at that is not there
+        if not indptr[row] <= indptr[row + 1] <= entries:
+            return _BAD_START, row, 0
+    problem = _FINE
+    for row in range(len(indptr) - 1):
+        start, stop = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+        for at in range(start, stop):
+            if indices[at] >= features:
+                return _BAD_INDEX, row, np.int64(at)
+            if not np.isfinite(values[at]):
+                return _NOT_FINITE, row, np.int64(at)
+            if at > start and indices[at] <= indices[at - np.uint64(1)]:
+                problem = _DISORDERED
+    return problem, 0, 0

@@ -1,0 +1,164 @@
+"""What a data set looks like to workers that do not wait for each other: Omega, Delta, rho, expected collisions.
+
+The three numbers are those of Niu et al. 2011 (arXiv 1106.5730), with a term for each row and a coordinate for each
+feature: Omega, the most coordinates in one row; Delta, the largest share of rows that any coordinate is in; rho, the
+largest share of rows that have a coordinate in common with one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hogwild.data.dataset import Dataset
+from hogwild.data.overlap import Overlap, Progress, overlap
+from hogwild.data.rows import Array, Layout
+
+MOST_CLASSES = 1000  # more different whole numbers than this are quantities, not classes
+WORKERS = (1, 2, 4, 8, 16, 32, 64)
+
+LabelKind = Literal["constant", "two classes", "classes", "real"]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the labels are: classes with their counts, or numbers in a range."""
+
+    kind: LabelKind
+    low: float
+    high: float
+    mean: float
+    counts: dict[float, int]  # rows in each class; empty when the labels are real numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Collisions:
+    """What is to be expected when this many workers each hold a row drawn at random.
+
+    Take one worker and its row. ``others``: how many of the other workers hold a row that shares a coordinate with
+    it, ``(W - 1) * mean share``. ``probability``: the chance that at least one does, the mean over rows ``e`` of
+    ``1 - (1 - share(e)) ** (W - 1)``. ``coordinates``: how many pairs of a coordinate of the row and another worker
+    that holds this coordinate too there are, ``(W - 1) * sum(p[u] ** 2)``, where ``p[u]`` is the share of rows that
+    feature ``u`` is in. A worker writes a coordinate for only a moment while it holds a row, so that lost updates
+    are rarer by far.
+    """
+
+    workers: int
+    others: float
+    probability: float
+    coordinates: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistics:
+    """The shape of a data set, and how much its rows have to do with each other."""
+
+    rows: int
+    features: int
+    nonzeros: int
+    layout: Layout
+    omega: int
+    empty_rows: int
+    delta: float
+    most_frequent: int  # the feature that Delta is about, counted from zero
+    used_features: int  #  are in some row
+    ever_present: int  #   are in every row
+    crowding: float  #     the sum over features of the squared share of rows: expected common coordinates of two rows
+    overlap: Overlap
+    labels: Labels
+
+    @property
+    def density(self) -> float:
+        """The share of cells that are stored."""
+        return self.nonzeros / (self.rows * self.features)
+
+    @property
+    def mean_nonzeros(self) -> float:
+        """Non-zeros of a row, on average."""
+        return self.nonzeros / self.rows
+
+    def collisions(self, workers: int) -> Collisions:
+        """Say what to expect of this many workers."""
+        rest = workers - 1
+        probability = float(np.mean(1.0 - (1.0 - self.overlap.shares) ** rest))
+        return Collisions(workers, rest * self.overlap.mean, probability, rest * self.crowding)
+
+
+def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = None) -> Statistics:
+    """Measure a data set, reading it two or three times; ``seed`` chooses the rows that stand for all.
+
+    >>> from hogwild.data.memory import Memory
+    >>> from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Rows
+    >>> rows = Rows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
+    ...             np.array([1.0, 1.0, -1.0, 1.0]), NO_WEIGHTS, features=3, layout="binary")
+    >>> found = describe(Memory(rows, shuffled=False, name="example"))
+    >>> found.omega, found.delta, found.overlap.rho
+    (2, 0.5, 0.75)
+    >>> found.collisions(workers=3)
+    Collisions(workers=3, others=1.0, probability=0.72, coordinates=1.12)
+    """
+    frequencies = dataset.frequencies()
+    omega, empty, layout = _row_lengths(dataset)
+    shares = frequencies[frequencies > 0] / dataset.n_rows
+    return Statistics(
+        rows=dataset.n_rows,
+        features=dataset.n_features,
+        nonzeros=dataset.nonzeros,
+        layout=layout,
+        omega=omega,
+        empty_rows=empty,
+        delta=float(shares.max(initial=0.0)),
+        most_frequent=int(frequencies.argmax()),
+        used_features=len(shares),
+        ever_present=int(np.count_nonzero(frequencies == dataset.n_rows)),
+        crowding=float(np.dot(shares, shares)),
+        overlap=overlap(dataset, seed=seed, progress=progress),
+        labels=describe_labels(dataset.labels()),
+    )
+
+
+def _row_lengths(dataset: Dataset) -> tuple[int, int, Layout]:
+    omega, empty = 0, 0
+    epoch = dataset.in_order()
+    for number in range(len(epoch)):
+        chunk = epoch[number]
+        lengths = chunk.rows.indptr[chunk.order + 1] - chunk.rows.indptr[chunk.order]
+        omega = max(omega, int(lengths.max(initial=0)))
+        empty += int(np.count_nonzero(lengths == 0))
+        layout = chunk.rows.layout
+        epoch.done(number)
+    return omega, empty, layout
+
+
+def describe_labels(labels: Array) -> Labels:
+    """Tell classes from quantities: classes are whole numbers, and few of them are different.
+
+    >>> describe_labels(np.array([1.0, -1.0, 1.0]))
+    Labels(kind='two classes', low=-1.0, high=1.0, mean=0.33, counts={-1.0: 1, 1.0: 2})
+    >>> describe_labels(np.array([0.5, 2.0])).kind
+    'real'
+    """
+    low, high, mean = float(labels.min()), float(labels.max()), float(labels.mean())
+    if not np.array_equal(labels, np.rint(labels)):
+        return Labels("real" if low < high else "constant", low, high, mean, {})
+    values, counts = np.unique(labels, return_counts=True)
+    # As many different numbers as this among so few rows are years, prices or ages.
+    if len(values) > min(MOST_CLASSES, max(2, len(labels) // 2)):
+        return Labels("real", low, high, mean, {})
+    kind: LabelKind = "constant" if len(values) == 1 else "two classes" if len(values) == 2 else "classes"
+    return Labels(kind, low, high, mean, dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+
+def ranked(frequencies: Array, points: int = 200) -> tuple[Array, Array]:
+    """Frequencies by rank, the most frequent first, at ranks that are evenly spaced on a logarithmic scale.
+
+    >>> ranked(np.array([5, 0, 100, 20]))
+    (array([1, 2, 3]), array([100,  20,   5]))
+    """
+    ordered = np.sort(frequencies[frequencies > 0])[::-1]
+    if not len(ordered):
+        return np.empty(0, np.int64), ordered
+    ranks = np.unique(np.geomspace(1, len(ordered), min(points, len(ordered))).round().astype(np.int64))
+    return ranks, ordered[ranks - 1]

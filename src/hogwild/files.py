@@ -1,0 +1,192 @@
+"""Files and folders that are either complete or not there, and sizes as people write them.
+
+Everything is written beside its destination, flushed to the disk and renamed: a crash at any moment leaves the old
+content, or the new, and perhaps a left-over whose name starts with a dot, which the next writer removes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from hogwild.errors import ParameterError
+
+_UNITS = {
+    "": 1, "b": 1,
+    "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40,
+    "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+
+
+def parse_size(size: str | int) -> int:
+    """The number of bytes in ``"512MB"``, ``"2GiB"``, ``"1.5G"`` or a plain number.
+
+    ``KB``, ``MB``, ... are powers of 1,000; ``KiB``, ``MiB``, ... and the bare letters are powers of 1,024.
+
+    >>> parse_size("512MB"), parse_size("2GiB"), parse_size("1.5G"), parse_size(4096)
+    (512000000, 2147483648, 1610612736, 4096)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", str(size).lower())
+    factor = _UNITS.get(match[2]) if match else None
+    if match is None or factor is None:
+        raise ParameterError(
+            f"A size must be a number of bytes such as '512MB', '2GiB' or '1.5G'. Got {size!r} instead."
+        )
+    return int(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+def format_size(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> format_size(512), format_size(1536), format_size(3 * 2**30)
+    ('512 B', '1.5 KiB', '3.0 GiB')
+    """
+    if size < 1024:
+        return f"{size} B"
+    amount, unit = float(size), ""
+    for unit in ("KiB", "MiB", "GiB", "TiB"):  # noqa: B007 - the last one reached is the answer
+        amount /= 1024
+        if amount < 1024:
+            break
+    return f"{amount:,.1f} {unit}"
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file to write that takes its place, and its name, only when the block ends without an error.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder, "a.txt")) as file:
+    ...         _ = file.write(b"all or nothing")
+    ...     Path(folder, "a.txt").read_text()
+    'all or nothing'
+    """
+    path = Path(path)
+    beside = _beside(path, "partial")
+    try:
+        with beside.open("wb") as file:
+            yield file
+            flush(file)
+        beside.replace(path)
+        flush_folder(path.parent)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_file(path: str | Path, content: bytes) -> None:
+    """Write a whole file at once, so that a reader sees all of it or what was there before.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(Path(folder, "a.bin"), bytes(3))
+    ...     Path(folder, "a.bin").stat().st_size
+    3
+    """
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def new_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A folder to fill that gets its name only when the block ends without an error; otherwise nothing is left.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     with new_folder(Path(parent, "made")) as folder:
+    ...         _ = Path(folder, "a.txt").write_text("a")
+    ...     sorted(file.name for file in Path(parent, "made").iterdir())
+    ['a.txt']
+    """
+    path = Path(path).absolute()
+    clear_leftovers(path)
+    _refuse_existing(path, overwrite)
+    partial = _beside(path, "partial")
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        for file in partial.iterdir():
+            _flush_path(file)
+        flush_folder(partial)
+        _refuse_existing(path, overwrite)
+        _take_place(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def clear_leftovers(path: str | Path) -> None:
+    """Remove what crashed processes left beside ``path``; put back a folder they had only moved aside."""
+    path = Path(path).absolute()
+    for aside in path.parent.glob(f".{path.name}.replaced-*"):
+        if _is_orphan(aside):
+            if path.exists():
+                shutil.rmtree(aside, ignore_errors=True)
+            else:
+                aside.rename(path)
+    for partial in path.parent.glob(f".{path.name}.partial-*"):
+        if _is_orphan(partial):
+            shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
+
+
+def flush(file: BinaryIO) -> None:
+    """See that what was written is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """See that the names in a folder are on the disk."""
+    _flush_path(folder)
+
+
+def _flush_path(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.parent / f".{path.name}.{kind}-{os.getpid()}-{os.urandom(3).hex()}"
+
+
+def _refuse_existing(path: Path, overwrite: bool) -> None:
+    if path.exists() and not overwrite:
+        raise ParameterError(f"'{path}' exists already. Choose another name, or allow it to be overwritten.")
+
+
+def _take_place(partial: Path, path: Path) -> None:
+    """Rename; a folder cannot be renamed onto a full one, so the old one steps aside first."""
+    if not path.exists():
+        partial.rename(path)
+        flush_folder(path.parent)
+        return
+    aside = _beside(path, "replaced")
+    path.rename(aside)
+    try:
+        partial.rename(path)
+    except BaseException:
+        aside.rename(path)
+        raise
+    flush_folder(path.parent)
+    shutil.rmtree(aside) if aside.is_dir() else aside.unlink()
+
+
+def _is_orphan(path: Path) -> bool:
+    match = re.search(r"-(\d+)-[0-9a-f]+$", path.name)
+    if match is None or int(match[1]) == os.getpid():
+        return False
+    try:
+        os.kill(int(match[1]), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False

@@ -1,0 +1,1 @@
+"""The compiled inner loops: arrays in, arrays out."""

@@ -1,0 +1,70 @@
+"""How workers keep out of each other's way around one term: not at all, by locks, or by taking turns.
+
+Each way is three functions that a kernel calls: ``hold`` before it reads the term's coordinates, ``claim`` before it
+writes them, ``release`` behind that. ``sync`` is the array they share: a lock per feature and one more for the
+intercept, or the number of the term whose turn it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import Function
+from hogwild.kernels.atomics import lock, store, unlock, wait_until
+
+
+def no_hold(sync: Any, indices: Any, start: Any, stop: Any) -> None:
+    """Read without asking: Hogwild!"""
+
+
+def no_claim(sync: Any, turn: Any) -> None:
+    """Write without asking."""
+
+
+def no_release(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
+    """Nothing was taken."""
+
+
+def no_guard(sync: Any, at: Any) -> None:
+    """Touch the intercept without asking."""
+
+
+def hold_all(sync: Any, indices: Any, start: Any, stop: Any) -> None:
+    """Lock every coordinate of the term. Indices rise within a row, so no two workers wait for each other."""
+    for j in range(start, stop):
+        lock(sync, column(indices, j, start))  # type: ignore[name-defined]  # noqa: F821  (the layout's)
+
+
+def release_all(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
+    """Unlock every coordinate of the term."""
+    for j in range(start, stop):
+        unlock(sync, column(indices, j, start))  # type: ignore[name-defined]  # noqa: F821
+
+
+def lock_one(sync: Any, at: Any) -> None:
+    """Lock the intercept."""
+    lock(sync, at)
+
+
+def unlock_one(sync: Any, at: Any) -> None:
+    """Unlock the intercept."""
+    unlock(sync, at)
+
+
+def wait_for_turn(sync: Any, turn: Any) -> None:
+    """Wait until all earlier terms have been applied."""
+    wait_until(sync, turn)
+
+
+def pass_turn(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
+    """Let the next term be applied."""
+    store(sync, 0, np.int64(turn + 1))
+
+
+ACCESS: dict[str, dict[str, Function]] = {
+    "free": {"hold": no_hold, "claim": no_claim, "release": no_release, "guard": no_guard, "unguard": no_guard},
+    "locked": {"hold": hold_all, "claim": no_claim, "release": release_all, "guard": lock_one, "unguard": unlock_one},
+    "turns": {"hold": no_hold, "claim": wait_for_turn, "release": pass_turn, "guard": no_guard, "unguard": no_guard},
+}

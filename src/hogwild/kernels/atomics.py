@@ -1,0 +1,82 @@
+"""The few atomic instructions that locks and turns are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.core import cgutils
+from numba.core.typing import signature
+from numba.extending import intrinsic
+
+from hogwild.compiled import compiled
+
+_yield = types.ExternalFunction("sched_yield", types.int32())
+SPINS = 64  # tries before the core is offered to another thread; with more workers than cores the holder needs it
+
+
+def _address(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+    kind, (array, index) = signature_.args[0], args[:2]
+    view = context.make_array(kind)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, kind, view, [index], wraparound=False)
+
+
+@intrinsic
+def exchange_if(typingctx: Any, array: Any, index: Any, expected: Any, new: Any) -> Any:
+    """Store ``new`` if ``expected`` is found there; say whether it was."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        address = _address(context, builder, signature_, args)
+        result = builder.cmpxchg(address, args[2], args[3], "acq_rel", "monotonic")
+        return builder.extract_value(result, 1)
+
+    return signature(types.boolean, array, types.intp, array.dtype, array.dtype), generate
+
+
+@intrinsic
+def load(typingctx: Any, array: Any, index: Any) -> Any:
+    """Read one element as other threads last wrote it."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        address = _address(context, builder, signature_, args)
+        return builder.load_atomic(address, "acquire", array.dtype.bitwidth // 8)
+
+    return signature(array.dtype, array, types.intp), generate
+
+
+@intrinsic
+def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write one element after everything written before it."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        address = _address(context, builder, signature_, args)
+        builder.store_atomic(args[2], address, "release", array.dtype.bitwidth // 8)
+        return context.get_constant(types.int32, 0)
+
+    return signature(types.int32, array, types.intp, array.dtype), generate
+
+
+@compiled
+def lock(locks: Any, at: Any) -> None:
+    """Take a lock, waiting while another thread has it."""
+    tries = 0
+    while not exchange_if(locks, at, 0, 1):
+        tries += 1
+        if tries > SPINS:
+            _yield()
+
+
+@compiled
+def unlock(locks: Any, at: Any) -> None:
+    """Give a lock back."""
+    store(locks, at, 0)
+
+
+@compiled
+def wait_until(counter: Any, value: Any) -> None:
+    """Wait until a counter has reached a value."""
+    tries = 0
+    while load(counter, 0) != value:
+        tries += 1
+        if tries > SPINS:
+            _yield()

@@ -1,0 +1,36 @@
+"""How a row's columns and values are read: one pair of functions per layout of :class:`hogwild.data.rows.Rows`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import Function
+
+
+def stored_column(indices: Any, j: Any, start: Any) -> Any:
+    """The column of entry ``j``, as it stands in ``indices``."""
+    return indices[j]
+
+
+def counted_column(indices: Any, j: Any, start: Any) -> Any:
+    """The column of entry ``j`` of a dense row that begins at ``start``."""
+    return np.uint64(j - start)
+
+
+def stored_value(values: Any, j: Any) -> Any:
+    """The value of entry ``j``."""
+    return np.float32(values[j])
+
+
+def one(values: Any, j: Any) -> Any:
+    """The value of every entry of binary data."""
+    return np.float32(1)
+
+
+LAYOUTS: dict[str, dict[str, Function]] = {
+    "sparse": {"column": stored_column, "value": stored_value},
+    "binary": {"column": stored_column, "value": one},
+    "dense": {"column": counted_column, "value": stored_value},
+}

@@ -1,0 +1,236 @@
+"""The inner loops of linear models.
+
+Each is a template: the names ``loss``, ``step``, ``column``, ``value``, ``hold``, ``claim``, ``release``, ``guard``,
+``unguard``, ``penalty``, ``skip`` and ``slopes`` stand for functions that :func:`hogwild.compiled.specialise` puts in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# mypy: disable-error-code="name-defined"
+# ruff: noqa: F821
+
+FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the shared one
+
+
+def descend(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
+    rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
+    parameter: Any, constants: Any, sync: Any, patience: Any,
+) -> float:  # fmt: skip
+    """Descend along the terms ``order[first::stride]`` of a model with one output; return their summed loss.
+
+    The intercept is in every term, so each worker steps a copy of its own, and merges what it changed into the shared
+    one every ``patience`` terms: with one worker that changes nothing, with many they do not fight over one cell.
+    """
+    own, seen = bias.copy(), bias.copy()
+    guarded = np.intp(state.shape[0])
+    total, k, waiting = 0.0, first, 0
+    while k < order.size:
+        i = order[k]
+        start, stop = indptr[i], indptr[i + 1]
+        hold(sync, indices, start, stop)
+        z0, z1, z2, z3 = own[0, 0], np.float32(0), np.float32(0), np.float32(0)
+        j = start
+        while j + 4 <= stop:  # four sums in flight: a single one would wait for itself
+            z0 += state[column(indices, j, start), 0] * value(values, j)
+            z1 += state[column(indices, j + 1, start), 0] * value(values, j + 1)
+            z2 += state[column(indices, j + 2, start), 0] * value(values, j + 2)
+            z3 += state[column(indices, j + 3, start), 0] * value(values, j + 3)
+            j += 4
+        while j < stop:
+            z0 += state[column(indices, j, start), 0] * value(values, j)
+            j += 1
+        cost, slope = loss(float((z0 + z1) + (z2 + z3)), float(labels[i]), parameter)
+        weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
+        total += cost * weight
+        g, rate = np.float32(slope * weight), rates[k]
+        claim(sync, k)
+        if not skip(g):
+            for j in range(start, stop):
+                u = column(indices, j, start)
+                step(state, u, g * value(values, j), rate, penalty(shares, u, l1), penalty(shares, u, l2), constants)
+            if intercept:
+                step(own, 0, g, rate, np.float32(0), np.float32(0), constants)
+        waiting += 1
+        if intercept and waiting >= patience:
+            waiting = 0
+            guard(sync, guarded)
+            merge(bias, own, seen)
+            unguard(sync, guarded)
+        release(sync, indices, start, stop, k)
+        k += stride
+    if intercept and waiting:
+        guard(sync, guarded)
+        merge(bias, own, seen)
+        unguard(sync, guarded)
+    return total
+
+
+def descend_many(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
+    rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
+    parameter: Any, constants: Any, sync: Any, patience: Any,
+) -> float:  # fmt: skip
+    """The same with one output per class, all of them in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
+    classes = bias.shape[0]
+    own, seen = bias.copy(), bias.copy()
+    scores, slope = np.empty(classes, np.float32), np.empty(classes, np.float64)
+    guarded = np.intp(state.shape[0] // classes)
+    total, at, waiting = 0.0, first, 0
+    while at < order.size:
+        i = order[at]
+        start, stop = indptr[i], indptr[i + 1]
+        hold(sync, indices, start, stop)
+        for k in range(classes):
+            scores[k] = own[k, 0]
+        for j in range(start, stop):
+            u, x = np.uint64(column(indices, j, start)) * np.uint64(classes), value(values, j)
+            for k in range(classes):
+                scores[k] += state[u + np.uint64(k), 0] * x
+        weight = class_weights[int(labels[i])] * (weights[i] if weights.size else np.float32(1))
+        total += weight * slopes(scores, int(labels[i]), parameter, slope)
+        rate = rates[at]
+        claim(sync, at)
+        for j in range(start, stop):
+            u, x = np.uint64(column(indices, j, start)) * np.uint64(classes), value(values, j)
+            p1, p2 = penalty(shares, column(indices, j, start), l1), penalty(shares, column(indices, j, start), l2)
+            for k in range(classes):
+                g = np.float32(slope[k] * weight)
+                if not skip(g):
+                    step(state, u + np.uint64(k), g * x, rate, p1, p2, constants)
+        if intercept:
+            for k in range(classes):
+                step(own, k, np.float32(slope[k] * weight), rate, np.float32(0), np.float32(0), constants)
+        waiting += 1
+        if intercept and waiting >= patience:
+            waiting = 0
+            guard(sync, guarded)
+            merge(bias, own, seen)
+            unguard(sync, guarded)
+        release(sync, indices, start, stop, at)
+        at += stride
+    if intercept and waiting:
+        guard(sync, guarded)
+        merge(bias, own, seen)
+        unguard(sync, guarded)
+    return total
+
+
+def merge(shared: Any, own: Any, seen: Any) -> None:
+    """Add to the shared intercept what this worker changed since it last looked, and look again."""
+    for k in range(shared.shape[0]):
+        for s in range(shared.shape[1]):
+            merged = shared[k, s] + (own[k, s] - seen[k, s])
+            shared[k, s] = merged
+            own[k, s] = merged
+            seen[k, s] = merged
+
+
+def shared_penalty(shares: Any, u: Any, strength: Any) -> Any:
+    """A term's part of the penalty on coordinate ``u``: 1 of d_u parts, n terms."""
+    return strength * shares[u]
+
+
+def no_penalty(shares: Any, u: Any, strength: Any) -> Any:
+    """Nothing is penalised."""
+    return np.float32(0)
+
+
+def when_zero(g: Any) -> bool:
+    """A zero gradient moves nothing: skip the row."""
+    return bool(g == 0)
+
+
+def never(g: Any) -> bool:
+    """A zero gradient still moves something: a velocity, a penalised weight."""
+    return False
+
+
+def decide(indptr: Any, indices: Any, values: Any, order: Any, state: Any, bias: Any, scores: Any) -> None:
+    """Write the scores of the rows ``order``: one line per row, one column per output."""
+    outputs = bias.shape[0]
+    for at in range(order.size):
+        start, stop = indptr[order[at]], indptr[order[at] + 1]
+        for k in range(outputs):
+            z = float(bias[k, 0])
+            for j in range(start, stop):
+                p = np.uint64(column(indices, j, start)) * np.uint64(outputs) + np.uint64(k)
+                z += float(state[p, 0]) * float(value(values, j))
+            scores[at, k] = z
+
+
+def evaluate(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, bias: Any,
+    class_weights: Any, parameter: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Add to ``sums`` the loss, the weights, the score and the labels' moments of the rows ``order``.
+
+    ``sums`` is: weighted loss, weight, weighted hits (or squared error), weighted label, weighted squared label.
+    """
+    outputs = bias.shape[0]
+    scores, slope = np.empty(outputs, np.float32), np.empty(outputs, np.float64)
+    for at in range(order.size):
+        i = order[at]
+        start, stop = indptr[i], indptr[i + 1]
+        for k in range(outputs):
+            z = float(bias[k, 0])
+            for j in range(start, stop):
+                p = np.uint64(column(indices, j, start)) * np.uint64(outputs) + np.uint64(k)
+                z += float(state[p, 0]) * float(value(values, j))
+            scores[k] = z
+        y = float(labels[i])
+        weight = float(weights[i]) if weights.size else 1.0
+        sums[0] += weight * class_weight(class_weights, y) * cost(scores, y, parameter, slope)
+        sums[1] += weight
+        sums[2] += weight * score(scores, y)
+        sums[3] += weight * y
+        sums[4] += weight * y * y
+
+
+def one_cost(scores: Any, y: float, parameter: float, slope: Any) -> float:
+    """The loss of a model with one output."""
+    cost, _ = loss(float(scores[0]), y, parameter)
+    return cost  # type: ignore[no-any-return]
+
+
+def many_cost(scores: Any, y: float, parameter: float, slope: Any) -> float:
+    """The loss of a model with one output per class."""
+    return slopes(scores, int(y), parameter, slope)  # type: ignore[no-any-return]
+
+
+def signed_weight(class_weights: Any, y: float) -> float:
+    """The weight of the class of a label that is -1 or 1."""
+    return float(class_weights[1 if y > 0 else 0])
+
+
+def numbered_weight(class_weights: Any, y: float) -> float:
+    """The weight of the class of a label that is a class number."""
+    return float(class_weights[int(y)])
+
+
+def same_sign(scores: Any, y: float) -> float:
+    """1 if the score is on the label's side; zero counts as negative, as in prediction."""
+    return 1.0 if (scores[0] > 0) == (y > 0) else 0.0
+
+
+def largest_is(scores: Any, y: float) -> float:
+    """1 if the label's class has the largest score."""
+    best = 0
+    for k in range(1, scores.size):
+        if scores[k] > scores[best]:
+            best = k
+    return 1.0 if best == int(y) else 0.0
+
+
+def squared_error(scores: Any, y: float) -> float:
+    """The squared error of a score that is the prediction."""
+    return (float(scores[0]) - y) ** 2
+
+
+def squared_error_of_mean(scores: Any, y: float) -> float:
+    """The squared error of a score whose exponential is the prediction."""
+    return (np.exp(float(scores[0])) - y) ** 2  # type: ignore[no-any-return]

@@ -1,0 +1,58 @@
+"""Puts the inner loops of linear models together: which functions a loss, a rule, a layout and an access stand for."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from hogwild.compiled import Function, bind, specialise
+from hogwild.kernels import linear
+from hogwild.kernels.access import ACCESS, hold_all, release_all
+from hogwild.kernels.layouts import LAYOUTS
+
+SCORES: dict[str, Function] = {
+    "signs": linear.same_sign,
+    "classes": linear.largest_is,
+    "identity": linear.squared_error,
+    "exp": linear.squared_error_of_mean,
+}
+
+
+@functools.cache
+def descend(
+    layout: str, access: str, step: Function, rests: bool, penalised: bool, loss: Function | None, slopes: Function | None,
+    keep: bool,
+) -> Any:  # fmt: skip
+    """The compiled descent of a model with one output (``loss``) or one per class (``slopes``)."""
+    columns, ways = LAYOUTS[layout], dict(ACCESS[access])
+    for name, way in ways.items():
+        if way in (hold_all, release_all):
+            ways[name] = bind(way, column=columns["column"])
+    template, losses = (linear.descend, {"loss": loss}) if loss else (linear.descend_many, {"slopes": slopes})
+    return specialise(
+        template,
+        cache=keep,
+        **columns,
+        **ways,
+        **losses,
+        step=step,
+        penalty=linear.shared_penalty if penalised else linear.no_penalty,
+        skip=linear.when_zero if rests and not penalised else linear.never,
+    )
+
+
+@functools.cache
+def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | None, keep: bool) -> Any:
+    """The compiled evaluation of such a model."""
+    if loss:
+        parts = {"cost": bind(linear.one_cost, loss=loss), "class_weight": linear.signed_weight}
+    else:
+        assert slopes is not None
+        parts = {"cost": bind(linear.many_cost, slopes=slopes), "class_weight": linear.numbered_weight}
+    return specialise(linear.evaluate, cache=keep, **LAYOUTS[layout], **parts, score=SCORES[score])
+
+
+@functools.cache
+def decide(layout: str) -> Any:
+    """The compiled scores of such a model."""
+    return specialise(linear.decide, **LAYOUTS[layout])

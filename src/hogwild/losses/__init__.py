@@ -1,0 +1,66 @@
+"""Losses: one function and one line here each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hogwild.errors import ParameterError
+from hogwild.losses.loss import Loss, own
+from hogwild.losses.margin import HINGE, LOGISTIC, MODIFIED_HUBER, PERCEPTRON, SQUARED_HINGE
+from hogwild.losses.residual import (
+    EPSILON_INSENSITIVE,
+    HUBER,
+    POISSON,
+    QUANTILE,
+    SQUARED,
+    SQUARED_EPSILON_INSENSITIVE,
+)
+from hogwild.naming import must, pick
+
+SOFTMAX = Loss("softmax", LOGISTIC.function, "classes", link="sigmoid")  # with two classes they are the same
+
+LOSSES = {
+    loss.name: loss
+    for loss in (
+        HINGE,
+        SQUARED_HINGE,
+        LOGISTIC,
+        SOFTMAX,
+        MODIFIED_HUBER,
+        PERCEPTRON,
+        SQUARED,
+        HUBER,
+        EPSILON_INSENSITIVE,
+        SQUARED_EPSILON_INSENSITIVE,
+        QUANTILE,
+        POISSON,
+    )
+}
+
+
+def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> Loss:
+    """A loss from its name (``"huber"``, ``"quantile:0.9"``), from a function of one's own, or from itself.
+
+    >>> named("quantile:0.9").parameter
+    0.9
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if callable(loss):
+        return own(loss)
+    name, colon, parameter = loss.partition(":")
+    found = pick("loss", name, LOSSES)
+    if not colon:
+        return found
+    if not found.parameter:
+        raise ParameterError(f"The loss {found.name!r} has no parameter. Leave out ':{parameter}'.")
+    try:
+        number = float(parameter)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < (1 if found is QUANTILE else float("inf")):
+        raise must("loss", f"a name and a positive number such as '{found}'", loss)
+    return found.with_parameter(number)
+
+
+__all__ = ["LOSSES", "Loss", "named", "own"]

@@ -1,0 +1,58 @@
+"""Losses of two classes: the label is -1 or 1 and what counts is the margin ``m = z * y``."""
+
+from __future__ import annotations
+
+from math import exp, log1p
+
+from hogwild.losses.loss import Loss
+
+
+def hinge(z: float, y: float, parameter: float) -> tuple[float, float]:
+    """max(0, 1 - m)"""
+    gap = 1.0 - z * y
+    if gap > 0.0:
+        return gap, -y
+    return 0.0, 0.0
+
+
+def perceptron(z: float, y: float, parameter: float) -> tuple[float, float]:
+    """max(0, -m)"""
+    gap = -z * y
+    if gap >= 0.0:  # at zero too, or nothing would ever begin to move
+        return gap, -y
+    return 0.0, 0.0
+
+
+def squared_hinge(z: float, y: float, parameter: float) -> tuple[float, float]:
+    """max(0, 1 - m)^2"""
+    gap = 1.0 - z * y
+    if gap > 0.0:
+        return gap * gap, -2.0 * gap * y
+    return 0.0, 0.0
+
+
+def logistic(z: float, y: float, parameter: float) -> tuple[float, float]:
+    """log(1 + exp(-m)), computed so that no margin overflows"""
+    m = z * y
+    if m > 0.0:
+        e = exp(-m)
+        return log1p(e), -y * e / (1.0 + e)
+    e = exp(m)
+    return log1p(e) - m, -y / (1.0 + e)
+
+
+def modified_huber(z: float, y: float, parameter: float) -> tuple[float, float]:
+    """max(0, 1 - m)^2 from m = -1 on, -4m before: a squared hinge that outliers cannot drag"""
+    m = z * y
+    if m >= 1.0:
+        return 0.0, 0.0
+    if m >= -1.0:
+        return (1.0 - m) * (1.0 - m), -2.0 * (1.0 - m) * y
+    return -4.0 * m, -4.0 * y
+
+
+HINGE = Loss("hinge", hinge, "classes")
+PERCEPTRON = Loss("perceptron", perceptron, "classes")
+SQUARED_HINGE = Loss("squared-hinge", squared_hinge, "classes")
+LOGISTIC = Loss("logistic", logistic, "classes", link="sigmoid")
+MODIFIED_HUBER = Loss("modified-huber", modified_huber, "classes", link="huber")

@@ -1,0 +1,67 @@
+"""Losses of a number: what counts is the residual ``r = z - y``. As in scikit-learn, squares carry a half."""
+
+from __future__ import annotations
+
+from math import exp
+
+from hogwild.losses.loss import Loss
+
+
+def squared(z: float, y: float, parameter: float) -> tuple[float, float]:
+    """r^2 / 2"""
+    r = z - y
+    return 0.5 * r * r, r
+
+
+def huber(z: float, y: float, width: float) -> tuple[float, float]:
+    """r^2 / 2 within ``width``, linear outside"""
+    r = z - y
+    if r > width:
+        return width * (r - 0.5 * width), width
+    if r < -width:
+        return width * (-r - 0.5 * width), -width
+    return 0.5 * r * r, r
+
+
+def epsilon_insensitive(z: float, y: float, width: float) -> tuple[float, float]:
+    """max(0, |r| - width)"""
+    r = z - y
+    if r > width:
+        return r - width, 1.0
+    if r < -width:
+        return -r - width, -1.0
+    return 0.0, 0.0
+
+
+def squared_epsilon_insensitive(z: float, y: float, width: float) -> tuple[float, float]:
+    """max(0, |r| - width)^2"""
+    r = z - y
+    if r > width:
+        return (r - width) * (r - width), 2.0 * (r - width)
+    if r < -width:
+        return (r + width) * (r + width), 2.0 * (r + width)
+    return 0.0, 0.0
+
+
+def quantile(z: float, y: float, share: float) -> tuple[float, float]:
+    """share * -r below the label, (1 - share) * r above it: its minimum is that quantile of the labels"""
+    r = z - y
+    if r >= 0.0:
+        return (1.0 - share) * r, 1.0 - share
+    return -share * r, -share
+
+
+def poisson(z: float, y: float, parameter: float) -> tuple[float, float]:
+    """exp(z) - y z, for counts whose mean is exp(z)"""
+    mean = exp(z)
+    return mean - y * z, mean - y
+
+
+SQUARED = Loss("squared", squared, "real", link="identity")
+HUBER = Loss("huber", huber, "real", 0.1, link="identity")
+EPSILON_INSENSITIVE = Loss("epsilon-insensitive", epsilon_insensitive, "real", 0.1, link="identity")
+SQUARED_EPSILON_INSENSITIVE = Loss(
+    "squared-epsilon-insensitive", squared_epsilon_insensitive, "real", 0.1, link="identity"
+)
+QUANTILE = Loss("quantile", quantile, "real", 0.5, link="identity")
+POISSON = Loss("poisson", poisson, "counts", link="exp")

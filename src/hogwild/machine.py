@@ -1,0 +1,194 @@
+"""What this machine has: cores, caches, memory, vector units. Read from the system, never guessed."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/")
+
+# Which of the compiler's names for instruction sets are worth a mention.
+VECTOR_SETS = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "neon", "sve", "sve2", "rvv")
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """One cache as one core sees it."""
+
+    level: int
+    kind: str  #    "data", "instruction" or "unified"
+    size: int  #    in bytes
+    shared: int  #  by how many logical cores
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine as this process may use it."""
+
+    system: str
+    processor: str
+    logical_cores: int
+    physical_cores: int | None
+    allowed_cores: int  #       that this process may run on
+    quota: float | None  #      cores' worth of time that the control group grants; None: no limit
+    memory: int  #              bytes
+    available: int  #           bytes that are free to use now
+    memory_limit: int | None  # of the control group
+    caches: tuple[Cache, ...]
+    cache_line: int | None
+    numa_nodes: int
+    vectors: tuple[str, ...]
+
+    @property
+    def usable_cores(self) -> int:
+        """How many threads can run at the same time: the allowed cores, or fewer if a quota says so.
+
+        >>> this_machine().usable_cores >= 1
+        True
+        """
+        return self.allowed_cores if self.quota is None else max(1, min(self.allowed_cores, int(self.quota)))
+
+    @property
+    def usable_memory(self) -> int:
+        """Bytes that this process can get now."""
+        return self.available if self.memory_limit is None else min(self.available, self.memory_limit)
+
+
+def this_machine() -> Machine:
+    """Look at the machine.
+
+    >>> machine = this_machine()
+    >>> machine.logical_cores >= machine.allowed_cores >= 1 and machine.memory > machine.available > 0
+    True
+    """
+    import psutil
+
+    memory = psutil.virtual_memory()
+    return Machine(
+        system=f"{platform.system()} {platform.release()}, {platform.machine()}",
+        processor=processor_name(),
+        logical_cores=os.cpu_count() or 1,
+        physical_cores=psutil.cpu_count(logical=False),
+        allowed_cores=allowed_cores(),
+        quota=cpu_quota(),
+        memory=memory.total,
+        available=memory.available,
+        memory_limit=memory_limit(memory.total),
+        caches=caches(),
+        cache_line=_number(_cpu0(ROOT) / "cache/index0/coherency_line_size"),
+        numa_nodes=numa_nodes(),
+        vectors=vectors(),
+    )
+
+
+def allowed_cores() -> int:
+    """On how many cores this process may run.
+
+    >>> allowed_cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor_name(root: Path = ROOT) -> str:
+    """What the processor calls itself.
+
+    >>> processor_name() != ""
+    True
+    """
+    for line in _text(root / "proc/cpuinfo").splitlines():
+        if line.startswith(("model name", "Hardware", "cpu model")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def cpu_quota(root: Path = ROOT) -> float | None:
+    """Cores' worth of time that the control groups of this process grant (the least of them), or None."""
+    granted = []
+    for folder in _control_groups(root, ""):  # version 2
+        limit, _, period = _text(folder / "cpu.max").partition(" ")
+        if limit.isdigit() and period.strip().isdigit():
+            granted.append(int(limit) / int(period))
+    for folder in _control_groups(root, "cpu"):  # version 1
+        limit1, period1 = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+        if limit1 is not None and limit1 > 0 and period1:
+            granted.append(limit1 / period1)
+    return min(granted, default=None)
+
+
+def memory_limit(total: int, root: Path = ROOT) -> int | None:
+    """Bytes that the control groups of this process allow (the least of them), or None when that is everything."""
+    limits = [_number(folder / "memory.max") for folder in _control_groups(root, "")]
+    limits += [_number(folder / "memory.limit_in_bytes") for folder in _control_groups(root, "memory")]
+    return min((limit for limit in limits if limit is not None and 0 < limit < total), default=None)
+
+
+def caches(root: Path = ROOT) -> tuple[Cache, ...]:
+    """List the caches of the first core, the nearest first."""
+    found = []
+    for folder in sorted((_cpu0(root) / "cache").glob("index*")):
+        level, size = _number(folder / "level"), _text(folder / "size").strip()
+        kind = _text(folder / "type").strip().lower()
+        if level is not None and size[:-1].isdigit() and size[-1] in "KMG":
+            amount = int(size[:-1]) * {"K": 2**10, "M": 2**20, "G": 2**30}[size[-1]]
+            found.append(Cache(level, kind, amount, _count_list(_text(folder / "shared_cpu_list"))))
+    return tuple(sorted(found, key=lambda cache: (cache.level, cache.kind)))
+
+
+def numa_nodes(root: Path = ROOT) -> int:
+    """Into how many parts memory is divided, each nearer to some cores than to others."""
+    return max(1, len(list((root / "sys/devices/system/node").glob("node[0-9]*"))))
+
+
+def vectors() -> tuple[str, ...]:
+    """Vector instruction sets that compiled code will use here."""
+    import llvmlite.binding
+
+    has = llvmlite.binding.get_host_cpu_features()
+    return tuple(name for name in VECTOR_SETS if has.get(name))
+
+
+def _control_groups(root: Path, controller: str) -> list[Path]:
+    """The folders of this process's control group and of those around it, as far as they can be seen.
+
+    ``controller`` is empty for version 2, where one tree has them all.
+    """
+    mount = root / "sys/fs/cgroup" / controller
+    folders = [mount]
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, names, path, *_ = [*line.split(":", 2), "", ""]
+        if controller in names.split(","):
+            for part in Path(path.lstrip("/")).parts:
+                folders.append(folders[-1] / part)
+            break
+    return folders
+
+
+def _cpu0(root: Path) -> Path:
+    return root / "sys/devices/system/cpu/cpu0"
+
+
+def _count_list(text: str) -> int:
+    """How many numbers a list such as ``0-3,8`` has."""
+    total = 0
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            total += int(last or first) - int(first) + 1
+    return total
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:  # not on this system, or not for us to see
+        return ""
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(_text(path))
+    except ValueError:
+        return None

@@ -1,0 +1,58 @@
+"""Names for things: ``"round-robin"`` on the command line is ``RoundRobin`` in Python."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from hogwild.errors import ParameterError
+
+T = TypeVar("T")
+
+
+def kebab(name: str) -> str:
+    """Turn a class name into the name used on the command line.
+
+    >>> kebab("ParameterServer"), kebab("SGD"), kebab("AdaGrad")
+    ('parameter-server', 'sgd', 'adagrad')
+    """
+    spelt = {"AdaGrad": "adagrad"}.get(name)
+    return spelt or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower().replace("_", "-")
+
+
+def pick(kind: str, name: str, choices: Mapping[str, T]) -> T:
+    """Look a name up, forgiving case, spaces and underscores; the error proposes what was probably meant.
+
+    >>> pick("rule", "AdaGrad", {"sgd": 1, "adagrad": 2})
+    2
+    >>> pick("rule", "adagard", {"sgd": 1, "adagrad": 2})
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: ... Got 'adagard' instead. Did you mean 'adagrad'?
+    """
+    wanted = kebab(name.strip()).replace(" ", "-")
+    if wanted in choices:
+        return choices[wanted]
+    raise must(kind, "one of " + quoted(choices), name, choices)
+
+
+def must(parameter: str, be: str, got: object, choices: Iterable[str] = ()) -> ParameterError:
+    """The one error sentence: *The 'x' parameter must be ... Got ... instead.*
+
+    >>> must("workers", "a positive integer", -2)
+    ParameterError("The 'workers' parameter must be a positive integer. Got -2 instead.")
+    """
+    close = difflib.get_close_matches(str(got), list(choices), n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return ParameterError(f"The {parameter!r} parameter must be {be}. Got {got!r} instead.{hint}")
+
+
+def quoted(names: Iterable[str]) -> str:
+    """List names for a message.
+
+    >>> quoted(["b", "a"])
+    "'a', 'b'"
+    """
+    return ", ".join(repr(name) for name in sorted(names))

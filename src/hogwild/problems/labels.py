@@ -1,0 +1,97 @@
+"""Labels as a user writes them, and labels as kernels want them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from hogwild.data.rows import Array
+from hogwild.errors import DataError, ParameterError
+from hogwild.losses import Loss
+from hogwild.naming import must
+
+MOST_CLASSES = 10_000
+
+ClassWeight = Mapping[float, float] | Literal["balanced"] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """Turns labels into what kernels want: -1 and 1, class numbers, or the numbers themselves.
+
+    >>> Labels(np.array([3.0, 7.0])).encode(np.array([7.0, 3.0]))
+    array([ 1., -1.], dtype=float32)
+    """
+
+    classes: Array | None  # sorted; None: the labels are numbers to be predicted
+    counts: bool = False
+
+    @property
+    def outputs(self) -> int:
+        """How many scores the model gives: one, or one per class."""
+        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+
+    def encode(self, labels: Array) -> Array:
+        """Encode labels, refusing those that were not there in training."""
+        if self.classes is None:
+            if self.counts and labels.size and labels.min() < 0:
+                row = int(np.argmax(labels < 0))
+                raise DataError(f"the label {labels[row]:g} is negative", remedy="Poisson loss is for counts.")
+            return labels.astype(np.float32)
+        at = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
+        strange = self.classes[at] != labels
+        if strange.any():
+            known = ", ".join(f"{c:g}" for c in self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
+            label = labels[int(np.argmax(strange))]
+            raise DataError(
+                f"the label {label:g} is not one of the classes the model knows ({known})",
+                remedy="Train and test files must use the same labels.",
+            )
+        return (2 * at - 1 if len(self.classes) == 2 else at).astype(np.float32)
+
+    def weights(self, class_weight: ClassWeight, labels: Array) -> Array:
+        """A weight for each class (or for -1 and 1); all one for numbers."""
+        if class_weight is None:
+            return np.ones(2 if self.classes is None else len(self.classes), np.float32)
+        if self.classes is None:
+            raise ParameterError("The 'class_weight' parameter is for classes. With this loss the labels are numbers.")
+        if class_weight == "balanced":
+            counts = np.bincount(np.searchsorted(self.classes, labels), minlength=len(self.classes))
+            return (len(labels) / (len(self.classes) * counts)).astype(np.float32)
+        if not isinstance(class_weight, Mapping):
+            raise must("class_weight", "a mapping from label to weight, 'balanced' or None", class_weight)
+        unknown = [label for label in class_weight if label not in self.classes]
+        if unknown:
+            raise ParameterError(
+                f"The 'class_weight' parameter names the label {unknown[0]!r}, which is not in the data."
+            )
+        return np.array([class_weight.get(float(c), 1.0) for c in self.classes], np.float32)
+
+    def describe(self) -> Any:
+        """The classes as plain numbers, or None."""
+        return None if self.classes is None else [float(c) for c in self.classes]
+
+
+def labels_for(loss: Loss, labels: Array, name: str) -> Labels:
+    """Find out what a loss makes of these labels, or say why it cannot use them."""
+    if loss.targets != "classes":
+        found = Labels(None, counts=loss.targets == "counts")
+        if found.counts and labels.min() < 0:
+            row = int(np.argmax(labels < 0))
+            raise DataError(f"the label {labels[row]:g} is negative", path=name, remedy="Poisson loss is for counts.")
+        return found
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise DataError(
+            f"every label is {classes[0]:g}", path=name, remedy=f"The loss '{loss}' needs at least two classes."
+        )
+    if len(classes) > 2 and ((classes != np.round(classes)).any() or len(classes) > MOST_CLASSES):
+        raise DataError(
+            f"the labels are numbers such as {classes[0]:g} and {classes[1]:g}, not classes",
+            path=name,
+            remedy=f"The loss '{loss}' is for classes. For numbers use 'squared' or 'huber'.",
+        )
+    return Labels(classes)

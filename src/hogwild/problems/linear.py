@@ -1,0 +1,212 @@
+"""Linear models: a weighted sum of a row's features, and a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from hogwild.data import opened
+from hogwild.data.dataset import Chunk, Dataset
+from hogwild.data.rows import Array
+from hogwild.data.sample import sample
+from hogwild.errors import ParameterError
+from hogwild.kernels import linear_parts
+from hogwild.kernels.linear import FLUSH_ROWS
+from hogwild.losses import SOFTMAX, Loss
+from hogwild.losses import named as loss_named
+from hogwild.losses.multiclass import one_vs_rest, softmax
+from hogwild.compiled import bind
+from hogwild.naming import must
+from hogwild.problems.labels import ClassWeight, Labels, labels_for
+from hogwild.problems.linear_model import LinearModel
+from hogwild.problems.problem import Descent, State
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    r"""A linear model of sparse or dense rows.
+
+    What is minimised over weights :math:`w` and intercept :math:`b`, with n rows and their weights s:
+
+    .. math:: \frac1n \sum_i s_i\, \ell(w \cdot x_i + b, y_i) + \lambda_1 \|w\|_1 + \frac{\lambda_2}2 \|w\|_2^2
+
+    ``l2`` alone is scikit-learn's ``alpha``; in ``LogisticRegression`` and ``LinearSVC`` it is ``1 / (C n)``. An
+    elastic net of strength ``alpha`` and ``l1_ratio`` is ``l1=alpha*l1_ratio, l2=alpha*(1-l1_ratio)``. The intercept is
+    not penalised. As in the Hogwild! paper each term carries its share of the penalty, 1/d_u for a coordinate u that
+    d_u terms have in common, so that a term touches no other coordinates than its own.
+
+    Several classes are learnt in one pass: one against the rest with any loss of two classes (the loss is then the
+    sum over the classes), or together with ``loss="softmax"``.
+
+    ``source`` is anything :func:`hogwild.data.open` takes: a path, a packed folder, ``(X, y)``.
+
+    >>> import numpy as np
+    >>> problem = Linear((np.array([[0.0, 1.0], [1.0, 0.0]]), [1, -1]), loss="hinge", l2=1e-4)
+    >>> problem.n_outputs, problem.labels.classes
+    (1, array([-1.,  1.]))
+    """
+
+    source: Any
+    loss: Loss | str | Callable[[float, float], tuple[float, float]] = "logistic"
+    l1: float = 0.0
+    l2: float = 0.0
+    intercept: bool = True
+    class_weight: ClassWeight = None
+    labels: Labels = field(default=None, repr=False)  # type: ignore[assignment]  # found in the data unless given
+
+    def __post_init__(self) -> None:
+        for name in ("l1", "l2"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise must(name, "a number of at least 0", getattr(self, name))
+        set_ = object.__setattr__
+        set_(self, "loss", loss_named(self.loss))
+        set_(self, "source", opened(self.source))
+        if self.labels is None:
+            set_(self, "labels", labels_for(self.loss, self.source.labels(), self.source.name))
+        if self.n_outputs > 1 and not self.loss.ours and self.loss.targets != "classes":
+            raise ParameterError("A loss of one's own for several classes must be made with targets='classes'.")
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The rows, their labels encoded."""
+        return self.encoded(self.source)
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores the model gives a row."""
+        return self.labels.outputs
+
+    def encoded(self, data: Dataset) -> Dataset:
+        """Other data of the same kind, its labels encoded like those of :attr:`data`."""
+        if data.n_features > self.source.n_features:
+            raise ParameterError(
+                f"{data.name} has {data.n_features:,} features, {self.source.name} has {self.source.n_features:,}. "
+                "Open it with features= and extra='ignore' to leave out what the model does not know."
+            )
+        return data.with_labels(self.labels.encode)
+
+    def start(self, rule: Any) -> State:
+        """Weights and intercept at zero, with fresh memory for the rule."""
+        row = np.array(rule.initial, np.float32)
+        return tuple(np.tile(row, (n * self.n_outputs, 1)) for n in (self.source.n_features, 1))
+
+    def sync(self, access: str) -> Array:
+        """A lock per feature and one for the intercept, or the number of the term whose turn it is."""
+        if access == "locked":
+            return np.zeros(self.source.n_features + 1, np.int32)
+        return np.zeros(1, np.int64)
+
+    def descent(self, rule: Any, access: str, workers: int) -> Descent:
+        """The compiled inner loop for a rule and a way of sharing."""
+        penalised = bool(self.l1 or self.l2)
+        kernel = linear_parts.descend(
+            self._layout, access, rule.step, rule.rests, penalised, *self._functions, self.loss.ours
+        )
+        constants = tuple(np.float32(c) for c in rule.constants)
+        shares = self._shares if penalised else np.empty(0, np.float32)
+        l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
+        patience = 1 if access == "turns" else FLUSH_ROWS
+
+        def descend(chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
+            rows, (weights, bias) = chunk.rows, state
+            return float(
+                kernel(
+                    rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, first, stride,
+                    rates, weights, bias, self.intercept, shares, l1, l2, self._class_weights, parameter, constants,
+                    sync, patience,
+                )
+            )  # fmt: skip
+
+        return descend
+
+    def measure(self, chunk: Chunk, state: State) -> Array:
+        """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
+        rows, sums = chunk.rows, np.zeros(6)
+        self._evaluate(rows.layout)(
+            rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, *state,
+            self._class_weights, float(self.loss.parameter), sums,
+        )  # fmt: skip
+        sums[5] = len(chunk.order)
+        return sums
+
+    def metrics(self, sums: Array) -> dict[str, float]:
+        """The mean loss, and the accuracy or R^2."""
+        total, weight, score, label, square, rows = (float(s) for s in sums)
+        found = {"loss": total / rows}
+        if self.labels.classes is not None:
+            return found | {"accuracy": score / weight if weight else 0.0}
+        spread = square - label * label / weight if weight else 0.0
+        return found | {"r2": 1 - score / spread if spread > 0 else 0.0}
+
+    def penalty(self, state: State) -> float:
+        """What the objective has besides the mean loss."""
+        w = state[0][:, 0].astype(np.float64)
+        return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(w @ w)
+
+    def sample(self, rows: int, seed: int) -> Linear:
+        """The same problem on few rows, for trials."""
+        return replace(self, source=sample(self.source, rows, seed))
+
+    def model(self, values: State, training: Mapping[str, Any]) -> LinearModel:
+        """What is kept of a run: the parameters, and what is needed to use them."""
+        weights, intercept = values
+        return LinearModel(
+            weights.reshape(self.source.n_features, self.n_outputs),
+            intercept.reshape(self.n_outputs),
+            str(self.loss),
+            None if self.labels.classes is None else tuple(float(c) for c in self.labels.classes),
+            self.loss.link,
+            {"base": self.source.base, **getattr(self.source, "reading", {})},
+            training,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What was asked, for records."""
+        return {
+            "problem": "linear",
+            "loss": str(self.loss),
+            "l1": self.l1,
+            "l2": self.l2,
+            "intercept": self.intercept,
+            "class_weight": self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight or {}),
+            "classes": self.labels.describe(),
+            "rows": self.source.n_rows,
+            "features": self.source.n_features,
+            "data": self.source.fingerprint,
+        }
+
+    @cached_property
+    def _shares(self) -> Array:
+        counts = np.maximum(self.source.frequencies(), 1)
+        return (self.source.n_rows / counts).astype(np.float32)
+
+    @cached_property
+    def _class_weights(self) -> Array:
+        return self.labels.weights(self.class_weight, self.source.labels() if self.class_weight else np.empty(0))
+
+    @cached_property
+    def _layout(self) -> str:
+        return self.source.epoch(0, 0)[0].rows.layout
+
+    @cached_property
+    def _functions(self) -> tuple[Any, Any]:
+        if self.n_outputs == 1:
+            return self.loss.function, None
+        return None, softmax if self.loss.name == SOFTMAX.name else _one_vs_rest(self.loss.function)
+
+    def _evaluate(self, layout: str) -> Any:
+        if self.labels.classes is None:
+            score = "exp" if self.loss.link == "exp" else "identity"
+        else:
+            score = "signs" if self.n_outputs == 1 else "classes"
+        return linear_parts.evaluate(layout, score, *self._functions, self.loss.ours)
+
+
+@cache
+def _one_vs_rest(loss: Any) -> Any:
+    """One function per loss, so that its kernels are compiled once."""
+    return bind(one_vs_rest, loss=loss)

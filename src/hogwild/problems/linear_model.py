@@ -1,0 +1,136 @@
+"""A trained linear model: scores, predictions, probabilities, and the file it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild import tensors
+from hogwild.data import open as open_data
+from hogwild.data.dataset import Dataset
+from hogwild.data.reading import Reading
+from hogwild.errors import ModelError, ParameterError
+from hogwild.kernels import linear_parts
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearModel:
+    """Weights, intercept and what is needed to use them.
+
+    >>> model = LinearModel(np.array([[2.0], [-1.0]], np.float32), np.zeros(1, np.float32), "logistic", (0.0, 1.0))
+    >>> model.predict(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([1., 0.])
+    """
+
+    weights: NDArray[np.float32]  # one row per feature, one column per output
+    intercept: NDArray[np.float32]  # one per output
+    loss: str
+    classes: tuple[float, ...] | None = None  # None: predictions are numbers
+    link: str = "none"
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
+    training: Mapping[str, Any] = field(default_factory=dict)  # how the model came about
+
+    @property
+    def n_features(self) -> int:
+        """How many features the model knows."""
+        return len(self.weights)
+
+    def open(self, path: Any) -> Dataset:
+        """Open a file to predict from, in its own order, read as the training file was."""
+        known = {name: self.reading[name] for name in ("bits", "label", "weight") if name in self.reading}
+        reading = Reading(
+            **known, base=self.reading.get("base", "auto"), features=self.n_features, extra="ignore", unlabelled=True
+        )
+        return open_data(path, reading=reading, shuffle=False)
+
+    def decide(self, data: Any) -> NDArray[np.float64]:
+        """The scores of rows: one line per row, one column per output. ``data`` is a data set or a matrix."""
+        if isinstance(data, (str, Path)):
+            data = self.open(data)
+        elif not hasattr(data, "in_order"):
+            data = open_data(data, reading=Reading(unlabelled=True))
+        if data.n_features > self.n_features:
+            raise ParameterError(f"The data has {data.n_features:,} features, the model {self.n_features:,}.")
+        walk, state = data.in_order(), np.ascontiguousarray(self.weights).reshape(-1, 1)
+        pieces = [np.empty((0, len(self.intercept)))]
+        for number in range(len(walk)):
+            rows, order = walk[number].rows, walk[number].order
+            scores = np.empty((len(order), len(self.intercept)))
+            kernel = linear_parts.decide(rows.layout)
+            kernel(rows.indptr, rows.indices, rows.values, order, state, self.intercept.reshape(-1, 1), scores)
+            pieces.append(scores)
+            walk.done(number)
+        return np.concatenate(pieces)
+
+    def predict(self, data: Any) -> NDArray[np.float64]:
+        """The class, or the number, of each row."""
+        return self.predicted(self.decide(data))
+
+    def predicted(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions from scores."""
+        if self.classes is None:
+            return np.exp(scores[:, 0]) if self.link == "exp" else scores[:, 0]
+        number = (scores[:, 0] > 0).astype(int) if len(self.classes) == 2 else np.argmax(scores, axis=1)
+        return np.asarray(self.classes)[number]
+
+    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probability of each class, for losses that have one; rows sum to one."""
+        if self.classes is None or self.link not in ("sigmoid", "huber"):
+            raise ParameterError(f"The loss '{self.loss}' gives no probabilities. Train with 'logistic' or 'softmax'.")
+        if self.loss == "softmax" and len(self.classes) > 2:
+            e = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return np.asarray(e / e.sum(axis=1, keepdims=True))
+        p = (
+            1 / (1 + np.exp(-np.clip(scores, -500, 500)))
+            if self.link == "sigmoid"
+            else (np.clip(scores, -1, 1) + 1) / 2
+        )
+        if len(self.classes) == 2:
+            return np.hstack([1 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically."""
+        record = {
+            "kind": "linear",
+            "format": FORMAT,
+            "loss": self.loss,
+            "link": self.link,
+            "classes": None if self.classes is None else list(self.classes),
+            "reading": dict(self.reading),
+            "training": dict(self.training),
+        }
+        tensors.save(path, {"weights": self.weights, "intercept": self.intercept}, record)
+
+
+def load(path: str | Path) -> LinearModel:
+    """Read a model back. No code in the file is run, because there is none."""
+    arrays, record = tensors.load(path, ModelError)
+    if record.get("kind") != "linear":
+        raise ModelError(f"{path}: this is no model but a {record.get('kind') or 'file of another kind'}.")
+    if record.get("format") != FORMAT:
+        raise ModelError(
+            f"{path}: written in format {record.get('format')}; this version reads {FORMAT}. Upgrade hogwild."
+        )
+    try:
+        weights, intercept = arrays["weights"], arrays["intercept"]
+        classes = record["classes"]
+        model = LinearModel(
+            weights, intercept, str(record["loss"]), None if classes is None else tuple(float(c) for c in classes),
+            str(record["link"]), dict(record["reading"]), dict(record["training"]),
+        )  # fmt: skip
+        outputs = 1 if model.classes is None or len(model.classes) == 2 else len(model.classes)
+        fits = weights.dtype == intercept.dtype == np.float32 and weights.ndim == 2 and len(weights) > 0
+        if not fits or weights.shape[1:] != (outputs,) or intercept.shape != (outputs,):
+            raise ValueError(f"arrays of shape {weights.shape} and {intercept.shape} for {outputs} outputs")
+    except (KeyError, TypeError, ValueError, AttributeError) as reason:
+        raise ModelError(f"{path}: the model is incomplete or inconsistent ({reason}).") from None
+    return model

@@ -1,0 +1,67 @@
+"""What a problem is to whoever runs it in one memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.data.dataset import Chunk, Dataset
+
+State = tuple[NDArray[np.float32], ...]
+"""The parameters: arrays with one row per coordinate, its value first, then what the rule remembers about it."""
+
+
+class Descent(Protocol):
+    """Compiled code that descends along one chunk."""
+
+    def __call__(
+        self,
+        chunk: Chunk,
+        rates: NDArray[np.float32],
+        state: State,
+        sync: NDArray[Any],
+        first: int = 0,
+        stride: int = 1,
+    ) -> float:
+        """Descend along the terms ``order[first::stride]`` of a chunk, in place; return their summed loss."""
+
+
+class Problem(Protocol):
+    """A sum of many small terms, each of which can descend in place."""
+
+    @property
+    def data(self) -> Dataset:
+        """The terms, their labels encoded as the kernels want them."""
+
+    def start(self, rule: Any) -> State:
+        """Fresh parameters for a rule."""
+
+    def descent(self, rule: Any, access: str, workers: int) -> Descent:
+        """The compiled inner loop for a rule and a way of sharing."""
+
+    def sync(self, access: str) -> NDArray[Any]:
+        """The locks or the turn counter that this way of sharing needs."""
+
+    def encoded(self, data: Dataset) -> Dataset:
+        """Other data of the same kind, its labels encoded like those of :attr:`data`."""
+
+    def measure(self, chunk: Chunk, state: State) -> NDArray[np.float64]:
+        """Sums over a chunk from which :meth:`metrics` tells how good the parameters are."""
+
+    def metrics(self, sums: NDArray[np.float64]) -> dict[str, float]:
+        """Loss and score from sums over all chunks."""
+
+    def penalty(self, state: State) -> float:
+        """What the objective has besides the loss."""
+
+    def sample(self, rows: int, seed: int) -> Problem:
+        """The same problem on few rows, for trials."""
+
+    def model(self, values: State, training: Mapping[str, Any]) -> Any:
+        """What is kept of a run: something with ``save(path)``."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """What was asked, for records: plain values only."""

@@ -1,0 +1,25 @@
+"""Rules: one file and one line here each."""
+
+from __future__ import annotations
+
+from hogwild.naming import kebab, pick
+from hogwild.rules.adagrad import AdaGrad
+from hogwild.rules.adam import Adam
+from hogwild.rules.ftrl import FTRL
+from hogwild.rules.momentum import Momentum
+from hogwild.rules.rule import Rule
+from hogwild.rules.sgd import SGD
+
+RULES: dict[str, type[Rule]] = {kebab(rule.__name__): rule for rule in (SGD, Momentum, AdaGrad, FTRL, Adam)}
+
+
+def named(rule: str | Rule) -> Rule:
+    """A rule from its name, or from itself.
+
+    >>> named("momentum")
+    Momentum(beta=0.9)
+    """
+    return pick("rule", rule, RULES)() if isinstance(rule, str) else rule
+
+
+__all__ = ["FTRL", "RULES", "SGD", "AdaGrad", "Adam", "Momentum", "Rule", "named"]

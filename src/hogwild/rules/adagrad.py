@@ -1,0 +1,43 @@
+"""A step of its own for every coordinate, shrinking with the gradients it has seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from hogwild.naming import must
+from hogwild.rules.rule import shrink
+
+
+def adagrad(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
+    """a <- a + g^2; w <- shrink(w - rate g / sqrt(a))"""
+    a = state[p, 1] + g * g
+    state[p, 1] = a
+    own_rate = rate / sqrt(a)
+    state[p, 0] = shrink(state[p, 0] - own_rate * g, own_rate, l1, l2)
+
+
+@dataclass(frozen=True, slots=True)
+class AdaGrad:
+    """AdaGrad (Duchi et al. 2011): the step of a coordinate is ``rate / sqrt(sum of its squared gradients)``.
+
+    Frequent coordinates take small steps and rare ones large steps, and delayed gradients do little harm
+    (Duchi et al. 2013), which makes it the rule of choice for sparse data and many workers. ``floor`` is what the sum
+    starts from.
+    """
+
+    floor: float = 1e-6
+
+    constants = (0.0,)
+    step = staticmethod(adagrad)
+    rests = True
+
+    def __post_init__(self) -> None:
+        if not self.floor > 0:
+            raise must("floor", "a positive number", self.floor)
+
+    @property
+    def initial(self) -> tuple[float, ...]:
+        """The value, and the sum of squared gradients."""
+        return 0.0, self.floor

@@ -1,0 +1,23 @@
+"""Plain stochastic gradient descent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hogwild.rules.rule import shrink
+
+
+def sgd(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
+    """w <- shrink(w - rate g)"""
+    state[p, 0] = shrink(state[p, 0] - rate * g, rate, l1, l2)
+
+
+@dataclass(frozen=True, slots=True)
+class SGD:
+    """Plain stochastic gradient descent: ``w -= rate * g``."""
+
+    initial = (0.0,)
+    constants = (0.0,)
+    step = staticmethod(sgd)
+    rests = True

@@ -1,0 +1,92 @@
+"""What a run leaves behind: parameters, history, events, timings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from hogwild.naming import must
+
+Event = dict[str, Any]
+"""Something that happened: ``{"event": "epoch", ...}``, plain values only."""
+
+
+AFFORDABLE = 2**27  # non-zeros that nobody minds waiting for: about a second
+
+
+class Callback(Protocol):
+    """Anything that wants to hear of events as they happen."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When to stop: whatever comes first.
+
+    Without ``epochs`` there are as many as the seconds allow, or, without those, as the size of the data suggests:
+    100 for small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the training data. ``patience`` is a number of
+    epochs without a better held-out loss, after which the best parameters are taken.
+
+    >>> Budget().for_data(nonzeros=340_000), Budget(seconds=60).for_data(10).epochs is None
+    (Budget(epochs=100, seconds=None, target=None, patience=None), True)
+    """
+
+    epochs: int | None = None
+    seconds: float | None = None
+    target: float | None = None
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "seconds", "patience"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise must(name, "a positive number", value)
+
+    def for_data(self, nonzeros: int) -> Budget:
+        """The same budget, its epochs chosen if nothing else limits them."""
+        if self.epochs is not None or self.seconds is not None:
+            return self
+        return replace(self, epochs=max(10, min(100, round(AFFORDABLE / max(1, nonzeros)))))
+
+
+def budgeted(budget: Budget | int | None) -> Budget:
+    """A budget from a number of epochs, or from itself."""
+    return budget if isinstance(budget, Budget) else Budget(epochs=budget)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run that has ended.
+
+    ``history`` has one record per epoch; ``events`` has everything that happened; ``model`` predicts and can be saved.
+    """
+
+    model: Any
+    asked: Mapping[str, Any]  # problem, rule, schedule, strategy, seed, as they were used
+    history: list[Event]
+    events: list[Event]
+    stopped: str  # why it ended: "epochs", "seconds", "target", "patience" or "interrupted"
+    seconds: float  # training alone
+    compile_seconds: float
+
+    @property
+    def loss(self) -> float:
+        """The mean loss over the training data."""
+        return float(self.result["loss"])
+
+    @property
+    def objective(self) -> float:
+        """The mean loss and the penalty: what was minimised."""
+        return float(self.result["objective"])
+
+    @property
+    def result(self) -> Event:
+        """The record of the parameters that were kept: the best with patience, else the last."""
+        return next(event for event in reversed(self.events) if event["event"] == "result")
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file."""
+        self.model.save(path)

@@ -1,0 +1,22 @@
+"""Runtimes: where workers run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogwild.naming import kebab, pick
+from hogwild.runtimes.threads import Threads
+
+RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads,)}
+
+
+def named(runtime: str | Any) -> Any:
+    """A runtime from its name, or from itself.
+
+    >>> named("threads")
+    Threads()
+    """
+    return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
+
+
+__all__ = ["RUNTIMES", "Threads", "named"]

@@ -1,0 +1,40 @@
+"""The running mean of the iterates (Polyak and Juditsky 1992)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import compiled
+
+
+@compiled
+def _move_towards(mean: Any, state: Any, share: Any) -> None:
+    for p in range(mean.shape[0]):
+        mean[p, 0] += share * (state[p, 0] - mean[p, 0])
+
+
+@dataclass(eq=False)
+class Mean:
+    """The mean of the parameters as they were at the end of each chunk since averaging began.
+
+    >>> mean = Mean((np.zeros((1, 1), np.float32),))
+    >>> for value in (1.0, 3.0):
+    ...     mean.add((np.array([[value]], np.float32),))
+    >>> mean.values[0]
+    array([[2.]], dtype=float32)
+    """
+
+    values: tuple[np.ndarray, ...]
+    count: int = 0
+    _lock: Any = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, state: tuple[np.ndarray, ...]) -> None:
+        """Take the parameters as they are now into the mean."""
+        with self._lock:
+            self.count += 1
+            for mean, part in zip(self.values, state, strict=True):
+                _move_towards(mean, part, np.float32(1 / self.count))

@@ -1,0 +1,188 @@
+"""Workers as threads of this process: Python threads inside compiled code that holds no lock of Python's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.data.dataset import Chunk, Dataset, Epoch
+from hogwild.runtimes.polyak import Mean
+
+State = tuple[NDArray[np.float32], ...]
+Rates = Callable[[int, int], NDArray[np.float32]]  # (updates done before, how many now) -> the step of each
+
+TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """What came of walking some chunks: where the next leg begins, and what was met on the way."""
+
+    next_chunk: int
+    updates: int
+    loss: float  # summed over the leg's terms, each just before its own update
+    worst: float  # the largest mean loss of one chunk
+    interrupted: bool  # Ctrl-C was pressed
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Run workers as threads on one array in memory."""
+
+    def session(self, problem: Any, rule: Any, strategy: Any, workers: int) -> Session:
+        """Allocate the parameters, start the threads and compile the inner loop."""
+        return Session(problem, rule, strategy, workers)
+
+
+class Session:
+    """One run's parameters and the threads that work on them."""
+
+    def __init__(self, problem: Any, rule: Any, strategy: Any, workers: int) -> None:
+        self.problem, self.strategy, self.workers = problem, strategy, workers
+        self.state: State = problem.start(rule)
+        self.mean: Mean | None = None
+        self._descend = problem.descent(rule, strategy.access, workers)
+        self._sync = problem.sync(strategy.access)
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hogwild")
+        self.compile_seconds = self._compile()
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown(wait=True)
+
+    def _compile(self) -> float:
+        """Descend along no term at all and measure nothing, which compiles both loops."""
+        started = time.perf_counter()
+        chunk = self.problem.data.epoch(0, 0)[0]
+        nothing = Chunk(chunk.rows, chunk.order[:0])
+        self._descend(nothing, np.empty(0, np.float32), self.state, self._sync)
+        self.problem.measure(nothing, self.state)
+        return time.perf_counter() - started
+
+    def values(self) -> State:
+        """A copy of the parameters alone, without what the rule remembers."""
+        return tuple(np.ascontiguousarray(part[:, :1]) for part in self.state)
+
+    def advance(
+        self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None]
+    ) -> Leg:
+        """Walk the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set.
+
+        ``tick`` is called now and then from this thread with the number of terms done so far. An exception in it
+        halts the workers at the end of their chunks before it goes on its way; Ctrl-C ends the leg there.
+        """
+        if self.strategy.access == "turns":
+            return _InTurns(self, walk, first, updates, rates, halt).run(tick)
+        return _AtOnce(self, walk, first, updates, rates, halt).run(tick)
+
+    def measure(self, data: Dataset, state: State) -> NDArray[np.float64]:
+        """Add up what the problem measures over all chunks, on all workers."""
+        walk = data.in_order()
+
+        def one(number: int) -> NDArray[np.float64]:
+            sums: NDArray[np.float64] = self.problem.measure(walk[number], state)
+            walk.done(number)
+            return sums
+
+        # Summed in the order of the chunks, so that the same parameters always give the same figures.
+        return np.sum(list(self._pool.map(one, range(len(walk)))), axis=0)
+
+
+class _Walk:
+    """What both ways of walking chunks keep count of."""
+
+    def __init__(
+        self, session: Session, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event
+    ) -> None:
+        self.session, self.walk, self.rates, self.halt = session, walk, rates, halt
+        self.lock, self.next, self.started, self.done = threading.Lock(), first, updates, updates
+        self.loss, self.worst, self.interrupted = 0.0, 0.0, False
+
+    def count(self, terms: int, loss: float) -> None:
+        with self.lock:
+            self.done += terms
+            self.loss += loss
+            # A comparison with NaN is false: written so that a NaN is kept as the worst.
+            self.worst = self.worst if loss / max(terms, 1) <= self.worst else loss / max(terms, 1)
+
+    def watch(self, futures: list[Future[None]], tick: Callable[[int], None]) -> None:
+        """Wait for workers, looking up now and then; whatever goes wrong, no worker is left running."""
+        try:
+            while wait(futures, timeout=TICK).not_done:
+                tick(self.done)
+        except BaseException as reason:
+            self.halt.set()
+            wait(futures)
+            if not isinstance(reason, KeyboardInterrupt):
+                raise
+            self.interrupted = True
+        for future in futures:
+            future.result()
+
+    def leg(self) -> Leg:
+        return Leg(self.next, self.done, self.loss, self.worst, self.interrupted)
+
+
+class _AtOnce(_Walk):
+    """Workers claim chunks from one counter and never wait for each other."""
+
+    def run(self, tick: Callable[[int], None]) -> Leg:
+        session = self.session
+        states = [session.state] * session.workers
+        if session.strategy.replicas and session.workers > 1:
+            states = [tuple(part.copy() for part in session.state) for _ in range(session.workers)]
+        self.watch([session._pool.submit(self.work, state) for state in states], tick)
+        if session.strategy.replicas and session.workers > 1:
+            for part, *replicas in zip(session.state, *states, strict=True):
+                np.mean(replicas, axis=0, out=part)
+        return self.leg()
+
+    def work(self, state: State) -> None:
+        session = self.session
+        while not self.halt.is_set():
+            with self.lock:
+                number, self.next = self.next, self.next + 1
+                if number >= len(self.walk):
+                    self.next = number
+                    return
+            chunk = self.walk[number]
+            terms = len(chunk.order)
+            with self.lock:
+                before, self.started = self.started, self.started + terms
+            loss = session._descend(chunk, self.rates(before, terms), state, session._sync)
+            if session.mean is not None:
+                session.mean.add(state)
+            self.walk.done(number)
+            self.count(terms, loss)
+
+
+class _InTurns(_Walk):
+    """All workers walk the same chunk, each every n-th term, and apply them in order."""
+
+    def run(self, tick: Callable[[int], None]) -> Leg:
+        session = self.session
+        while self.next < len(self.walk) and not self.halt.is_set():
+            chunk = self.walk[self.next]
+            terms = len(chunk.order)
+            rates = self.rates(self.done, terms)
+            session._sync[0] = 0
+            losses: list[float] = []
+
+            def work(worker: int, chunk: Chunk = chunk, rates: Any = rates, losses: list[float] = losses) -> None:
+                stride = session.workers
+                losses.append(session._descend(chunk, rates, session.state, session._sync, worker, stride))
+
+            self.watch([session._pool.submit(work, worker) for worker in range(session.workers)], tick)
+            if session.mean is not None:
+                session.mean.add(session.state)
+            self.walk.done(self.next)
+            self.next += 1
+            self.count(terms, sum(losses))
+        return self.leg()

@@ -1,0 +1,44 @@
+"""Schedules: one file (or one class) and one line here each."""
+
+from __future__ import annotations
+
+from hogwild.naming import kebab, pick
+from hogwild.schedules.backoff import Backoff
+from hogwild.schedules.constant import Constant
+from hogwild.schedules.cosine import Cosine
+from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
+from hogwild.schedules.schedule import Moment, Schedule, step_of, with_step
+from hogwild.schedules.steps import Steps
+from hogwild.schedules.warmup import Warmup
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    kebab(schedule.__name__): schedule
+    for schedule in (Constant, InverseTime, InverseScaling, Optimal, Backoff, Steps, Cosine, Warmup)
+}
+
+
+def named(schedule: str | Schedule) -> Schedule:
+    """A schedule from its name, or from itself.
+
+    >>> named("backoff")
+    Backoff(step='auto', beta=0.9, epochs=1.0)
+    """
+    return pick("schedule", schedule, SCHEDULES)() if isinstance(schedule, str) else schedule
+
+
+__all__ = [
+    "SCHEDULES",
+    "Backoff",
+    "Constant",
+    "Cosine",
+    "InverseScaling",
+    "InverseTime",
+    "Moment",
+    "Optimal",
+    "Schedule",
+    "Steps",
+    "Warmup",
+    "named",
+    "step_of",
+    "with_step",
+]

@@ -1,0 +1,22 @@
+"""The same step throughout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same step throughout."""
+
+    step: Step = "auto"
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
+
+    def __call__(self, moment: Moment) -> Rates:
+        return np.full(moment.updates.shape, positive_step(self))

@@ -1,0 +1,25 @@
+"""A step that glides to zero by the end of the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """From ``step`` to ``floor * step`` along half a cosine, over the budget of the run."""
+
+    step: Step = "auto"
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
+
+    def __call__(self, moment: Moment) -> Rates:
+        glide = 0.5 + 0.5 * np.cos(np.pi * np.clip(moment.fraction, 0, 1))
+        rates: Rates = positive_step(self) * (self.floor + (1 - self.floor) * glide)
+        return rates

@@ -1,0 +1,60 @@
+"""Steps that fall as a power of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hogwild.naming import must
+from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+
+
+@dataclass(frozen=True, slots=True)
+class InverseTime:
+    """``step / (1 + decay * epochs)``."""
+
+    step: Step = "auto"
+    decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
+        if not self.decay >= 0:
+            raise must("decay", "a number of at least 0", self.decay)
+
+    def __call__(self, moment: Moment) -> Rates:
+        return positive_step(self) / (1 + self.decay * moment.epochs)
+
+
+@dataclass(frozen=True, slots=True)
+class InverseScaling:
+    """``step / updates ** power``, scikit-learn's ``invscaling``."""
+
+    step: Step = "auto"
+    power: float = 0.25
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
+
+    def __call__(self, moment: Moment) -> Rates:
+        rates: Rates = positive_step(self) / moment.updates**self.power
+        return rates
+
+
+@dataclass(frozen=True, slots=True)
+class Optimal:
+    """``1 / (alpha * (start + updates - 1))``, Bottou's, as in scikit-learn.
+
+    ``alpha`` is the strength of the penalty and ``start`` is chosen so that the first step is of the size of the
+    weights to be expected; None takes both from the problem.
+    """
+
+    alpha: float | None = None
+    start: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.alpha is not None and not self.alpha > 0:
+            raise must("alpha", "a positive number", self.alpha)
+
+    def __call__(self, moment: Moment) -> Rates:
+        assert self.alpha is not None
+        assert self.start is not None
+        return 1 / (self.alpha * (self.start + moment.updates - 1))

@@ -1,0 +1,31 @@
+"""A gentle start for any schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hogwild.naming import must
+from hogwild.schedules.constant import Constant
+from hogwild.schedules.schedule import Moment, Rates, Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """Rise linearly from ``start`` times the schedule ``then`` to all of it over the first ``epochs`` (Goyal et al. 2017)."""
+
+    then: Schedule = field(default_factory=Constant)
+    epochs: float = 1.0
+    start: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not self.epochs > 0:
+            raise must("epochs", "a positive number", self.epochs)
+        if not 0 <= self.start <= 1:
+            raise must("start", "between 0 and 1", self.start)
+
+    def __call__(self, moment: Moment) -> Rates:
+        risen = np.minimum(moment.epochs / self.epochs, 1)
+        rates: Rates = self.then(moment) * (self.start + (1 - self.start) * risen)
+        return rates

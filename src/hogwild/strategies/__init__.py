@@ -1,0 +1,35 @@
+"""Strategies: how workers share parameters. One file and one line here each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogwild.errors import ParameterError
+from hogwild.naming import kebab, pick
+from hogwild.strategies.averaging import Averaging
+from hogwild.strategies.hogwild import Hogwild
+from hogwild.strategies.locked import Locked
+from hogwild.strategies.round_robin import RoundRobin
+from hogwild.strategies.serial import Serial
+from hogwild.strategies.sharing import InMemory, count
+
+STRATEGIES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging)}
+
+
+def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
+    """A strategy from its name and a number of workers, or from itself.
+
+    >>> named("round-robin", workers=2)
+    RoundRobin(workers=2)
+    """
+    if not isinstance(strategy, str):
+        return strategy
+    kind = pick("strategy", strategy, STRATEGIES)
+    if kind is Serial:
+        if workers not in (None, 1):
+            raise ParameterError(f"The strategy 'serial' has one worker. Got {workers}: use 'hogwild' for more.")
+        return Serial()
+    return kind(workers=workers)  # type: ignore[no-any-return]
+
+
+__all__ = ["STRATEGIES", "Averaging", "Hogwild", "InMemory", "Locked", "RoundRobin", "Serial", "count", "named"]

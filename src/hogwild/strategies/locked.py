@@ -1,0 +1,20 @@
+"""Lock everything a term touches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hogwild.strategies.sharing import check_workers
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Every coordinate of a term is locked while it is read and written (AIG in Niu et al. 2011): no update is lost."""
+
+    workers: int | None = None
+
+    access = "locked"
+    replicas = False
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)

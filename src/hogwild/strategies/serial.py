@@ -1,0 +1,14 @@
+"""One worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Serial:
+    """One worker, one term after the other: the same seed gives the same bits."""
+
+    workers = 1
+    access = "free"
+    replicas = False

@@ -1,0 +1,48 @@
+"""What strategies in one memory have in common: how many workers, and how they share the parameters."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, Protocol
+
+from hogwild.naming import must
+
+Access = Literal["free", "locked", "turns"]
+
+
+class InMemory(Protocol):
+    """A strategy whose workers share one memory.
+
+    ``access`` says how workers keep out of each other's way around one term: not at all, by locks on its coordinates,
+    or by taking turns. With ``replicas`` each has parameters of its own and they are averaged when workers meet.
+    """
+
+    @property
+    def workers(self) -> int | None:
+        """How many workers; None: one per core."""
+
+    @property
+    def access(self) -> Access:
+        """How workers keep out of each other's way."""
+
+    @property
+    def replicas(self) -> bool:
+        """Whether each worker has parameters of its own."""
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuse a number of workers that is not one."""
+    if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+        raise must("workers", "a positive integer, or None for one per core", workers)
+
+
+def count(strategy: InMemory) -> int:
+    """How many workers a strategy has on this machine.
+
+    >>> from hogwild.strategies import Hogwild, Serial
+    >>> count(Hogwild(workers=3)), count(Serial())
+    (3, 1)
+    """
+    return strategy.workers or len(
+        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0] * (os.cpu_count() or 1)
+    )

@@ -1,0 +1,62 @@
+"""Arrays and a record in one file: safetensors, whose loading runs no code. Models and checkpoints are such files."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.errors import HogwildError
+from hogwild.files import write_file
+
+RECORD = "hogwild"  # the key under which the record stands in the file's metadata
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def save(path: str | Path, arrays: Arrays, record: Mapping[str, Any]) -> None:
+    """Write arrays and a record, atomically, with a checksum of the arrays.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Path(folder, "a.safetensors"), {"w": np.ones(2)}, {"epoch": 3})
+    ...     arrays, record = load(Path(folder, "a.safetensors"), HogwildError)
+    >>> arrays["w"], record
+    (array([1., 1.]), {'epoch': 3})
+    """
+    from safetensors.numpy import save as encode
+
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    metadata = {RECORD: json.dumps(record), "crc32": str(_checksum(whole))}
+    write_file(path, encode(whole, metadata))
+
+
+def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Read arrays and record back; whatever is wrong with the file is raised as ``error``."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
+        record = json.loads(metadata[RECORD])
+        intact = int(metadata["crc32"]) == _checksum(arrays)
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as reason:
+        if isinstance(reason, FileNotFoundError) or not Path(path).is_file():
+            raise error(f"{path}: there is no such file.") from None
+        raise error(f"{path}: this is not a file written by hogwild, or it is damaged ({reason}).") from None
+    if not intact or not isinstance(record, dict):
+        raise error(f"{path}: the file is damaged: its checksum does not match. Use another copy of it.")
+    return arrays, record
+
+
+def _checksum(arrays: Arrays) -> int:
+    checksum = 0
+    for name in sorted(arrays):
+        checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8), checksum)
+    return checksum

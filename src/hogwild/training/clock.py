@@ -1,0 +1,45 @@
+"""Global progress: from counts of updates to the step of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.run import Budget
+from hogwild.schedules import Moment, Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Turns a stretch of updates into their steps.
+
+    ``spent`` is the share of the time budget that is gone, zero where time is no limit: then the steps depend on the
+    updates alone, and one seed gives the same bits.
+
+    >>> from hogwild.schedules import Cosine
+    >>> Clock(Cosine(step=1.0), rows=2, epochs=2).rates(0, 4)
+    array([1.  , 0.853..., 0.5 , 0.146...], dtype=float32)
+    """
+
+    schedule: Schedule
+    rows: int  #   updates in an epoch
+    epochs: float | None  # None: time is the only limit
+    scale: float = 1.0  # what the divergence guard has left of the step
+    spent: Callable[[], float] = float
+
+    def rates(self, before: int, count: int) -> NDArray[np.float32]:
+        """The steps of ``count`` updates, when ``before`` of them have been done."""
+        updates = np.arange(before, before + count, dtype=np.float64)
+        epochs = updates / self.rows
+        by_epochs = epochs / self.epochs if self.epochs else 0 * epochs
+        fraction = np.minimum(np.maximum(by_epochs, self.spent()), 1)
+        return (self.schedule(Moment(updates + 1, epochs, fraction)) * self.scale).astype(np.float32)
+
+
+def time_spent(budget: Budget, seconds: Callable[[], float]) -> Callable[[], float]:
+    """The share of a budget's seconds that is gone; always zero where it has none."""
+    limit = budget.seconds
+    return float if limit is None else lambda: seconds() / limit

@@ -1,0 +1,45 @@
+"""The divergence guard: notices an exploding loss, goes back, and takes smaller steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hogwild.errors import DivergedError
+
+EXPLODED = 1e3  # times the loss at the start
+MOST = 5  # halvings before a run gives up
+
+
+@dataclass(slots=True)
+class Guard:
+    """Judges losses against the loss at the start, and counts how often the step was halved.
+
+    >>> guard = Guard(start=0.7)
+    >>> guard.exploded(0.5), guard.exploded(float("nan")), guard.exploded(1e9)
+    (False, True, True)
+    """
+
+    start: float
+    halvings: int = 0
+
+    def exploded(self, *losses: float) -> bool:
+        """Whether any of these losses is not a number or absurdly large."""
+        limit = EXPLODED * max(self.start, 1.0)
+        return not all(math.isfinite(loss) and loss <= limit for loss in losses)
+
+    def halve(self) -> float:
+        """Halve the step, and return what is left of it; after five times there is no use in going on."""
+        if self.halvings == MOST:
+            raise DivergedError(
+                f"The loss exploded {MOST + 1} times, the last time with {2.0**-MOST:.3g} of the step. "
+                "Give a smaller step (or step='auto'), scale the features to similar sizes, or look for outliers "
+                "among the labels."
+            )
+        self.halvings += 1
+        return self.scale
+
+    @property
+    def scale(self) -> float:
+        """What is left of the step."""
+        return 2.0**-self.halvings

@@ -1,0 +1,33 @@
+"""Everything that happens in a run, kept and told to whoever listens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from hogwild.run import Callback, Event
+
+
+class Journal:
+    """Keeps events and passes them on. Passing moments of progress are told but not kept.
+
+    >>> heard = []
+    >>> journal = Journal([heard.append])
+    >>> journal.tell("epoch", loss=0.5); journal.tell("progress", updates=10)
+    >>> [event["event"] for event in heard], [event["event"] for event in journal.events]
+    (['epoch', 'progress'], ['epoch'])
+    """
+
+    def __init__(self, callbacks: Iterable[Callback] = ()) -> None:
+        self.events: list[Event] = []
+        self._callbacks = tuple(callbacks)
+        self._started = time.perf_counter()
+
+    def tell(self, event: str, **what: Any) -> None:
+        """Record that something happened."""
+        record = {"event": event, "at": round(time.perf_counter() - self._started, 6), **what}
+        if event != "progress":
+            self.events.append(record)
+        for callback in self._callbacks:
+            callback(record)

@@ -1,0 +1,141 @@
+"""``minimise``: the one verb."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogwild import rules, runtimes, schedules, strategies
+from hogwild.data import opened
+from hogwild.errors import ParameterError
+from hogwild.naming import must
+from hogwild.run import Budget, Callback, Run, budgeted
+from hogwild.schedules import Optimal, Schedule, step_of, with_step
+from hogwild.training.autostep import choose_step
+from hogwild.training.checkpoints import Checkpoints
+from hogwild.training.guard import Guard
+from hogwild.training.journal import Journal
+from hogwild.training.loop import Loop
+
+TRIED_EPOCHS = 10  # what a trial of the step assumes where only time is limited
+GUARDED_ROWS = 512  # rows whose loss at the start tells the guard what is normal
+
+
+def minimise(
+    problem: Any,
+    rule: Any = "adagrad",
+    schedule: Any = "cosine",
+    strategy: Any = "hogwild",
+    runtime: Any = "threads",
+    budget: Budget | int | None = None,
+    *,
+    test: Any = None,
+    average: float = 0.0,
+    seed: int = 0,
+    callbacks: Iterable[Callback] = (),
+    checkpoint: str | Path | Checkpoints | None = None,
+    resume: bool = False,
+) -> Run:
+    """Minimise a problem by stochastic gradient descent.
+
+    Every part is a name or an object. ``test`` is held-out data: anything :func:`hogwild.data.open` takes, read in the
+    same way as the problem's own. With ``average`` > 0 the result is the mean of the iterates over that last share of
+    the budget (Polyak averaging). ``checkpoint`` is a folder; with ``resume`` the run goes on from what it finds there.
+
+    >>> import numpy as np
+    >>> from hogwild import Linear, minimise
+    >>> X = np.random.default_rng(0).standard_normal((500, 3)); y = X @ [1.0, -2.0, 0.5]
+    >>> run = minimise(Linear((X, y), loss="squared"), strategy="serial", budget=10)
+    >>> run.stopped, run.model.weights.round(2).ravel()
+    ('epochs', array([ 1. , -2. ,  0.5], dtype=float32))
+    """
+    rule, schedule = rules.named(rule), schedules.named(schedule)
+    strategy, runtime, budget = (
+        strategies.named(strategy),
+        runtimes.named(runtime),
+        budgeted(budget).for_data(problem.data.nonzeros),
+    )
+    checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
+    _check(strategy, budget, test, average, checkpoints, resume)
+    held_out = None if test is None else problem.encoded(opened(test))
+    workers = strategies.count(strategy)
+    journal = Journal(callbacks)
+    asked = {
+        **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
+    }  # fmt: skip
+    found = checkpoints.load() if checkpoints is not None and resume else None
+    journal.tell(
+        "started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget)
+    )
+    session = runtime.session(problem, rule, strategy, workers)
+    try:
+        journal.tell("compiled", seconds=session.compile_seconds)
+        if found is not None:
+            schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
+            schedule = _resolved(problem, schedule)
+        else:
+            schedule = _with_chosen_step(problem, rule, _resolved(problem, schedule), budget, seed, journal)
+        loop = Loop(
+            problem, schedule, session, budget, held_out, average, seed, journal, checkpoints, asked,
+            Guard(_loss_at_start(problem, session.state, seed)),
+        )  # fmt: skip
+        if found is not None:
+            loop.restore(*found)
+        elif resume:
+            journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
+        values = loop.run()
+    finally:
+        session.close()
+    asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    model = problem.model(values, asked)
+    return Run(model, asked, loop.history, journal.events, loop.stopped, loop.position.seconds, session.compile_seconds)
+
+
+def _check(
+    strategy: Any, budget: Budget, test: Any, average: float, checkpoints: Checkpoints | None, resume: bool
+) -> None:
+    """Refuse what cannot work before anything starts."""
+    if not hasattr(strategy, "access"):
+        raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
+    if budget.patience and test is None:
+        raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    if not 0 <= average <= 1:
+        raise must("average", "between 0 and 1", average)
+    if resume and checkpoints is None:
+        raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
+
+
+def _resolved(problem: Any, schedule: Schedule) -> Schedule:
+    """Fill in what a schedule takes from the problem."""
+    if hasattr(schedule, "then"):
+        return replace(schedule, then=_resolved(problem, schedule.then))  # type: ignore[type-var]
+    if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.start):
+        return schedule
+    alpha = schedule.alpha or problem.l2 or problem.l1
+    if not alpha:
+        raise ParameterError("The schedule 'optimal' is for penalised problems: give l2 (or Optimal(alpha=...)).")
+    typical = np.sqrt(1 / np.sqrt(alpha))
+    first = typical / max(1.0, abs(problem.loss(-typical, 1.0)[1]))
+    return Optimal(alpha, schedule.start or float(1 / (first * alpha)))
+
+
+def _with_chosen_step(
+    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, journal: Journal
+) -> Schedule:
+    if step_of(schedule) != "auto":
+        return schedule
+    choice = choose_step(problem, rule, schedule, budget.epochs or TRIED_EPOCHS, seed)
+    journal.tell("step chosen", step=choice.step, trials=choice.trials)
+    return with_step(schedule, choice.step)
+
+
+def _loss_at_start(problem: Any, state: Any, seed: int) -> float:
+    sample = problem.sample(GUARDED_ROWS, seed)
+    walk = sample.data.in_order()
+    loss: float = sample.metrics(sum(sample.measure(walk[k], state) for k in range(len(walk))))["loss"]
+    return loss
