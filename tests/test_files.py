@@ -94,12 +94,14 @@ def test_left_overs_of_the_dead_are_cleared_and_those_of_the_living_kept(tmp_pat
     dest = tmp_path / "made"
     dead = tmp_path / f".made.partial-{_dead_process()}-abc123"
     living = tmp_path / f".made.partial-{os.getppid()}-abc123"
-    for folder in (dead, living):
+    earlier = tmp_path / f".made.partial-{os.getpid()}-abc123"  # the same number, as after a container restarts
+    for folder in (dead, living, earlier):
         folder.mkdir()
         (folder / "a").write_text("a")
     clear_leftovers(dest)
     assert living.exists()
     assert not dead.exists()
+    assert not earlier.exists()
 
 
 def test_a_folder_that_was_moved_aside_comes_back(tmp_path):

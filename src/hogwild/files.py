@@ -22,6 +22,7 @@ _UNITS = {
     "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
+_OURS: set[str] = set()  # what this process made beside its destination
 
 
 def parse_size(size: str | int) -> int:
@@ -154,7 +155,9 @@ def _flush_path(path: Path) -> None:
 
 
 def _beside(path: Path, kind: str) -> Path:
-    return path.parent / f".{path.name}.{kind}-{os.getpid()}-{os.urandom(3).hex()}"
+    name = f".{path.name}.{kind}-{os.getpid()}-{os.urandom(3).hex()}"
+    _OURS.add(name)
+    return path.parent / name
 
 
 def _refuse_existing(path: Path, overwrite: bool) -> None:
@@ -181,8 +184,10 @@ def _take_place(partial: Path, path: Path) -> None:
 
 def _is_orphan(path: Path) -> bool:
     match = re.search(r"-(\d+)-[0-9a-f]+$", path.name)
-    if match is None or int(match[1]) == os.getpid():
+    if match is None:
         return False
+    if int(match[1]) == os.getpid():  # in a container a crashed process may well have had the same number
+        return path.name not in _OURS
     try:
         os.kill(int(match[1]), 0)
     except ProcessLookupError:

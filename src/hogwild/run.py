@@ -27,8 +27,8 @@ class Budget:
     """When to stop: whatever comes first.
 
     Without ``epochs`` there are as many as the seconds allow, or, without those, as the size of the data suggests:
-    100 for small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the training data. ``patience`` is a number of
-    epochs without a better held-out loss, after which the best parameters are taken.
+    100 for small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the training
+    data. ``patience`` is a number of epochs without a better held-out loss, after which the best parameters are taken.
 
     >>> Budget().for_data(nonzeros=340_000), Budget(seconds=60).for_data(10).epochs is None
     (Budget(epochs=100, seconds=None, target=None, patience=None), True)

@@ -58,5 +58,5 @@ def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray
 def _checksum(arrays: Arrays) -> int:
     checksum = 0
     for name in sorted(arrays):
-        checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8), checksum)
+        checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).tobytes(), checksum)
     return checksum

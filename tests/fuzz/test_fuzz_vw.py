@@ -10,7 +10,7 @@ import pytest
 from damage import TIMES, damage
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vw_reference import NotVW, Row, parse
+from vw_reference import NotVWError, Row, parse
 
 from hogwild.data.readers.vw import VW, read
 from hogwild.data.reading import Reading
@@ -49,7 +49,7 @@ def reading_or_refusal(path: Path) -> Rows | DataError:
 def plain_reading(data: bytes) -> list[Row] | None:
     try:
         return parse(data)
-    except NotVW:
+    except NotVWError:
         return None
 
 

@@ -12,14 +12,14 @@ NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 Row = tuple[float, float, dict[int, float]]  # label, weight, entries
 
 
-class NotVW(Exception):
+class NotVWError(Exception):
     """The text is not acceptable."""
 
 
 def parse(text: bytes, bits: int = 18, unlabelled: bool = False) -> list[Row]:
     rows = [row for line in text.split(b"\n") if (row := _row(line, bits, unlabelled)) is not None]
     if not rows:
-        raise NotVW("nothing")
+        raise NotVWError("nothing")
     return rows
 
 
@@ -30,12 +30,12 @@ def single(number: float) -> float:
             raise OverflowError
         return float(struct.unpack("f", struct.pack("f", number))[0])
     except OverflowError:
-        raise NotVW("overflow") from None
+        raise NotVWError("overflow") from None
 
 
 def number(token: bytes) -> float:
     if not NUMBER.fullmatch(token):
-        raise NotVW(token)
+        raise NotVWError(token)
     value = float(token)
     single(value)
     return value
@@ -51,10 +51,10 @@ def _row(line: bytes, bits: int, unlabelled: bool) -> Row | None:
     if not line.strip(b" \t\r"):
         return None
     if re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]", line):
-        raise NotVW("control")
+        raise NotVWError("control")
     head, bar, body = line.partition(b"|")
     if not bar:
-        raise NotVW("no bar")
+        raise NotVWError("no bar")
     label, weight = _head(head, unlabelled)
     entries: dict[int, float] = {}
     for part in body.split(b"|"):
@@ -69,10 +69,10 @@ def _head(head: bytes, unlabelled: bool) -> tuple[float, float]:
     if words and (touches or words[-1].startswith(b"'")):
         words.pop()
     if len(words) > 3 or (not words and not unlabelled):
-        raise NotVW("head")
+        raise NotVWError("head")
     label, weight, base = [number(word) for word in words] + [0.0, 1.0, 0.0][len(words) :]
     if weight < 0 or single(base) != 0:
-        raise NotVW("head")
+        raise NotVWError("head")
     return label, single(weight)
 
 
@@ -94,5 +94,5 @@ def _namespace(part: bytes, bits: int, entries: dict[int, float]) -> None:
 def _named(word: bytes) -> tuple[bytes, float]:
     name, colon, value = word.partition(b":")
     if not name:
-        raise NotVW("no name")
+        raise NotVWError("no name")
     return name, single(number(value)) if colon else 1.0

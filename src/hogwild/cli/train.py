@@ -140,7 +140,7 @@ def train(
     from hogwild.training.checkpoints import Checkpoints
     from hogwild.training.minimise import minimise
 
-    problem = Linear(training, loss_, l1, l2, intercept, "balanced" if balanced else None)
+    problem = Linear(training, loss_, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None)
     with ExitStack() as closing:
         run = minimise(
             problem,
@@ -194,8 +194,7 @@ def _open(
         return training.split(holdout, seed)
     if test is None:
         return training, None
-    base = training.base if training.base in (0, 1) else how.base
-    same = replace(how, base=base, features=training.n_features, extra="ignore")
+    same = replace(how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore")
     held_out = sources.open(test, reading=same, memory=memory)
     ignored = getattr(held_out, "ignored", 0)
     if ignored:
@@ -274,7 +273,8 @@ def _picture(record: dict[str, Any]) -> list[Any]:
     lines = {
         "data": f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros",
         "workers": f"{record['workers']} ({record['strategy']})",
-        "time": f"{record['seconds']:.2f} s, {rate:,.0f} rows/s, {record['epochs']} epochs (stopped by {record['stopped']})",
+        "time": f"{record['seconds']:.2f} s, {rate:,.0f} rows/s, {record['epochs']} epochs",
+        "stopped by": record["stopped"],
         "objective": f"{record['objective']:.6f}",
         "loss": f"{record['loss']:.6f}",
         score: f"{record[f'train_{score}']:.4f}",

@@ -48,7 +48,7 @@ def _sort(indices, values, start, stop):  # type: ignore[no-untyped-def]
         gap = gap * np.uint64(3) + one
     while gap > np.uint64(0):
         for at in range(start + gap, stop):
-            index, value, to = indices[at], values[at], at
+            index, value, to = indices[at], values[at], np.uint64(at)
             while to >= start + gap and indices[to - gap] > index:
                 indices[to], values[to] = indices[to - gap], values[to - gap]
                 to -= gap

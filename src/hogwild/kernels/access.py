@@ -60,7 +60,7 @@ def wait_for_turn(sync: Any, turn: Any) -> None:
 
 def pass_turn(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
     """Let the next term be applied."""
-    store(sync, 0, np.int64(turn + 1))
+    store(sync, 0, np.int64(turn + 1))  # type: ignore[call-arg]  # numba passes the typing context
 
 
 ACCESS: dict[str, dict[str, Function]] = {

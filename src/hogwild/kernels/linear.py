@@ -1,7 +1,7 @@
 """The inner loops of linear models.
 
 Each is a template: the names ``loss``, ``step``, ``column``, ``value``, ``hold``, ``claim``, ``release``, ``guard``,
-``unguard``, ``penalty``, ``skip`` and ``slopes`` stand for functions that :func:`hogwild.compiled.specialise` puts in.
+``unguard``, ``penalty1``, ``penalty2``, ``skip`` and ``slopes`` stand for functions that :func:`hogwild.compiled.specialise` puts in.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the
 def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
-    parameter: Any, constants: Any, sync: Any, patience: Any,
+    parameter: Any, constants: Any, sync: Any, patience: Any, share: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]`` of a model with one output; return their summed loss.
 
-    The intercept is in every term, so each worker steps a copy of its own, and merges what it changed into the shared
-    one every ``patience`` terms: with one worker that changes nothing, with many they do not fight over one cell.
+    The intercept is in every term, so each worker steps a copy of its own, and merges a ``share`` of what it changed
+    into the shared one every ``patience`` terms. With one worker that changes nothing; with many they do not fight over
+    one cell, and a share of 1/workers keeps the sum of their stale changes from overshooting.
     """
     own, seen = bias.copy(), bias.copy()
     guarded = np.intp(state.shape[0])
@@ -52,20 +53,20 @@ def descend(
         if not skip(g):
             for j in range(start, stop):
                 u = column(indices, j, start)
-                step(state, u, g * value(values, j), rate, penalty(shares, u, l1), penalty(shares, u, l2), constants)
+                step(state, u, g * value(values, j), rate, penalty1(shares, u, l1), penalty2(shares, u, l2), constants)
             if intercept:
                 step(own, 0, g, rate, np.float32(0), np.float32(0), constants)
         waiting += 1
         if intercept and waiting >= patience:
             waiting = 0
             guard(sync, guarded)
-            merge(bias, own, seen)
+            merge(bias, own, seen, share)
             unguard(sync, guarded)
         release(sync, indices, start, stop, k)
         k += stride
     if intercept and waiting:
         guard(sync, guarded)
-        merge(bias, own, seen)
+        merge(bias, own, seen, share)
         unguard(sync, guarded)
     return total
 
@@ -73,9 +74,9 @@ def descend(
 def descend_many(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
-    parameter: Any, constants: Any, sync: Any, patience: Any,
+    parameter: Any, constants: Any, sync: Any, patience: Any, share: Any,
 ) -> float:  # fmt: skip
-    """The same with one output per class, all of them in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
+    """The same with one output per class, all in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
     classes = bias.shape[0]
     own, seen = bias.copy(), bias.copy()
     scores, slope = np.empty(classes, np.float32), np.empty(classes, np.float64)
@@ -97,7 +98,7 @@ def descend_many(
         claim(sync, at)
         for j in range(start, stop):
             u, x = np.uint64(column(indices, j, start)) * np.uint64(classes), value(values, j)
-            p1, p2 = penalty(shares, column(indices, j, start), l1), penalty(shares, column(indices, j, start), l2)
+            p1, p2 = penalty1(shares, column(indices, j, start), l1), penalty2(shares, column(indices, j, start), l2)
             for k in range(classes):
                 g = np.float32(slope[k] * weight)
                 if not skip(g):
@@ -109,22 +110,22 @@ def descend_many(
         if intercept and waiting >= patience:
             waiting = 0
             guard(sync, guarded)
-            merge(bias, own, seen)
+            merge(bias, own, seen, share)
             unguard(sync, guarded)
         release(sync, indices, start, stop, at)
         at += stride
     if intercept and waiting:
         guard(sync, guarded)
-        merge(bias, own, seen)
+        merge(bias, own, seen, share)
         unguard(sync, guarded)
     return total
 
 
-def merge(shared: Any, own: Any, seen: Any) -> None:
-    """Add to the shared intercept what this worker changed since it last looked, and look again."""
+def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:
+    """Add to the shared intercept a share of what this worker changed since it last looked, and look again."""
     for k in range(shared.shape[0]):
         for s in range(shared.shape[1]):
-            merged = shared[k, s] + (own[k, s] - seen[k, s])
+            merged = shared[k, s] + share * (own[k, s] - seen[k, s])
             shared[k, s] = merged
             own[k, s] = merged
             seen[k, s] = merged

@@ -20,10 +20,13 @@ SCORES: dict[str, Function] = {
 
 @functools.cache
 def descend(
-    layout: str, access: str, step: Function, rests: bool, penalised: bool, loss: Function | None, slopes: Function | None,
-    keep: bool,
+    layout: str, access: str, step: Function, rests: bool, penalised: tuple[bool, bool],
+    loss: Function | None, slopes: Function | None, keep: bool,
 ) -> Any:  # fmt: skip
-    """The compiled descent of a model with one output (``loss``) or one per class (``slopes``)."""
+    """The compiled descent of a model with one output (``loss``) or one per class (``slopes``).
+
+    ``penalised`` says which penalties there are, L1 and L2.
+    """
     columns, ways = LAYOUTS[layout], dict(ACCESS[access])
     for name, way in ways.items():
         if way in (hold_all, release_all):
@@ -36,8 +39,9 @@ def descend(
         **ways,
         **losses,
         step=step,
-        penalty=linear.shared_penalty if penalised else linear.no_penalty,
-        skip=linear.when_zero if rests and not penalised else linear.never,
+        penalty1=linear.shared_penalty if penalised[0] else linear.no_penalty,
+        penalty2=linear.shared_penalty if penalised[1] else linear.no_penalty,
+        skip=linear.when_zero if rests and not any(penalised) else linear.never,
     )
 
 
@@ -55,4 +59,4 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
 @functools.cache
 def decide(layout: str) -> Any:
     """The compiled scores of such a model."""
-    return specialise(linear.decide, **LAYOUTS[layout])
+    return specialise(linear.decide, cache=True, **LAYOUTS[layout])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
+from hogwild.compiled import bind
 from hogwild.data import opened
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.rows import Array
@@ -19,14 +19,12 @@ from hogwild.kernels.linear import FLUSH_ROWS
 from hogwild.losses import SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.multiclass import one_vs_rest, softmax
-from hogwild.compiled import bind
 from hogwild.naming import must
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
 from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
 
 
-@dataclass(frozen=True, eq=False)
 class Linear:
     r"""A linear model of sparse or dense rows.
 
@@ -50,25 +48,24 @@ class Linear:
     (1, array([-1.,  1.]))
     """
 
-    source: Any
-    loss: Loss | str | Callable[[float, float], tuple[float, float]] = "logistic"
-    l1: float = 0.0
-    l2: float = 0.0
-    intercept: bool = True
-    class_weight: ClassWeight = None
-    labels: Labels = field(default=None, repr=False)  # type: ignore[assignment]  # found in the data unless given
-
-    def __post_init__(self) -> None:
-        for name in ("l1", "l2"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise must(name, "a number of at least 0", getattr(self, name))
-        set_ = object.__setattr__
-        set_(self, "loss", loss_named(self.loss))
-        set_(self, "source", opened(self.source))
-        if self.labels is None:
-            set_(self, "labels", labels_for(self.loss, self.source.labels(), self.source.name))
-        if self.n_outputs > 1 and not self.loss.ours and self.loss.targets != "classes":
-            raise ParameterError("A loss of one's own for several classes must be made with targets='classes'.")
+    def __init__(
+        self,
+        source: Any,
+        loss: Loss | str | Callable[[float, float], tuple[float, float]] = "logistic",
+        *,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        intercept: bool = True,
+        class_weight: ClassWeight = None,
+        labels: Labels | None = None,
+    ) -> None:
+        for name, strength in (("l1", l1), ("l2", l2)):
+            if not 0 <= strength < float("inf"):
+                raise must(name, "a number of at least 0", strength)
+        self.loss, self.l1, self.l2, self.intercept = loss_named(loss), l1, l2, intercept
+        self.class_weight = class_weight
+        self.source = opened(source)
+        self.labels = labels or labels_for(self.loss, self.source.labels(), self.source.name)
 
     @cached_property
     def data(self) -> Dataset:
@@ -102,14 +99,15 @@ class Linear:
 
     def descent(self, rule: Any, access: str, workers: int) -> Descent:
         """The compiled inner loop for a rule and a way of sharing."""
-        penalised = bool(self.l1 or self.l2)
+        penalised = self.l1 > 0, self.l2 > 0
         kernel = linear_parts.descend(
             self._layout, access, rule.step, rule.rests, penalised, *self._functions, self.loss.ours
         )
         constants = tuple(np.float32(c) for c in rule.constants)
-        shares = self._shares if penalised else np.empty(0, np.float32)
+        shares = self._shares if any(penalised) else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
-        patience = 1 if access == "turns" else FLUSH_ROWS
+        # With locks and turns no update may be lost or damped, so each is merged at once.
+        patience, share = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
 
         def descend(chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
             rows, (weights, bias) = chunk.rows, state
@@ -117,7 +115,7 @@ class Linear:
                 kernel(
                     rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, first, stride,
                     rates, weights, bias, self.intercept, shares, l1, l2, self._class_weights, parameter, constants,
-                    sync, patience,
+                    sync, patience, share,
                 )
             )  # fmt: skip
 
@@ -149,7 +147,10 @@ class Linear:
 
     def sample(self, rows: int, seed: int) -> Linear:
         """The same problem on few rows, for trials."""
-        return replace(self, source=sample(self.source, rows, seed))
+        return Linear(
+            sample(self.source, rows, seed), self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept,
+            class_weight=self.class_weight, labels=self.labels,
+        )  # fmt: skip
 
     def model(self, values: State, training: Mapping[str, Any]) -> LinearModel:
         """What is kept of a run: the parameters, and what is needed to use them."""
@@ -182,7 +183,7 @@ class Linear:
     @cached_property
     def _shares(self) -> Array:
         counts = np.maximum(self.source.frequencies(), 1)
-        return (self.source.n_rows / counts).astype(np.float32)
+        return np.asarray(self.source.n_rows / counts, np.float32)
 
     @cached_property
     def _class_weights(self) -> Array:
@@ -190,7 +191,8 @@ class Linear:
 
     @cached_property
     def _layout(self) -> str:
-        return self.source.epoch(0, 0)[0].rows.layout
+        layout: str = self.source.epoch(0, 0)[0].rows.layout
+        return layout
 
     @cached_property
     def _functions(self) -> tuple[Any, Any]:

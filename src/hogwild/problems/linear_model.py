@@ -61,13 +61,14 @@ class LinearModel:
         walk, state = data.in_order(), np.ascontiguousarray(self.weights).reshape(-1, 1)
         pieces = [np.empty((0, len(self.intercept)))]
         for number in range(len(walk)):
-            rows, order = walk[number].rows, walk[number].order
+            chunk = walk[number]
+            rows, order = chunk.rows, chunk.order
             scores = np.empty((len(order), len(self.intercept)))
             kernel = linear_parts.decide(rows.layout)
             kernel(rows.indptr, rows.indices, rows.values, order, state, self.intercept.reshape(-1, 1), scores)
             pieces.append(scores)
             walk.done(number)
-        return np.concatenate(pieces)
+        return np.asarray(np.concatenate(pieces), np.float64)
 
     def predict(self, data: Any) -> NDArray[np.float64]:
         """The class, or the number, of each row."""
@@ -76,7 +77,7 @@ class LinearModel:
     def predicted(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions from scores."""
         if self.classes is None:
-            return np.exp(scores[:, 0]) if self.link == "exp" else scores[:, 0]
+            return np.asarray(np.exp(scores[:, 0])) if self.link == "exp" else scores[:, 0]
         number = (scores[:, 0] > 0).astype(int) if len(self.classes) == 2 else np.argmax(scores, axis=1)
         return np.asarray(self.classes)[number]
 

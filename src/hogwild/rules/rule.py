@@ -42,13 +42,10 @@ def shrink(w: Any, rate: Any, l1: Any, l2: Any) -> Any:
     >>> shrink(1.0, 0.5, 0.0, 2.0), shrink(0.3, 0.5, 1.0, 0.0)
     (0.5, np.float32(0.0))
     """
-    if l1 == 0 and l2 == 0:
-        return w
-    pull = rate * l1
-    if w > pull:
-        w -= pull
-    elif w < -pull:
-        w += pull
-    else:
-        w = ZERO
-    return w / (ONE + rate * l2)
+    # Where a penalty is known to be zero when this is compiled, its part of the code is not there.
+    if l1 != 0:
+        pull = rate * l1
+        w = max(w - pull, ZERO) + min(w + pull, ZERO)
+    if l2 != 0:
+        w = w / (ONE + rate * l2)
+    return w

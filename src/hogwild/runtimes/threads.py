@@ -48,7 +48,7 @@ class Session:
         self.problem, self.strategy, self.workers = problem, strategy, workers
         self.state: State = problem.start(rule)
         self.mean: Mean | None = None
-        self._descend = problem.descent(rule, strategy.access, workers)
+        self._descend = problem.descent(rule, strategy.access, 1 if strategy.replicas else workers)
         self._sync = problem.sync(strategy.access)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hogwild")
         self.compile_seconds = self._compile()
@@ -92,7 +92,8 @@ class Session:
             return sums
 
         # Summed in the order of the chunks, so that the same parameters always give the same figures.
-        return np.sum(list(self._pool.map(one, range(len(walk)))), axis=0)
+        total: NDArray[np.float64] = np.sum(list(self._pool.map(one, range(len(walk)))), axis=0)
+        return total
 
 
 class _Walk:

@@ -13,7 +13,7 @@ from hogwild.schedules.schedule import Moment, Rates, Schedule
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """Rise linearly from ``start`` times the schedule ``then`` to all of it over the first ``epochs`` (Goyal et al. 2017)."""
+    """Rise linearly to the schedule ``then`` over the first ``epochs``, from ``start`` times it (Goyal et al. 2017)."""
 
     then: Schedule = field(default_factory=Constant)
     epochs: float = 1.0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from hogwild.strategies.sharing import check_workers
+from hogwild.strategies.sharing import Access, check_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Hogwild:
 
     workers: int | None = None
 
-    access = "free"
+    access: ClassVar[Access] = "free"
     replicas = False
 
     def __post_init__(self) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from hogwild.strategies.sharing import check_workers
+from hogwild.strategies.sharing import Access, check_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class RoundRobin:
 
     workers: int | None = None
 
-    access = "turns"
+    access: ClassVar[Access] = "turns"
     replicas = False
 
     def __post_init__(self) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from hogwild.strategies.sharing import Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,5 +13,5 @@ class Serial:
     """One worker, one term after the other: the same seed gives the same bits."""
 
     workers = 1
-    access = "free"
+    access: ClassVar[Access] = "free"
     replicas = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +71,7 @@ def minimise(
     }  # fmt: skip
     found = checkpoints.load() if checkpoints is not None and resume else None
     journal.tell(
-        "started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget)
+        "started", time=time.time(), **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget)
     )
     session = runtime.session(problem, rule, strategy, workers)
     try:
@@ -88,6 +89,7 @@ def minimise(
             loop.restore(*found)
         elif resume:
             journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
+        journal.tell("training")
         values = loop.run()
     finally:
         session.close()

@@ -20,7 +20,7 @@ def svmlight_text(rows: Rows) -> bytes:
 
     >>> from hogwild.data.generate.generated import Generated
     >>> svmlight_text(Generated("classification", 1, 9, 2, seed=4).rows)
-    b'1 3:0.996812 8:0.079793\n'
+    b'1 1:0.369844 8:0.929094\n'
     """
     return _text(rows, first_index=1, behind_label=b"", unit=b":1")
 
@@ -30,7 +30,7 @@ def vw_text(rows: Rows) -> bytes:
 
     >>> from hogwild.data.generate.generated import Generated
     >>> vw_text(Generated("classification", 1, 9, 2, seed=4).rows)
-    b'1 | 2:0.996812 7:0.079793\n'
+    b'1 | 0:0.369844 7:0.929094\n'
     """
     return _text(rows, first_index=0, behind_label=b" |", unit=b"")
 

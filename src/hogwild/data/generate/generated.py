@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Literal
@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 
 from hogwild.data.reading import LARGEST_INDEX
-from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, concatenate
+from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, compact, concatenate
 from hogwild.errors import ParameterError
 
 Task = Literal["classification", "regression", "multiclass"]
@@ -124,10 +124,7 @@ class Generated:
         random = np.random.default_rng([self.seed, 0, number])
         wanted = min(self.block_rows, self.n_rows - number * self.block_rows)
         rows = self._dense(random) if self.nonzeros is None else self._sparse(random, self.nonzeros)
-        labels = self._labels(rows, random)
-        return Rows(
-            rows.indptr, rows.indices, rows.values, labels, NO_WEIGHTS, rows.features, rows.layout
-        )[:wanted]  # fmt: skip
+        return compact(replace(rows, labels=self._labels(rows, random))[:wanted])
 
     def _sparse(self, random: np.random.Generator, nonzeros: int) -> Rows:
         ranks = _ranks(random.random((self.block_rows, nonzeros)), self.features, self.exponent)
@@ -153,10 +150,10 @@ class Generated:
     def _labels(self, rows: Rows, random: np.random.Generator) -> Array:
         if self.task == "multiclass":
             z = np.stack([predictions(rows, w, b) for w, b in zip(self.weights, self.intercept, strict=True)])
-            return np.argmax(z + self.noise * random.gumbel(size=z.shape), axis=0).astype(np.float64)
+            return np.asarray(np.argmax(z + self.noise * random.gumbel(size=z.shape), axis=0), np.float64)
         z = predictions(rows, self.weights, float(self.intercept))
         if self.task == "regression":
-            return z + self.noise * random.standard_normal(len(z))
+            return np.asarray(z + self.noise * random.standard_normal(len(z)))
         return np.where(z + self.noise * random.logistic(size=len(z)) > 0, 1.0, -1.0)
 
 
@@ -178,7 +175,7 @@ def predictions(rows: Rows, weights: Array, intercept: float) -> Array:
 
 def _on_grid(values: Array, least: int = -int(GRID)) -> Array:
     """The nearest whole numbers of a millionth, exactly as a reader gets them from text: in double, then rounded."""
-    return (np.maximum(np.rint(values * GRID), least).astype(np.float64) / GRID).astype(np.float32)
+    return np.asarray(np.maximum(np.rint(values * GRID), least).astype(np.float64) / GRID, np.float32)
 
 
 def _ranks(uniform: Array, features: int, exponent: float) -> Array:
@@ -189,4 +186,4 @@ def _ranks(uniform: Array, features: int, exponent: float) -> Array:
     else:
         power = 1 - exponent
         ranks = (uniform * (high**power - low**power) + low**power) ** (1 / power)
-    return np.clip((ranks - low).astype(np.int64), 0, features - 1)
+    return np.asarray(np.clip((ranks - low).astype(np.int64), 0, features - 1))

@@ -98,7 +98,7 @@ def _write_arrays(made: Generated, path: Path) -> None:
     """As ``scipy.sparse.save_npz`` does, and the labels with them under ``y``."""
     rows = made.rows
     with replacing(path) as file:
-        np.savez(file, y=rows.labels, **_matrix(rows))
+        np.savez(file, allow_pickle=False, y=rows.labels, **_matrix(rows))
 
 
 def _matrix(rows: Rows) -> dict[str, Array]:

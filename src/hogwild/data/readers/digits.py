@@ -1,8 +1,9 @@
-"""Whole numbers in text, eight digits at a time.
+"""Bytes in memory by their address, and whole numbers written there, read eight digits at a time.
 
 A loop over digits guesses wrong at the end of nearly every number, which costs more than the digits do. Here eight
 bytes are one word: where its digits end and what they are worth is arithmetic on the word, without a branch. The word
-is read in little-endian order, as on every processor that numba compiles for.
+is read in little-endian order, as on every processor that numba compiles for. Addresses stand for the text because
+compiled functions that hand an array to each other also count its references, at a price of several digits.
 """
 
 from __future__ import annotations
@@ -23,24 +24,31 @@ _HIGH_BITS: Final = np.uint64(0x8080808080808080)
 _TENS: Final = 10 ** np.arange(9, dtype=np.uint64)
 
 
-@intrinsic
-def _word(typing: Any, text: Any, i: Any) -> Any:
-    """The eight bytes of the text from ``i`` on."""
-
+def _load(bits: int, at: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        start = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(64).as_pointer())
-        return builder.load(start, align=1)
+        return builder.load(builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer()), align=1)
 
-    return types.uint64(text, i), build
+    return getattr(types, f"uint{bits}")(at), build
 
 
-@intrinsic
-def _trailing_zeros(typing: Any, word: Any) -> Any:
+def _byte(typing: Any, at: Any) -> Any:
+    return _load(8, at)
+
+
+def _eight_bytes(typing: Any, at: Any) -> Any:
+    return _load(64, at)
+
+
+def _count_trailing_zeros(typing: Any, word: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(word), build
+
+
+byte: Any = intrinsic(_byte)  # the byte at an address
+_word: Any = intrinsic(_eight_bytes)  # the eight bytes from an address on
+_trailing_zeros: Any = intrinsic(_count_trailing_zeros)
 
 
 @compiled
@@ -52,27 +60,30 @@ def _worth(word):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def digits(text, i, before):  # type: ignore[no-untyped-def]
-    r"""(number, end): the digits at ``i`` put behind the number ``before``, modulo 2**64, and where they end.
+def digits(at, stop, before):  # type: ignore[no-untyped-def]
+    r"""(number, end): the digits at an address put behind the number ``before``, modulo 2**64, and where they end.
 
-    The text must have a byte that is not a digit at ``i`` or behind it.
+    The text goes on to ``stop``, and has a byte that is not a digit at ``at`` or behind it.
 
-    >>> digits(np.frombuffer(b"1 12345:0.5\n", np.uint8), np.uint64(2), np.uint64(0))
-    (12345, 7)
+    >>> text = np.frombuffer(b"12345:0.5\n", np.uint8)
+    >>> start = text.ctypes.data
+    >>> number, end = digits(np.uint64(start), np.uint64(start + 10), np.uint64(0))
+    >>> number, end - start
+    (12345, 5)
     """
-    while i + _EIGHT <= np.uint64(len(text)):
-        word = _word(text, i) ^ _ZEROS
+    while at + _EIGHT <= stop:
+        word = _word(at) ^ _ZEROS
         others = ((word + _TO_HIGH_BIT) | word) & _HIGH_BITS  # a carry spoils only bytes behind the first that counts
         if others == 0:
             before = before * _TENS[8] + _worth(word)
-            i += _EIGHT
+            at += _EIGHT
             continue
         bits = _trailing_zeros(others) & np.uint64(56)
         if bits == 0:
-            return before, i
+            return before, at
         length = bits >> np.uint64(3)
-        return before * _TENS[length] + _worth(word << (np.uint64(64) - bits)), i + length
-    while 48 <= text[i] <= 57:
-        before = before * np.uint64(10) + np.uint64(text[i] - 48)
-        i += np.uint64(1)
-    return before, i
+        return before * _TENS[length] + _worth(word << (np.uint64(64) - bits)), at + length
+    while 48 <= byte(at) <= 57:
+        before = before * np.uint64(10) + np.uint64(byte(at) - 48)
+        at += np.uint64(1)
+    return before, at

@@ -8,8 +8,9 @@
 | list of floats, all of one length   | ``column[0]``, ``column[1]``, ... with these values                       |
 | map from text or whole number       | ``column=key`` with the number there as value                             |
 
-Names are hashed as in :mod:`hogwild.data.hashing`, in no namespace. A null is absent, and so is a zero; features of
-one column of the result are added. Rows are counted from 0.
+Parquet keeps a dictionary of texts, but writes one of whole numbers as these numbers: make such codes text if they
+are categories. Names are hashed as in :mod:`hogwild.data.hashing`, in no namespace. A null is absent, and so is a
+zero; features of one column of the result are added. Rows are counted from 0.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import numpy as np
 
 from hogwild.data.hashing import columns
 from hogwild.data.merging import merge_duplicates
-from hogwild.data.reading import Reader, Reading
 from hogwild.data.readers.parquet_columns import Column, Converter, Entries, converter, numbers
+from hogwild.data.reading import Reader, Reading
 from hogwild.data.rows import NO_WEIGHTS, Array, Rows
 from hogwild.errors import DataError, HogwildError, MissingExtraError
 
@@ -154,22 +155,9 @@ def _plan(path: Path, schema: Any, reading: Reading) -> _Plan:
     for name in names:
         if names.count(name) > 1:
             raise DataError("several columns have this name", path=path, column=name, remedy="Rename them.")
-    special = []
-    for role, name in (("label", reading.label), ("weight", reading.weight)):
-        if name is None or (role == "label" and name not in names and reading.unlabelled):
-            special.append(None)
-            continue
-        if name not in names:
-            raise DataError(
-                f"there is no {role} column {name!r}",
-                path=path,
-                remedy=f"Name the {role} column. There are: {', '.join(map(repr, names[:20]))}.",
-            )
-        column = Column(path, name, features - 1)
-        column.check_numeric(schema.field(name).type, role)
-        special.append(column)
-    label, weight = special
-    used = {column.name for column in (label, weight) if column is not None}
+    label = _special(path, schema, "label", reading.label, features, optional=reading.unlabelled)
+    weight = _special(path, schema, "weight", reading.weight, features) if reading.weight else None
+    used = {column.name for column in (label, weight) if column}
     made = []
     for field in schema:
         if field.name not in used:
@@ -178,6 +166,20 @@ def _plan(path: Path, schema: Any, reading: Reading) -> _Plan:
     if not made:
         raise DataError("there are no columns besides the label", path=path, remedy="Add columns to learn from.")
     return _Plan(path, features, label, weight, tuple(made), reading.unlabelled)
+
+
+def _special(path: Path, schema: Any, role: str, name: str, features: int, optional: bool = False) -> Column | None:
+    """The column that holds the label or the weight."""
+    if name in schema.names:
+        column = Column(path, name, features - 1)
+        column.check_numeric(schema.field(name).type, role)
+        return column
+    if optional:
+        return None
+    there = ", ".join(map(repr, schema.names[:20])) + (", ..." if len(schema.names) > 20 else "")
+    raise DataError(
+        f"there is no {role} column {name!r}", path=path, remedy=f"Name the {role} column. There are: {there}."
+    )
 
 
 def _rows(plan: _Plan, batch: Any, first_row: int) -> Rows:

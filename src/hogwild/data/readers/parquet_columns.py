@@ -57,10 +57,6 @@ class Column:
         """Where the feature ``column=value`` ends up, for every value; each distinct one is hashed once."""
         import pyarrow as pa
 
-        if pa.types.is_dictionary(values.type) and (
-            values.dictionary.null_count or len(values.dictionary) > len(values)
-        ):
-            values = values.dictionary_decode()
         coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
         distinct = coded.dictionary
         if pa.types.is_integer(distinct.type):
@@ -151,9 +147,7 @@ def _is_text(type_: Any) -> bool:
 def _is_category(type_: Any) -> bool:
     from pyarrow import types
 
-    if types.is_dictionary(type_):
-        return _is_text(type_.value_type) or bool(types.is_integer(type_.value_type))
-    return _is_text(type_)
+    return _is_text(type_.value_type if types.is_dictionary(type_) else type_)
 
 
 def _names_features(type_: Any) -> bool:
@@ -181,11 +175,6 @@ def _lengths(array: Any) -> Array:
 
 
 def _valid(array: Any) -> Array:
-    """Where an array has a value; a dictionary's null counts as none."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        array = array.dictionary_decode()
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
 
 
@@ -207,6 +196,7 @@ class _Categorical:
     column: Column
 
     def __call__(self, array: Any, first_row: int) -> Entries:
+        array = _copied_view(array)
         present = _valid(array)
         indices = self.column.hashed_categories(array.filter(_mask(present)))
         return Entries(present.astype(np.int64), indices, np.ones(len(indices), np.float32))
@@ -217,7 +207,7 @@ class _CategoricalLists:
     column: Column
 
     def __call__(self, array: Any, first_row: int) -> Entries:
-        elements = array.flatten()
+        elements = _copied_view(array.flatten())
         keep = _valid(elements)
         indices = self.column.hashed_categories(elements.filter(_mask(keep)))
         return Entries(_kept(_lengths(array), keep), indices, np.ones(len(indices), np.float32))
@@ -264,13 +254,20 @@ class _Mapped:
         lengths = np.diff(offsets) * _valid(array)
         before = np.cumsum(lengths) - lengths
         meant = pa.array(np.repeat(offsets[:-1] - before, lengths) + np.arange(lengths.sum()))
-        keys, items = array.keys.take(meant), array.items.take(meant)
+        keys, items = _copied_view(array.keys).take(meant), array.items.take(meant)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         found, _ = numbers(self.column, items, first_row, rows)
         values = found.astype(np.float32)
         keep = (values != 0) & _valid(keys)
         indices = self.column.hashed_categories(keys.filter(_mask(keep)))
         return Entries(_kept(lengths, keep), indices, values[keep])
+
+
+def _copied_view(array: Any) -> Any:
+    """Text in the usual form: much of Arrow cannot handle views of text yet."""
+    import pyarrow as pa
+
+    return array.cast(pa.string()) if pa.types.is_string_view(array.type) else array
 
 
 def _mask(keep: Array) -> Any:

@@ -106,13 +106,15 @@ def _rows(path: Path, reading: Reading, segment: Segment, pool: ThreadPoolExecut
 def _parse(
     segment: Segment, reading: Reading, arrays: _Arrays, stretch: tuple[int, int], slots: tuple[int, int], room: int
 ) -> _Parsed:
+    base = segment.bytes.ctypes.data
     odd = np.empty((room, 3), np.int64)  # as large as it may get; pages that are not touched cost nothing
     row, entry, odds, features, problem, at = parser.parse(
-        segment.bytes, *map(np.uint64, stretch), reading.unlabelled, *_limits(reading), *map(np.uint64, slots),
+        *map(np.uint64, (base + stretch[0], base + stretch[1])), reading.unlabelled, *_limits(reading),
+        *map(np.uint64, slots),
         arrays.indptr, arrays.labels, arrays.indices, arrays.values, odd,
     )  # fmt: skip
-    failures = [(at, problem)] if problem != parser.NOTHING else []
-    failures += _settle(segment, arrays, odd[:odds])
+    failures = [(at - base, problem)] if problem != parser.NOTHING else []
+    failures += _settle(segment, arrays, odd[:odds] - [base, base, 0])
     return _Parsed(*slots, row - slots[0], entry - slots[1], features, tuple(failures))
 
 
@@ -133,11 +135,11 @@ def _settle(segment: Segment, arrays: _Arrays, odd: Array) -> Iterator[tuple[int
         if slot < 0:
             arrays.labels[-1 - slot] = number
             if isinf(number):
-                yield start, parser.INFINITE_LABEL
+                yield start, parser.LABEL
         elif abs(number) < _TO_INFINITY:
             arrays.values[slot] = number
         else:
-            yield start, parser.INFINITE_VALUE
+            yield start, parser.VALUE
 
 
 def _joined(arrays: _Arrays, parsed: list[_Parsed]) -> Rows:
@@ -148,11 +150,12 @@ def _joined(arrays: _Arrays, parsed: list[_Parsed]) -> Rows:
         indptr, labels = arrays.indptr[: rows + 1], arrays.labels[:rows]
         indices, values = arrays.indices[:entries], arrays.values[:entries]
     else:
-        gaps = [s.entry - before for s, before in zip(parsed, accumulate(s.entries for s in parsed), strict=True)]
         by_row = [slice(stretch.row, stretch.row + stretch.rows) for stretch in parsed]
         by_entry = [slice(stretch.entry, stretch.entry + stretch.entries) for stretch in parsed]
-        starts = [arrays.indptr[1:][part] - gap - s.entries for part, gap, s in zip(by_row, gaps, parsed, strict=True)]
-        indptr = np.concatenate([[0], *starts])
+        filled = accumulate((stretch.entries for stretch in parsed), initial=0)
+        shifts = [before - stretch.entry for stretch, before in zip(parsed, filled, strict=False)]
+        ends = arrays.indptr[1:]
+        indptr = np.concatenate([[0], *(ends[part] + shift for part, shift in zip(by_row, shifts, strict=True))])
         labels = np.concatenate([arrays.labels[part] for part in by_row])
         indices = np.concatenate([arrays.indices[part] for part in by_entry])
         values = np.concatenate([arrays.values[part] for part in by_entry])

@@ -28,9 +28,9 @@ import numpy as np
 
 from hogwild.data.hashing import columns
 from hogwild.data.merging import merge_duplicates
-from hogwild.data.reading import Reader, Reading
 from hogwild.data.readers.text import Segment, excerpt, place, segments, split
 from hogwild.data.readers.vw_parser import ASIDE_COLUMNS, Aside, Problem, parse
+from hogwild.data.reading import Reader, Reading
 from hogwild.data.rows import NO_WEIGHTS, Array, Rows
 from hogwild.errors import DataError
 
@@ -45,8 +45,7 @@ _MESSAGES = {
     Problem.NO_BAR: ("there is no '|' in this line", "A row is: label |namespace feature:value ..."),
     Problem.NO_LABEL: (
         "there is no label before the '|'",
-        "Give every row a label, with a blank behind it (a word that touches the '|' is a tag), or read the file as"
-        " unlabelled.",
+        "Give every row a label and a blank behind it (what touches the '|' is a tag), or read it as unlabelled.",
     ),
     Problem.TAG_NOT_LAST: ("a tag is not the last word before the '|'", "Write: label importance 'tag|..."),
     Problem.TOO_MANY_WORDS: ("there are too many words before the '|'", "Write: label importance 'tag|..."),
@@ -120,12 +119,8 @@ def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> Rows:
     indptr, labels, weights = np.empty(lines + 1, np.int64), np.empty(lines), np.empty(lines, np.float32)
     indices, values = np.empty(blanks, np.uint32), np.empty(blanks, np.float32)
     asides = np.empty((marks + 3 * lines, ASIDE_COLUMNS), np.int64)  # memory that is not touched costs nothing
-    n_rows, n_asides, problem, at = (
-        int(n)
-        for n in parse(
-            text, stretch.start, stretch.stop, features - 1, unlabelled, indptr, indices, values, labels, weights, asides
-        )
-    )  # fmt: skip
+    found = (indptr, indices, values, labels, weights, asides)
+    n_rows, n_asides, problem, at = map(int, parse(text, stretch.start, stretch.stop, features - 1, unlabelled, *found))
     asides = asides[:n_asides]
     _convert(stretch, asides[asides[:, 1] < at], labels, weights, values)  # what is wrong first is said first
     if problem:
@@ -145,10 +140,10 @@ def _most(text: Array) -> tuple[int, int, int]:
     lines, blanks, marks = 1, 1, 0
     for start in range(0, len(text), _BLOCK):
         block = text[start : start + _BLOCK]
-        lines += np.count_nonzero(block == ord("\n"))
-        blanks += np.count_nonzero(block <= ord(" "))
-        marks += np.count_nonzero(block == ord(":"))
-    return int(lines), int(blanks), int(marks)
+        lines += int(np.count_nonzero(block == ord("\n")))
+        blanks += int(np.count_nonzero(block <= ord(" ")))
+        marks += int(np.count_nonzero(block == ord(":")))
+    return lines, blanks, marks
 
 
 def _weighted(rows: Rows, weights: Array) -> Rows:

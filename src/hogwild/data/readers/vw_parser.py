@@ -1,8 +1,12 @@
+# mypy: disable-error-code="assignment"
+# ruff: noqa: SIM109
 """The compiled half of the Vowpal Wabbit reader: bytes in, unsorted entries out.
 
 A number that cannot be converted exactly here, or is none, is *set aside*: a neutral value takes its place and its
 whereabouts go into a list, for Python's own ``float`` to convert or refuse. So is where the first thing wrong with
 the structure was. The messages are the caller's business.
+
+(The type checker's idea of a variable is narrower than Numba's, and the linter's tuples take longer to compile.)
 """
 
 from __future__ import annotations
@@ -113,7 +117,7 @@ def _end_of_word(text, at, stop):  # type: ignore[no-untyped-def]
 def parse(text, start, stop, mask, unlabelled, indptr, indices, values, labels, weights, asides):  # type: ignore[no-untyped-def]
     """Parse whole lines. Returns the rows, the numbers set aside, and the first problem and where it is.
 
-    One flat loop over words, because every helper that is called from two places is compiled three times.
+    One flat loop over words: a helper that is called from two places is compiled three times.
     """
     at, stop, mask = np.uint64(start), np.uint64(stop), np.uint64(mask)
     row, entry, aside = _NOTHING, _NOTHING, _NOTHING

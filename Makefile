@@ -1,0 +1,44 @@
+# Two commands are all there is to know: make demo, make test. Each sets up .venv on its first run.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint types layers tests fuzz chaos bench clean
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: lint types layers tests
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+layers: $(READY)
+	$(BIN)/lint-imports
+
+tests: $(READY)
+	$(BIN)/pytest -n 2 --dist loadfile
+
+# Long suites: 500 damaged inputs per reader; 50 trainings killed and resumed.
+fuzz: $(READY)
+	HOGWILD_FUZZ=500 $(BIN)/pytest -n 2 tests/fuzz
+
+chaos: $(READY)
+	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos --timeout 3000
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
