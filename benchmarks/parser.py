@@ -1,6 +1,6 @@
 """How fast svmlight text is parsed, against scikit-learn on the same file.
 
-Run ``python benchmarks/parser.py``: it makes an RCV1-like file of about 100 MB in a temporary folder, reads it in turn
+Run ``python -m benchmarks.parser``: it makes an RCV1-like file of about 100 MB in a temporary folder, reads it in turn
 with both (so that whatever else the machine does hits both), and keeps the table in ``benchmarks/results/parser.md``.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -20,12 +19,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from benchmarks import results
+from hogwild.data import open as open_data
 from hogwild.data.readers.svmlight import read
 from hogwild.data.reading import Reading
 from hogwild.data.rows import concatenate
 
 MEGABYTES, REPEATS, PIECE_BYTES = 100, 7, 64 << 20
-RESULTS = Path(__file__).parent / "results" / "parser.md"
 
 COMPILE = """
 import numba, time
@@ -69,15 +69,6 @@ def compile_seconds(folder: Path) -> float:
     return float(run.stdout)
 
 
-def machine() -> str:
-    model = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-        model = names[0].split(": ", 1)[1] if names else model
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{model}, {cores} cores, {platform.system()}, Python {platform.python_version()}, numpy {np.__version__}"
-
-
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -89,6 +80,7 @@ def main() -> None:
             "scikit-learn, load_svmlight_file": (lambda: load_svmlight_file(str(plain)), len(text)),
             "hogwild, in pieces": (lambda: sum(map(len, read(plain, Reading(), PIECE_BYTES))), len(text)),
             "hogwild, into one matrix": (lambda: concatenate(list(read(plain, Reading(), PIECE_BYTES))), len(text)),
+            "hogwild.data.open: read, checked, shuffled": (lambda: open_data(plain), len(text)),
             "hogwild, in pieces, from .gz": (lambda: list(read(packed, Reading(), PIECE_BYTES)), len(text) // 5),
         }
         list(read(packed, Reading(), PIECE_BYTES))  # compiled and warm
@@ -98,25 +90,24 @@ def main() -> None:
                 speeds[task].append(size / 1e6 / seconds(run))
         compiling = compile_seconds(folder)
     baseline = next(iter(speeds.values()))
-    table = ["| reader | MB/s, median | against scikit-learn, median of pairs (least to most) |", "|---|---|---|"]
+    rows = []
     for task, measured in speeds.items():
         ratios = sorted(ours / theirs for ours, theirs in zip(measured, baseline, strict=True))
         shown = f"{statistics.median(ratios):.1f}x ({ratios[0]:.1f} to {ratios[-1]:.1f})"
-        table.append(f"| {task} | {statistics.median(measured):,.0f} | {shown} |")
-    report = [
-        "# Parser speed",
-        "",
-        f"svmlight text, {len(text) / 1e6:.0f} MB, RCV1-like, plain unless said, in the page cache; {REPEATS} turns.",
-        f"{machine()}.",
-        "",
-        *table,
-        "",
-        f"Compiling the parser, with an empty cache: {compiling:.1f} s.",
-        "",
-    ]
-    print("\n".join(report))
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join(report))
+        rows.append([task, f"{statistics.median(measured):,.0f}", shown])
+    head = ["reader", "MB/s, median", "against scikit-learn, median of pairs (least to most)"]
+    results.write(
+        "parser",
+        "Parser speed",
+        [
+            f"svmlight text, {len(text) / 1e6:.0f} MB, RCV1-like, plain unless said, in the page cache; {REPEATS} turns.",
+            "The goal is 8 times scikit-learn.",
+            "",
+            *results.table(head, rows),
+            "",
+            f"Compiling the parser, with an empty cache: {compiling:.1f} s.",
+        ],
+    )
 
 
 if __name__ == "__main__":

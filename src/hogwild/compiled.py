@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numba
@@ -44,8 +44,12 @@ def bind(template: Function, **parts: Function) -> Function:
     >>> bind(shout, change=str.upper)("hey")
     'HEY!'
     """
-    copy = FunctionType(template.__code__, {**template.__globals__, **parts}, template.__name__, template.__defaults__)
+    copy = FunctionType(
+        template.__code__, {**template.__globals__, **parts}, template.__name__, template.__defaults__,
+        template.__closure__,
+    )  # fmt: skip
     copy.__module__, copy.__qualname__ = template.__module__, template.__qualname__
+    copy.__kwdefaults__ = template.__kwdefaults__
     return copy
 
 
@@ -77,7 +81,14 @@ def _compiled_part(function: Function) -> Any:
 def _with_calls_compiled(function: Function) -> Function:
     """A copy of a function in which the plain Python functions it calls are compiled ones."""
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-    return bind(function, **{n: _compiled_part(f) for n, f in called.items() if isinstance(f, FunctionType)})
+    copy = bind(function, **{n: _compiled_part(f) for n, f in called.items() if isinstance(f, FunctionType)})
+    if not copy.__closure__:
+        return copy
+    cells = tuple(
+        CellType(_compiled_part(cell.cell_contents)) if isinstance(cell.cell_contents, FunctionType) else cell
+        for cell in copy.__closure__
+    )
+    return FunctionType(copy.__code__, copy.__globals__, copy.__name__, copy.__defaults__, cells)
 
 
 def _digest(function: Function) -> str:
@@ -93,10 +104,16 @@ def _feed(sha: Any, function: Any, seen: set[int]) -> None:
         return
     seen.add(id(function))
     _feed_code(sha, function.__code__)
-    for name in sorted(function.__code__.co_names):  # functions it calls, and constants it reads, count as well
-        value = function.__globals__.get(name)
-        if isinstance(value, (int, float, str, np.generic)):
+    # Functions it calls, and constants it reads or closes over, count as well.
+    read = {name: function.__globals__.get(name) for name in _names(function.__code__)}
+    closed = zip(
+        function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True
+    )
+    for name, value in [*sorted(read.items()), *closed, ("=", function.__defaults__)]:
+        if isinstance(value, (int, float, str, tuple, np.generic)):
             sha.update(f"{name}={value!r}".encode())
+        elif isinstance(value, np.ndarray):
+            sha.update(f"{name}={value.dtype}{value.shape}".encode() + value.tobytes())
         else:
             _feed(sha, value, seen)
 
@@ -104,3 +121,14 @@ def _feed(sha: Any, function: Any, seen: set[int]) -> None:
 def _feed_code(sha: Any, code: CodeType) -> None:
     sha.update(code.co_code)
     sha.update(repr((code.co_name, code.co_names, [c for c in code.co_consts if not isinstance(c, CodeType)])).encode())
+    for inner in _inner(code):
+        _feed_code(sha, inner)
+
+
+def _names(code: CodeType) -> set[str]:
+    """The global names that a function and the functions inside it use."""
+    return set(code.co_names).union(*(_names(inner) for inner in _inner(code)))
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]

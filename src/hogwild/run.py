@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,11 +29,12 @@ class Budget:
     """When to stop: whatever comes first.
 
     Without ``epochs`` there are as many as the seconds allow, or, without those, as the size of the data suggests:
-    100 for small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the training
-    data. ``patience`` is a number of epochs without a better held-out loss, after which the best parameters are taken.
+    1,000 for very small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the
+    training data. ``patience`` is a number of epochs without a better held-out loss, after which the best parameters
+    are taken.
 
     >>> Budget().for_data(nonzeros=340_000), Budget(seconds=60).for_data(10).epochs is None
-    (Budget(epochs=100, seconds=None, target=None, patience=None), True)
+    (Budget(epochs=395, seconds=None, target=None, patience=None), True)
     """
 
     epochs: int | None = None
@@ -40,16 +43,26 @@ class Budget:
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "seconds", "patience"):
+        for name, kind, numbers in (
+            ("epochs", "a positive integer", Integral),
+            ("seconds", "a positive number", Real),
+            ("patience", "a positive integer", Integral),
+        ):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise must(name, "a positive number", value)
+            if value is not None and not (_is_number(value, numbers) and value > 0):
+                raise must(name, kind, value)
+        if self.target is not None and not (_is_number(self.target, Real) and not math.isnan(self.target)):
+            raise must("target", "a number", self.target)
 
     def for_data(self, nonzeros: int) -> Budget:
         """The same budget, its epochs chosen if nothing else limits them."""
         if self.epochs is not None or self.seconds is not None:
             return self
-        return replace(self, epochs=max(10, min(100, round(AFFORDABLE / max(1, nonzeros)))))
+        return replace(self, epochs=max(10, min(1_000, round(AFFORDABLE / max(1, nonzeros)))))
+
+
+def _is_number(value: Any, numbers: type) -> bool:
+    return isinstance(value, numbers) and not isinstance(value, bool)
 
 
 def budgeted(budget: Budget | int | None) -> Budget:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.errors import HogwildError
-from hogwild.files import write_file
+from hogwild.files import clear_leftovers, write_file
 
 RECORD = "hogwild"  # the key under which the record stands in the file's metadata
 
@@ -20,7 +20,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def save(path: str | Path, arrays: Arrays, record: Mapping[str, Any]) -> None:
-    """Write arrays and a record, atomically, with a checksum of the arrays.
+    """Write arrays and a record, atomically, with a checksum of both.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -31,9 +31,10 @@ def save(path: str | Path, arrays: Arrays, record: Mapping[str, Any]) -> None:
     """
     from safetensors.numpy import save as encode
 
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    metadata = {RECORD: json.dumps(record), "crc32": str(_checksum(whole))}
-    write_file(path, encode(whole, metadata))
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    text = json.dumps(record)
+    clear_leftovers(path)
+    write_file(path, encode(whole, {RECORD: text, "crc32": str(_checksum(whole, text))}))
 
 
 def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -45,8 +46,8 @@ def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
         record = json.loads(metadata[RECORD])
-        intact = int(metadata["crc32"]) == _checksum(arrays)
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as reason:
+        intact = int(metadata["crc32"]) == _checksum(arrays, metadata[RECORD])
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
         if isinstance(reason, FileNotFoundError) or not Path(path).is_file():
             raise error(f"{path}: there is no such file.") from None
         raise error(f"{path}: this is not a file written by hogwild, or it is damaged ({reason}).") from None
@@ -55,8 +56,10 @@ def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray
     return arrays, record
 
 
-def _checksum(arrays: Arrays) -> int:
-    checksum = 0
+def _checksum(arrays: Arrays, record: str) -> int:
+    checksum = zlib.crc32(record.encode())
     for name in sorted(arrays):
-        checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).tobytes(), checksum)
+        array = arrays[name]
+        checksum = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), checksum)
+        checksum = zlib.crc32(array.tobytes(), checksum)
     return checksum

@@ -33,14 +33,14 @@ def test_a_file_is_read_and_shuffled_or_left_in_order(tmp_path):
     ("name", "content"),
     [
         ("a.svm", SVM.encode()),
-        ("a.svm.gz", gzip.compress(SVM.encode())),
+        ("a.svm.gz", gzip.compress(SVM.encode(), mtime=0)),
         ("a.libsvm.bz2", bz2.compress(SVM.encode())),
         ("a.vw", VW.encode()),
         ("noending", SVM.encode()),
         ("noending2", VW.encode()),
-        ("odd.name", gzip.compress(VW.encode())),
+        ("odd.name", gzip.compress(VW.encode(), mtime=0)),
         ("odd.txt", b"\n" + VW.encode()),
-        ("odd.gz", gzip.compress(SVM.encode())),
+        ("odd.gz", gzip.compress(SVM.encode(), mtime=0)),
     ],
 )
 def test_the_format_is_known_by_name_or_by_the_first_bytes(tmp_path, name, content):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
-from typing import Any
 
+from hogwild.records import plain
 from hogwild.run import Event
 
 
@@ -29,20 +28,9 @@ class JsonLines:
 
     def __call__(self, event: Event) -> None:
         if event["event"] != "progress" or self._progress:
-            self._file.write(json.dumps(_plain(event), allow_nan=False) + "\n")
+            self._file.write(json.dumps(plain(event), allow_nan=False) + "\n")
             self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity and no NaN."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

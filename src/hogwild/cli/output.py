@@ -6,18 +6,18 @@ stdout; progress, warnings and errors go to stderr in either case.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 import os
 import sys
 import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hogwild.errors import HogwildError, ParameterError
+from hogwild.records import plain
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -89,33 +89,30 @@ class Output:
         return Progress(*columns, console=self.messages, transient=True, disable=not self.messages.is_terminal)
 
 
+def check_out(out: Path | None) -> None:
+    """Refuse a file that could not be written, before any work is done for it.
+
+    >>> check_out(Path("no-such-folder/model"))
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: --out no-such-folder/model: there is no folder ...no-such-folder.
+    """
+    if out is None:
+        return
+    folder = out.absolute().parent
+    if not folder.is_dir():
+        raise ParameterError(f"--out {out}: there is no folder {folder}.")
+    if out.is_dir():
+        raise ParameterError(f"--out {out}: this is a folder. Name a file in it.")
+    if not os.access(folder, os.W_OK):
+        raise ParameterError(f"--out {out}: nothing can be written to {folder}.")
+
+
 def print_json(record: Mapping[str, Any]) -> None:
     """Write one JSON object and nothing else to stdout: on one line, unless people are looking."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(plain(record), indent=indent, allow_nan=False) + "\n")
     sys.stdout.flush()
-
-
-def plain(value: Any) -> Any:
-    """Turn a value into what JSON has; what is not a finite number becomes null.
-
-    >>> from pathlib import Path; import numpy as np
-    >>> plain({"loss": float("nan"), "counts": np.array([1, 2]), "out": Path("m"), 3: (np.float32(0.5), None)})
-    {'loss': None, 'counts': [1, 2], 'out': 'm', '3': [0.5, None]}
-    """
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    return str(value)
 
 
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:

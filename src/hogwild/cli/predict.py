@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hogwild.cli.output import Debug, Json, Output
+from hogwild.cli import reading as options
+from hogwild.cli.output import Debug, Json, Output, check_out
 
 
 def predict(
@@ -19,18 +20,23 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="Write here instead of to stdout; .npy for an array, else text.")
     ] = None,
+    format: options.Format = "auto",
+    base: options.Base = "auto",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Predict the class, or the number, of every row: a line each, in the order of the file.
+
+    The file is read as the training file was; features that the model does not know are left out.
 
     Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
     """
     from hogwild.problems.linear_model import load
 
     screen = Output(as_json)
+    check_out(out)
     loaded = load(model)
-    opened = loaded.open(data)
+    opened = loaded.open(data, **options.given(format, base))
     scores = loaded.decide(opened)
     predicted = loaded.predicted(scores)
     answers = loaded.probabilities(scores) if proba else predicted
@@ -39,16 +45,14 @@ def predict(
     elif not as_json:
         typer.echo(_text(answers), nl=False)
     found = _score(loaded, predicted, opened.labels())
-    ignored = getattr(opened, "ignored", 0)
-    if ignored:
-        screen.note(f"{data}: {ignored:,} entries of features that the model does not know are ignored.")
+    if data.is_dir():
+        screen.note(f"{data}: the rows were shuffled when they were packed; predictions follow that order.")
     if found:
         screen.note(", ".join(f"{name} {value:.4f}" for name, value in found.items()) + f" on {len(scores):,} rows")
     screen.result(
         {
             "rows": len(scores),
             "classes": loaded.classes,
-            "ignored": ignored,
             **found,
             **({"out": out} if out is not None else {"probabilities" if proba else "predictions": answers}),
         }

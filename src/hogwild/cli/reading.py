@@ -60,3 +60,13 @@ def reading(
         raise ParameterError(f"The 'base' parameter of Reading must be 'auto', 0 or 1. Got {base!r} instead.")
     number = cast(Literal["auto", 0, 1], "auto" if base == "auto" else int(base))
     return Reading(format=format, features=features, base=number, bits=bits, label=label, weight=weight, **others)
+
+
+def given(format: str, base: str) -> dict[str, Any]:
+    """Those of two options that were given, for a model that knows the rest.
+
+    >>> given("auto", "1")
+    {'base': 1}
+    """
+    chosen = reading(format=format, base=base)
+    return {name: getattr(chosen, name) for name in ("format", "base") if getattr(chosen, name) != "auto"}

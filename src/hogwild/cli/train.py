@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli import reading as options
-from hogwild.cli.output import Debug, Json, Output
+from hogwild.cli.output import Debug, Json, Output, check_out
 from hogwild.errors import ParameterError
 from hogwild.naming import kebab
 
@@ -72,7 +72,7 @@ def train(
     epochs: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Default: 10 to 100, by the size of the data.", show_default=False, rich_help_panel=_WHEN
+            min=1, help="Default: 10 to 1,000, by the size of the data.", show_default=False, rich_help_panel=_WHEN
         ),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="Of training.", rich_help_panel=_WHEN)] = None,
@@ -115,20 +115,23 @@ def train(
     from hogwild import strategies
     from hogwild.run import Budget
     from hogwild.schedules import named as schedule_named
-    from hogwild.schedules import with_step
+    from hogwild.schedules import step_of, with_step
 
     screen = Output(as_json)
     how = options.reading(format, features, bits, label, weight, base)
     chosen = with_step(schedule_named(schedule), _step(step))
-    strategy_ = strategies.named(strategy, workers)
+    if step != "auto" and step_of(chosen) is None:
+        raise ParameterError(f"The schedule {schedule!r} finds its own steps. Leave out --step, or choose another one.")
+    strategy_ = strategies.named(strategy, _workers(strategy, workers, screen))
     budget = Budget(epochs, seconds, target, patience)
     folder = _folder(checkpoint, resume)
     if test is not None and holdout is not None:
         raise ParameterError("Held-out data comes from --test or from --holdout, not from both.")
     if patience and test is None and holdout is None:
         raise ParameterError("--patience counts epochs without a better held-out loss: give --test or --holdout.")
-    if out is not None and not out.absolute().parent.is_dir():
-        raise ParameterError(f"--out {out}: there is no folder {out.absolute().parent}.")
+    if checkpoint_seconds is not None and folder is None:
+        raise ParameterError("--checkpoint-seconds says how often: say also where, with --checkpoint DIR.")
+    check_out(out)
     from hogwild.losses import named as loss_named
     from hogwild.rules import named as rule_named
 
@@ -165,6 +168,14 @@ def train(
         raise typer.Exit(130)
 
 
+def _workers(strategy: str, workers: int | None, screen: Output) -> int | None:
+    """Scripts that try every strategy with several workers need not know which of them has only one."""
+    if strategy == "serial" and workers not in (None, 1):
+        screen.warn(f"the strategy 'serial' has one worker; --workers {workers} is ignored")
+        return None
+    return workers
+
+
 def _step(step: str) -> Any:
     if step == "auto":
         return step
@@ -196,22 +207,18 @@ def _open(
         return training, None
     same = replace(how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore")
     held_out = sources.open(test, reading=same, memory=memory)
-    ignored = getattr(held_out, "ignored", 0)
-    if ignored:
-        screen.note(f"{test}: {ignored:,} entries of features that {data} does not have are ignored.")
     return training, held_out
 
 
 def _callbacks(screen: Output, log: Path | None, tensorboard: Path | None, closing: ExitStack) -> list[Any]:
     from hogwild.callbacks import JsonLines, Progress, TensorBoard
 
-    callbacks: list[Any] = [Progress(screen.messages)]
-    if log is not None:
-        callbacks.append(JsonLines(log))
-    if tensorboard is not None:
-        callbacks.append(TensorBoard(tensorboard))
-    for callback in callbacks:
-        closing.callback(callback.close)
+    callbacks: list[Any] = []
+    kinds: Any = ((Progress, screen.messages), (JsonLines, log), (TensorBoard, tensorboard))
+    for kind, where in kinds:
+        if where is not None:
+            callbacks.append(kind(where))
+            closing.callback(callbacks[-1].close)
     return [*callbacks, _notes(screen)]
 
 

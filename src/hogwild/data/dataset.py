@@ -8,6 +8,7 @@ from typing import Protocol
 
 from hogwild.data.rows import Array, Rows
 
+MOST_CLASSES = 10_000  # more distinct labels than this are numbers, not classes
 BLOCK_ROWS = 64  # rows that are walked one after the other: long enough for the prefetcher, short enough to mix
 
 
@@ -49,6 +50,12 @@ class Dataset(Protocol):
 
     def labels(self) -> Array:
         """All labels as float64, in stored order."""
+
+    def label_counts(self) -> tuple[Array, Array] | None:
+        """The distinct labels, sorted, and how many rows have each; None where there are more than MOST_CLASSES.
+
+        A part of a packed folder answers for the whole folder.
+        """
 
     def frequencies(self) -> Array:
         """In how many rows each feature is present, as int64."""

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hogwild.data.counting import feature_counts
-from hogwild.data.dataset import Epoch
+from hogwild.data.dataset import MOST_CLASSES, Epoch
 from hogwild.data.extents import (
     Extents,
     ListedWalk,
@@ -84,6 +84,11 @@ class Memory:
         """All labels as float64, in stored order."""
         labels = self.rows.labels if self.ids is None else self.rows.labels[self.ids]
         return labels.astype(np.float64, copy=False)
+
+    def label_counts(self) -> tuple[Array, Array] | None:
+        """The distinct labels and how many rows have each; None where there are too many."""
+        values, counts = np.unique(self.labels(), return_counts=True)
+        return (values, counts) if len(values) <= MOST_CLASSES else None
 
     def frequencies(self) -> Array:
         """In how many rows each feature is present, as int64."""

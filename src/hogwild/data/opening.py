@@ -15,7 +15,9 @@ from hogwild.data.packed import Packed
 from hogwild.data.packed_format import META
 from hogwild.data.reading import Reader, Reading
 from hogwild.errors import DataError, ParameterError
-from hogwild.files import parse_size
+from hogwild.files import format_size, parse_size
+
+_LEAST_ROOM = 96 * 2**20  # what compiling and training take besides the data
 
 
 def open(
@@ -48,6 +50,9 @@ def open(
         opened: Dataset = source
         return opened
     limit = None if memory is None else parse_size(memory)
+    if limit is not None and limit < resident() + _LEAST_ROOM:
+        least = format_size(resident() + _LEAST_ROOM)
+        raise ParameterError(f"The 'memory' parameter must be at least {least}, the program included. Got {memory!r}.")
     folders = [path for path in paths if path.is_dir()]
     if folders:
         return _packed(folders[0], paths, reading, limit)

@@ -85,6 +85,12 @@ class Packed:
         labels = self._stored.labels(self._first, self._last)
         return labels if self._encode is None else np.asarray(self._encode(labels), np.float64)
 
+    def label_counts(self) -> tuple[Array, Array] | None:
+        """The distinct labels of the whole folder and how many rows have each; None where there are too many."""
+        if self.meta.labels.get("kind") != "few":
+            return None
+        return np.array(self.meta.labels["values"], np.float64), np.array(self.meta.labels["counts"], np.int64)
+
     def frequencies(self) -> Array:
         """In how many rows each feature is present, as int64."""
         return self._frequencies

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.counting import count_features
+from hogwild.data.dataset import MOST_CLASSES
 from hogwild.data.packed_format import ARRAYS, CHECKSUMS, BlockWriter, Meta, write_meta
 from hogwild.data.reading import Reading
 from hogwild.data.rows import Array, Rows
 from hogwild.data.survey import Shape, fitted
 
-_DISTINCT_LABELS = 1_000
 _WRITTEN = 2**19  # elements converted at once
 
 
@@ -35,7 +35,7 @@ class _Labels:
         if self.counts is not None:
             for value, count in zip(*np.unique(labels, return_counts=True), strict=True):
                 self.counts[float(value)] = self.counts.get(float(value), 0) + int(count)
-            if len(self.counts) > _DISTINCT_LABELS:
+            if len(self.counts) > MOST_CLASSES:
                 self.counts = None
 
     def summary(self, n_rows: int) -> dict[str, Any]:

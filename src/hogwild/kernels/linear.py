@@ -1,7 +1,8 @@
 """The inner loops of linear models.
 
 Each is a template: the names ``loss``, ``step``, ``column``, ``value``, ``hold``, ``claim``, ``release``, ``guard``,
-``unguard``, ``penalty1``, ``penalty2``, ``skip`` and ``slopes`` stand for functions that :func:`hogwild.compiled.specialise` puts in.
+``unguard``, ``penalty1``, ``penalty2``, ``skip`` and ``slopes`` stand for functions that
+:func:`hogwild.compiled.specialise` puts in.
 """
 
 from __future__ import annotations
@@ -122,10 +123,14 @@ def descend_many(
 
 
 def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:
-    """Add to the shared intercept a share of what this worker changed since it last looked, and look again."""
+    """Add to the shared intercept a share of what this worker changed since it last looked, and look again.
+
+    A worker whose changes are the only ones takes its own value as it is: the sum would differ from it by rounding.
+    """
     for k in range(shared.shape[0]):
         for s in range(shared.shape[1]):
-            merged = shared[k, s] + share * (own[k, s] - seen[k, s])
+            alone = share == 1 and shared[k, s] == seen[k, s]
+            merged = own[k, s] if alone else shared[k, s] + share * (own[k, s] - seen[k, s])
             shared[k, s] = merged
             own[k, s] = merged
             seen[k, s] = merged

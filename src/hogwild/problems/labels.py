@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hogwild.data.dataset import Dataset
 from hogwild.data.rows import Array
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import Loss
 from hogwild.naming import must
-
-MOST_CLASSES = 10_000
 
 ClassWeight = Mapping[float, float] | Literal["balanced"] | None
 
@@ -34,12 +33,14 @@ class Labels:
         """How many scores the model gives: one, or one per class."""
         return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
 
-    def encode(self, labels: Array) -> Array:
-        """Encode labels, refusing those that were not there in training."""
+    def encode(self, labels: Array, name: str | None = None) -> Array:
+        """Encode the labels of some data, refusing those that were not there in training."""
         if self.classes is None:
             if self.counts and labels.size and labels.min() < 0:
                 row = int(np.argmax(labels < 0))
-                raise DataError(f"the label {labels[row]:g} is negative", remedy="Poisson loss is for counts.")
+                raise DataError(
+                    f"the label {labels[row]:g} is negative", path=name, remedy="Poisson loss is for counts."
+                )
             return labels.astype(np.float32)
         at = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
         strange = self.classes[at] != labels
@@ -48,19 +49,22 @@ class Labels:
             label = labels[int(np.argmax(strange))]
             raise DataError(
                 f"the label {label:g} is not one of the classes the model knows ({known})",
+                path=name,
                 remedy="Train and test files must use the same labels.",
             )
         return (2 * at - 1 if len(self.classes) == 2 else at).astype(np.float32)
 
-    def weights(self, class_weight: ClassWeight, labels: Array) -> Array:
+    def weights(self, class_weight: ClassWeight, data: Dataset) -> Array:
         """A weight for each class (or for -1 and 1); all one for numbers."""
         if class_weight is None:
             return np.ones(2 if self.classes is None else len(self.classes), np.float32)
         if self.classes is None:
             raise ParameterError("The 'class_weight' parameter is for classes. With this loss the labels are numbers.")
         if class_weight == "balanced":
-            counts = np.bincount(np.searchsorted(self.classes, labels), minlength=len(self.classes))
-            return (len(labels) / (len(self.classes) * counts)).astype(np.float32)
+            known, counts = data.label_counts() or (self.classes, np.ones(len(self.classes)))
+            rows = np.ones(len(self.classes))
+            rows[np.searchsorted(self.classes, known)] = counts
+            return np.asarray(rows.sum() / (len(rows) * rows), np.float32)
         if not isinstance(class_weight, Mapping):
             raise must("class_weight", "a mapping from label to weight, 'balanced' or None", class_weight)
         unknown = [label for label in class_weight if label not in self.classes]
@@ -68,6 +72,8 @@ class Labels:
             raise ParameterError(
                 f"The 'class_weight' parameter names the label {unknown[0]!r}, which is not in the data."
             )
+        if not all(0 <= weight < float("inf") for weight in class_weight.values()):
+            raise must("class_weight", "finite weights of at least 0", dict(class_weight))
         return np.array([class_weight.get(float(c), 1.0) for c in self.classes], np.float32)
 
     def describe(self) -> Any:
@@ -75,23 +81,20 @@ class Labels:
         return None if self.classes is None else [float(c) for c in self.classes]
 
 
-def labels_for(loss: Loss, labels: Array, name: str) -> Labels:
+def labels_for(loss: Loss, data: Dataset) -> Labels:
     """Find out what a loss makes of these labels, or say why it cannot use them."""
     if loss.targets != "classes":
-        found = Labels(None, counts=loss.targets == "counts")
-        if found.counts and labels.min() < 0:
-            row = int(np.argmax(labels < 0))
-            raise DataError(f"the label {labels[row]:g} is negative", path=name, remedy="Poisson loss is for counts.")
-        return found
-    classes = np.unique(labels)
+        return Labels(None, counts=loss.targets == "counts")
+    found = data.label_counts()
+    classes = data.labels()[:2] if found is None else found[0]
     if len(classes) < 2:
         raise DataError(
-            f"every label is {classes[0]:g}", path=name, remedy=f"The loss '{loss}' needs at least two classes."
+            f"every label is {classes[0]:g}", path=data.name, remedy=f"The loss '{loss}' needs at least two classes."
         )
-    if len(classes) > 2 and ((classes != np.round(classes)).any() or len(classes) > MOST_CLASSES):
+    if found is None or (len(classes) > 2 and (classes != np.round(classes)).any()):
         raise DataError(
             f"the labels are numbers such as {classes[0]:g} and {classes[1]:g}, not classes",
-            path=name,
+            path=data.name,
             remedy=f"The loss '{loss}' is for classes. For numbers use 'squared' or 'huber'.",
         )
     return Labels(classes)

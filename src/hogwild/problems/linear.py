@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,10 @@ class Linear:
         for name, strength in (("l1", l1), ("l2", l2)):
             if not 0 <= strength < float("inf"):
                 raise must(name, "a number of at least 0", strength)
-        self.loss, self.l1, self.l2, self.intercept = loss_named(loss), l1, l2, intercept
+        self.loss, self.l1, self.l2, self.intercept = loss_named(loss), float(l1), float(l2), intercept
         self.class_weight = class_weight
         self.source = opened(source)
-        self.labels = labels or labels_for(self.loss, self.source.labels(), self.source.name)
+        self.labels = labels or labels_for(self.loss, self.source)
 
     @cached_property
     def data(self) -> Dataset:
@@ -84,7 +84,7 @@ class Linear:
                 f"{data.name} has {data.n_features:,} features, {self.source.name} has {self.source.n_features:,}. "
                 "Open it with features= and extra='ignore' to leave out what the model does not know."
             )
-        return data.with_labels(self.labels.encode)
+        return data.with_labels(partial(self.labels.encode, name=data.name))
 
     def start(self, rule: Any) -> State:
         """Weights and intercept at zero, with fresh memory for the rule."""
@@ -187,7 +187,7 @@ class Linear:
 
     @cached_property
     def _class_weights(self) -> Array:
-        return self.labels.weights(self.class_weight, self.source.labels() if self.class_weight else np.empty(0))
+        return self.labels.weights(self.class_weight, self.source)
 
     @cached_property
     def _layout(self) -> str:

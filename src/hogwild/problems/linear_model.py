@@ -42,12 +42,12 @@ class LinearModel:
         """How many features the model knows."""
         return len(self.weights)
 
-    def open(self, path: Any) -> Dataset:
-        """Open a file to predict from, in its own order, read as the training file was."""
-        known = {name: self.reading[name] for name in ("bits", "label", "weight") if name in self.reading}
-        reading = Reading(
-            **known, base=self.reading.get("base", "auto"), features=self.n_features, extra="ignore", unlabelled=True
-        )
+    def open(self, path: Any, **otherwise: Any) -> Dataset:
+        """Open a file to predict from, in its own order, read as the training file was unless told otherwise."""
+        known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
+        if self.n_features.bit_count() == 1 and self.n_features > 1:
+            known["bits"] = self.n_features.bit_length() - 1  # if they are hashed, then into as many columns
+        reading = Reading(**known | otherwise, features=self.n_features, extra="ignore", unlabelled=True)
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Any) -> NDArray[np.float64]:
@@ -79,7 +79,8 @@ class LinearModel:
         if self.classes is None:
             return np.asarray(np.exp(scores[:, 0])) if self.link == "exp" else scores[:, 0]
         number = (scores[:, 0] > 0).astype(int) if len(self.classes) == 2 else np.argmax(scores, axis=1)
-        return np.asarray(self.classes)[number]
+        classes: NDArray[np.float64] = np.asarray(self.classes, np.float64)[number]
+        return classes
 
     def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """The probability of each class, for losses that have one; rows sum to one."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,7 @@ class Session:
 
     def close(self) -> None:
         """Let the threads go."""
-        self._pool.shutdown(wait=True)
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _compile(self) -> float:
         """Descend along no term at all and measure nothing, which compiles both loops."""
@@ -68,7 +69,7 @@ class Session:
 
     def values(self) -> State:
         """A copy of the parameters alone, without what the rule remembers."""
-        return tuple(np.ascontiguousarray(part[:, :1]) for part in self.state)
+        return tuple(part[:, :1].copy() for part in self.state)
 
     def advance(
         self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None]
@@ -105,6 +106,7 @@ class _Walk:
         self.session, self.walk, self.rates, self.halt = session, walk, rates, halt
         self.lock, self.next, self.started, self.done = threading.Lock(), first, updates, updates
         self.loss, self.worst, self.interrupted = 0.0, 0.0, False
+        self.moved: dict[int, State] = {}  # replicas whose worker got a chunk: the others would only dilute the mean
 
     def count(self, terms: int, loss: float) -> None:
         with self.lock:
@@ -112,11 +114,18 @@ class _Walk:
             self.loss += loss
             # A comparison with NaN is false: written so that a NaN is kept as the worst.
             self.worst = self.worst if loss / max(terms, 1) <= self.worst else loss / max(terms, 1)
+            if not math.isfinite(loss):
+                self.halt.set()  # nothing that follows can be of use
 
     def watch(self, futures: list[Future[None]], tick: Callable[[int], None]) -> None:
-        """Wait for workers, looking up now and then; whatever goes wrong, no worker is left running."""
+        """Wait for workers, looking up now and then and at the end; if anything goes wrong, none is left running."""
         try:
-            while wait(futures, timeout=TICK).not_done:
+            working = True
+            while working:
+                ended, waiting = wait(futures, timeout=TICK, return_when=FIRST_EXCEPTION)
+                for future in ended:
+                    future.result()
+                working = bool(waiting)
                 tick(self.done)
         except BaseException as reason:
             self.halt.set()
@@ -124,8 +133,6 @@ class _Walk:
             if not isinstance(reason, KeyboardInterrupt):
                 raise
             self.interrupted = True
-        for future in futures:
-            future.result()
 
     def leg(self) -> Leg:
         return Leg(self.next, self.done, self.loss, self.worst, self.interrupted)
@@ -140,8 +147,8 @@ class _AtOnce(_Walk):
         if session.strategy.replicas and session.workers > 1:
             states = [tuple(part.copy() for part in session.state) for _ in range(session.workers)]
         self.watch([session._pool.submit(self.work, state) for state in states], tick)
-        if session.strategy.replicas and session.workers > 1:
-            for part, *replicas in zip(session.state, *states, strict=True):
+        if session.strategy.replicas and session.workers > 1 and self.moved:
+            for part, *replicas in zip(session.state, *self.moved.values(), strict=True):
                 np.mean(replicas, axis=0, out=part)
         return self.leg()
 
@@ -153,6 +160,7 @@ class _AtOnce(_Walk):
                 if number >= len(self.walk):
                     self.next = number
                     return
+                self.moved[id(state)] = state
             chunk = self.walk[number]
             terms = len(chunk.order)
             with self.lock:

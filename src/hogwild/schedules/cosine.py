@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hogwild.naming import must
 from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
 
 
@@ -18,6 +19,8 @@ class Cosine:
 
     def __post_init__(self) -> None:
         check_step(self.step)
+        if not 0 <= self.floor <= 1:
+            raise must("floor", "between 0 and 1", self.floor)
 
     def __call__(self, moment: Moment) -> Rates:
         glide = 0.5 + 0.5 * np.cos(np.pi * np.clip(moment.fraction, 0, 1))

@@ -33,6 +33,8 @@ class InverseScaling:
 
     def __post_init__(self) -> None:
         check_step(self.step)
+        if not self.power >= 0:
+            raise must("power", "a number of at least 0", self.power)
 
     def __call__(self, moment: Moment) -> Rates:
         rates: Rates = positive_step(self) / moment.updates**self.power
@@ -51,8 +53,10 @@ class Optimal:
     start: float | None = None
 
     def __post_init__(self) -> None:
-        if self.alpha is not None and not self.alpha > 0:
-            raise must("alpha", "a positive number", self.alpha)
+        for name in ("alpha", "start"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise must(name, "a positive number", value)
 
     def __call__(self, moment: Moment) -> Rates:
         assert self.alpha is not None

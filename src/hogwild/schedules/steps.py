@@ -22,6 +22,8 @@ class Steps:
         check_step(self.step)
         if not all(0 < fraction < 1 for fraction in self.at):
             raise must("at", "fractions between 0 and 1", self.at)
+        if not self.factor > 0:
+            raise must("factor", "a positive number", self.factor)
 
     def __call__(self, moment: Moment) -> Rates:
         passed = np.searchsorted(np.sort(self.at), moment.fraction, side="right")

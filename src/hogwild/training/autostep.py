@@ -10,7 +10,8 @@ from hogwild.schedules import Schedule, with_step
 from hogwild.training.clock import Clock
 
 ROWS = 10_000  # rows in the sample
-EPOCHS = 16  #   walks over it in one trial, at most
+EPOCHS = 16  #   walks over it in one trial, or more if that makes fewer than
+WORK = 2**22  #  non-zeros, but never more than the run itself will make
 FACTOR = 4.0  #  between neighbouring steps of the first search
 LEAST, MOST = 2.0**-20, 2.0**14
 
@@ -31,7 +32,7 @@ def choose_step(problem: Any, rule: Any, schedule: Schedule, epochs: float, seed
     """
     sample = problem.sample(ROWS, seed)
     descend, sync = sample.descent(rule, "free", 1), sample.sync("free")
-    walks = max(1, min(EPOCHS, round(epochs)))
+    walks = max(1, min(round(epochs), max(EPOCHS, WORK // max(1, sample.data.nonzeros))))
 
     def objective(step: float) -> float:
         clock = Clock(with_step(schedule, step), sample.data.n_rows, walks)

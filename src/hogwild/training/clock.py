@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from hogwild.run import Budget
 from hogwild.schedules import Moment, Schedule
 
+LAST = 1 - 1e-6  # out of time, workers still end their chunks: with a step of exactly zero FTRL would divide by it
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -35,7 +37,7 @@ class Clock:
         updates = np.arange(before, before + count, dtype=np.float64)
         epochs = updates / self.rows
         by_epochs = epochs / self.epochs if self.epochs else 0 * epochs
-        fraction = np.minimum(np.maximum(by_epochs, self.spent()), 1)
+        fraction = np.minimum(np.maximum(by_epochs, self.spent()), LAST)
         return (self.schedule(Moment(updates + 1, epochs, fraction)) * self.scale).astype(np.float32)
 
 

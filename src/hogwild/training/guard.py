@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from hogwild.errors import DivergedError
 
@@ -43,3 +45,13 @@ class Guard:
     def scale(self) -> float:
         """What is left of the step."""
         return 2.0**-self.halvings
+
+
+def all_finite(parts: Iterable[Any]) -> bool:
+    """Whether no parameter is infinite or NaN. The loss does not always tell: a hinge takes NaN for a good margin.
+
+    >>> import numpy as np
+    >>> all_finite([np.ones(3), np.zeros((2, 1))]), all_finite([np.array([1.0, np.nan])])
+    (True, False)
+    """
+    return all(math.isfinite(part.min()) and math.isfinite(part.max()) for part in parts if part.size)

@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.data.dataset import Dataset
+from hogwild.data.dataset import Chunk, Dataset, Epoch
+from hogwild.errors import CheckpointError
 from hogwild.run import Budget, Event
 from hogwild.runtimes.polyak import Mean
 from hogwild.schedules import Moment, Schedule, step_of
 from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.clock import Clock, time_spent
-from hogwild.training.guard import Guard
+from hogwild.training.guard import Guard, all_finite
+from hogwild.training.interrupts import Interrupt
 from hogwild.training.journal import Journal
-
-State = tuple[NDArray[np.float32], ...]
-
-
-@dataclass(slots=True)
-class Position:
-    """Where a run is. With the seed, it determines everything that is still to come."""
-
-    epoch: int = 0
-    chunk: int = 0
-    updates: int = 0
-    seconds: float = 0.0  # trained so far, over all sittings
+from hogwild.training.snapshots import Best, Position, Snapshot, State, saved_best, saved_snapshot, snapshot
 
 
-@dataclass(slots=True)
-class Best:
-    """The parameters with the lowest held-out loss so far."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The chunks of an epoch up to one of them."""
 
-    loss: float = float("inf")
-    epoch: int = 0
-    values: State = ()
+    epoch: Epoch
+    end: int
+
+    def __len__(self) -> int:
+        return self.end
+
+    def __getitem__(self, number: int) -> Chunk:
+        return self.epoch[number]
+
+    def done(self, number: int) -> None:
+        """Pass it on."""
+        self.epoch.done(number)
 
 
 @dataclass(eq=False)
@@ -59,51 +59,46 @@ class Loop:
     position: Position = field(default_factory=Position)
     history: list[Event] = field(default_factory=list)
     best: Best = field(default_factory=Best)
+    interrupt: Interrupt = field(default_factory=Interrupt)
     stopped: str = ""
+    _good: Snapshot = field(init=False)  # where an explosion leads back to
 
     def run(self) -> State:
         """Train until something says stop; return the parameters to keep."""
         while not self.stopped:
-            self._remember()
-            if not self._walk_epoch():
-                continue  # it exploded: once more from where the epoch began, with half the step
-            ended = not self.stopped
-            if ended:
-                self.position.epoch, self.position.chunk = self.position.epoch + 1, 0
-            record = self._evaluate()
-            if self.guard.exploded(record["loss"]):
-                self._go_back()
-                continue
-            self.history.append(record)
-            self.journal.tell("epoch", **record)
-            self._judge(record)
-            if self.checkpoints and ended:
+            if self.position.chunk == 0:
+                self._good = snapshot(self.session, self.position)
+            if self._walk_epoch() and self._look() and self.checkpoints:
                 self._save()
+        while self._unseen:  # it was stopped in the middle of an epoch
+            self._look()
         return self._kept()
 
     # One epoch
 
     def _walk_epoch(self) -> bool:
-        """Walk what is left of this epoch; say whether all went well."""
+        """Walk what is left of this epoch; say whether its end was reached."""
         walk = self.problem.data.epoch(self.seed, self.position.epoch)
-        while self.position.chunk < len(walk):
+        while self.position.chunk < len(walk) and not self.stopped:
             leg = self._leg(walk)
             mean = leg.loss / max(1, leg.updates - self.position.updates)
             self.position.chunk, self.position.updates = leg.next_chunk, leg.updates
+            if leg.interrupted or self.interrupt.pressed:
+                self.stopped = "interrupted"
+            elif self._out_of_time(self.position.seconds):
+                self.stopped = "seconds"
             if self.guard.exploded(mean, leg.worst):
                 self._go_back()
                 return False
-            if leg.interrupted:
-                self.stopped = "interrupted"
-            elif self.budget.seconds is not None and self.position.seconds >= self.budget.seconds:
-                self.stopped = "seconds"
-            if self.stopped:
-                return True
-            if self.position.chunk < len(walk):  # halted for a checkpoint
+            in_between = self.position.chunk < len(walk)
+            if self.checkpoints and in_between and (self.stopped or self.checkpoints.due):
                 self._save()
+        if self.position.chunk < len(walk):
+            return False
+        self.position.epoch, self.position.chunk = self.position.epoch + 1, 0
         return True
 
-    def _leg(self, walk: Any) -> Any:
+    def _leg(self, walk: Epoch) -> Any:
         started, before, halt = time.perf_counter(), self.position.seconds, threading.Event()
 
         def seconds() -> float:
@@ -113,34 +108,69 @@ class Loop:
             self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
             time_spent(self.budget, seconds),
         )  # fmt: skip
-        self._average(clock, seconds())
 
         def tick(updates: int) -> None:
             elapsed = seconds()
             self.journal.tell("progress", updates=updates, seconds=elapsed, fraction=self._fraction(updates, elapsed))
-            out_of_time = self.budget.seconds is not None and elapsed >= self.budget.seconds
-            if out_of_time or (self.checkpoints is not None and self.checkpoints.due):
+            due = self.checkpoints is not None and self.checkpoints.due
+            if due or self.interrupt.pressed or self._out_of_time(elapsed) or self._time_to_average(elapsed):
                 halt.set()
 
-        leg = self.session.advance(walk, self.position.chunk, self.position.updates, clock.rates, halt, tick)
+        part = Part(walk, self._averaging_begins(len(walk)))
+        leg = self.session.advance(part, self.position.chunk, self.position.updates, clock.rates, halt, tick)
         self.position.seconds = seconds()
+        tick(leg.updates)
         return leg
 
     def _fraction(self, updates: int, seconds: float) -> float:
         by_epochs = updates / (self.problem.data.n_rows * self.budget.epochs) if self.budget.epochs else 0.0
         return min(1.0, max(by_epochs, seconds / self.budget.seconds if self.budget.seconds else 0.0))
 
-    def _average(self, clock: Clock, seconds: float) -> None:
-        begins = self.average and self._fraction(self.position.updates, seconds) >= 1 - self.average - 1e-9
-        if begins and self.session.mean is None:
+    def _out_of_time(self, seconds: float) -> bool:
+        return self.budget.seconds is not None and seconds >= self.budget.seconds
+
+    def _averaging_begins(self, chunks: int) -> int:
+        """Begin to average if it is time to; otherwise say at which chunk of this epoch it will be.
+
+        Counted in chunks, not looked up now and then, so that it is the same however a run is cut into legs.
+        """
+        if not self.average or self.session.mean is not None:
+            return chunks
+        begins = chunks
+        if self.budget.epochs:
+            begins = round((1 - self.average) * self.budget.epochs * chunks) - self.position.epoch * chunks
+        if self.position.chunk >= begins or self._time_to_average(self.position.seconds):
             self.session.mean = Mean(self.session.values())
+            return chunks
+        return min(begins, chunks)
+
+    def _time_to_average(self, seconds: float) -> bool:
+        if not self.average or self.budget.seconds is None or self.session.mean is not None:
+            return False
+        return seconds >= (1 - self.average) * self.budget.seconds
 
     # Looking at it
 
-    def _evaluate(self, state: State | None = None) -> Event:
-        """Measure the parameters: on the training data, and on the held-out data if there is any."""
-        values = self._current() if state is None else state
-        measured = self._measure(self.problem.data, values)
+    @property
+    def _unseen(self) -> bool:
+        return not self.history or self.history[-1]["updates"] != self.position.updates
+
+    def _look(self) -> bool:
+        """Measure the parameters, and judge them; if they turn out to be bad go back to the last good ones."""
+        record = self._evaluate()
+        bad = self.guard.exploded(record["loss"]) or not all_finite(part[:, 0] for part in self.session.state)
+        if bad and self.position.updates > self._good.position.updates:
+            self._go_back()
+            return False
+        self.history.append(record)
+        self.journal.tell("epoch", **record)
+        self._judge(record)
+        return True
+
+    def _evaluate(self) -> Event:
+        """The figures of the present parameters: on the training data, and on the held-out data if there is any."""
+        values = self._current()
+        measured = self.problem.metrics(self.session.measure(self.problem.data, values))
         record = {
             "epoch": self.position.epoch,
             "updates": self.position.updates,
@@ -150,17 +180,9 @@ class Loop:
             "objective": measured["loss"] + self.problem.penalty(values),
         }
         if self.test is not None:
-            record |= {f"test_{name}": value for name, value in self._measure(self.test, values).items()}
+            held_out = self.problem.metrics(self.session.measure(self.test, values))
+            record |= {f"test_{name}": value for name, value in held_out.items()}
         return record
-
-    def _measure(self, data: Dataset, values: State) -> dict[str, float]:
-        try:
-            sums = self.session.measure(data, values)
-        except KeyboardInterrupt:  # the model that is left must come with its figures: once more
-            self.stopped = "interrupted"
-            sums = self.session.measure(data, values)
-        metrics: dict[str, float] = self.problem.metrics(sums)
-        return metrics
 
     def _now(self) -> Moment:
         updates = np.array([self.position.updates], float)
@@ -174,86 +196,81 @@ class Loop:
 
     def _judge(self, record: Event) -> None:
         """Keep the best, and find a reason to stop."""
+        if self.test is not None and record["test_loss"] < self.best.loss:
+            self.best = Best(record["test_loss"], self.position.epoch, tuple(part.copy() for part in self._current()))
+        pressed = "interrupted" if self.interrupt.pressed else ""
+        self.stopped = self.stopped or self._reason_to_stop(record) or pressed
+
+    def _reason_to_stop(self, record: Event) -> str:
         watched = record["test_loss"] if self.test is not None else record["loss"]
-        if self.test is not None and watched < self.best.loss:
-            values = tuple(part.copy() for part in self._current()) if self.budget.patience else ()
-            self.best = Best(watched, self.position.epoch, values)
-        if self.stopped:
-            return
         if self.budget.target is not None and watched <= self.budget.target:
-            self.stopped = "target"
-        elif self.budget.patience and self.position.epoch - self.best.epoch >= self.budget.patience:
-            self.stopped = "patience"
-        elif self.budget.epochs and self.position.epoch >= self.budget.epochs:
-            self.stopped = "epochs"
-        elif self.budget.seconds is not None and self.position.seconds >= self.budget.seconds:
-            self.stopped = "seconds"
+            return "target"
+        if self.budget.patience and self.position.epoch - self.best.epoch >= self.budget.patience:
+            return "patience"
+        if self.budget.epochs and self.position.epoch >= self.budget.epochs:
+            return "epochs"
+        return "seconds" if self._out_of_time(self.position.seconds) else ""
 
     def _kept(self) -> State:
         """The parameters the run is for: the best with patience, else the last."""
-        if self.best.values:
+        kept, record = self._current(), self.history[-1]
+        if self.budget.patience and self.best.values:
             kept = self.best.values
-            record = next(record for record in self.history if record["epoch"] == self.best.epoch)
-        else:
-            kept, record = self._current(), self.history[-1]
+            record = next(record for record in self.history if record["test_loss"] == self.best.loss)
         self.journal.tell("result", stopped=self.stopped, **record)
         return kept
 
     # Going back, and going on later
 
-    def _remember(self) -> None:
-        self._good = tuple(part.copy() for part in self.session.state), Position(**asdict(self.position))
-
     def _go_back(self) -> None:
-        state, position = self._good
-        scale = self.guard.halve()
-        for part, good in zip(self.session.state, state, strict=True):
-            part[:] = good
-        self.session.mean = None
-        self.position = Position(position.epoch, position.chunk, position.updates, self.position.seconds)
-        self.stopped = ""
-        self.journal.tell("diverged", epoch=position.epoch, scale=scale, message=(
-            f"the loss exploded in epoch {position.epoch + 1}: back to the last good parameters, with half the step"
-        ))  # fmt: skip
+        """Restore the parameters as they were when the epoch began, and halve the step for those that follow."""
+        good, epoch = self._good, self._good.position.epoch
+        good.put_back(self.session)
+        self.position = replace(good.position, seconds=self.position.seconds)
+        message = f"the loss exploded in epoch {epoch + 1}: back to the last good parameters"
+        if self.stopped:
+            self.journal.tell("diverged", epoch=epoch, scale=self.guard.scale, message=message)
+        else:
+            scale = self.guard.halve()
+            self.journal.tell("diverged", epoch=epoch, scale=scale, message=message + ", with half the step")
 
     def _save(self) -> None:
         assert self.checkpoints is not None
-        arrays = {f"state{k}": part for k, part in enumerate(self.session.state)}
-        arrays |= {f"best{k}": part for k, part in enumerate(self.best.values)}
-        mean = self.session.mean
-        if mean is not None:
-            arrays |= {f"mean{k}": part for k, part in enumerate(mean.values)}
-        record = {
+        # In the middle of an epoch its beginning is saved as well: that is where an explosion leads back to.
+        moments = {"now": Snapshot(self.position, self.session.state, self.session.mean)}
+        if self.position.chunk:
+            moments["good"] = self._good
+        arrays, best = self.best.saved()
+        record: dict[str, Any] = {
             "asked": self.asked,
-            "position": asdict(self.position),
             "step": step_of(self.schedule),
             "halvings": self.guard.halvings,
             "start": self.guard.start,
-            "best": [self.best.loss if self.best.epoch else None, self.best.epoch],
-            "averaged": mean.count if mean is not None else 0,
+            "best": best,
             "history": self.history,
-            "stopped": self.stopped,
         }
+        for name, moment in moments.items():
+            parts, record[name] = moment.saved(name)
+            arrays |= parts
         self.checkpoints.save(arrays, record)
         self.journal.tell("checkpoint", epoch=self.position.epoch, chunk=self.position.chunk)
 
     def restore(self, arrays: dict[str, NDArray[Any]], record: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         assert self.checkpoints is not None
-        check_same(self.asked, record["asked"], self.checkpoints.folder)
-        for k, part in enumerate(self.session.state):
-            part[:] = arrays[f"state{k}"]
-        self.position = Position(**record["position"])
-        self.guard.halvings, self.guard.start = record["halvings"], record["start"]
-        loss, epoch = record["best"]
-        values = tuple(arrays[f"best{k}"] for k in range(len(self.session.state))) if "best0" in arrays else ()
-        self.best = Best(float("inf") if loss is None else loss, epoch, values)
-        if "mean0" in arrays:
-            means = tuple(arrays[f"mean{k}"] for k in range(len(self.session.state)))
-            self.session.mean = Mean(means, record["averaged"])
-        self.history = record["history"]
-        if record["stopped"] in ("target", "patience"):
-            self.stopped = record["stopped"]
-        elif self.budget.epochs and self.position.epoch >= self.budget.epochs:
-            self.stopped = "epochs"
+        folder = self.checkpoints.folder
+        try:
+            check_same(self.asked, record["asked"], folder)
+            self.guard.halvings, self.guard.start = int(record["halvings"]), float(record["start"])
+            self.history, self.best = list(record["history"]), saved_best(arrays, record["best"])
+            now = saved_snapshot("now", arrays, record["now"])
+            now.put_back(self.session)
+            self.position = now.position
+            if "good" in record:
+                self._good = saved_snapshot("good", arrays, record["good"])
+            self.stopped = self._reason_to_stop(self.history[-1]) if self.history else ""
+            if self._out_of_time(self.position.seconds):
+                self.stopped = self.stopped or "seconds"
+        except (KeyError, TypeError, ValueError) as reason:
+            raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
         self.journal.tell("resumed", epoch=self.position.epoch, chunk=self.position.chunk)

@@ -12,14 +12,19 @@ from typing import Any
 import numpy as np
 
 from hogwild import rules, runtimes, schedules, strategies
+from hogwild.data import open as open_data
 from hogwild.data import opened
+from hogwild.data.dataset import Dataset
+from hogwild.data.reading import Reading
 from hogwild.errors import ParameterError
 from hogwild.naming import must
+from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, budgeted
 from hogwild.schedules import Optimal, Schedule, step_of, with_step
 from hogwild.training.autostep import choose_step
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.guard import Guard
+from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.loop import Loop
 
@@ -63,15 +68,22 @@ def minimise(
     )
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     _check(strategy, budget, test, average, checkpoints, resume)
-    held_out = None if test is None else problem.encoded(opened(test))
+    held_out = None if test is None else problem.encoded(_opened_like(problem.data, test))
     workers = strategies.count(strategy)
     journal = Journal(callbacks)
-    asked = {
+    asked = plain({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
-    }  # fmt: skip
+        "held_out": None if held_out is None else held_out.fingerprint,
+    })  # fmt: skip
     found = checkpoints.load() if checkpoints is not None and resume else None
     journal.tell(
-        "started", time=time.time(), **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget)
+        "started",
+        time=time.time(),
+        **asked,
+        strategy=repr(strategy),
+        workers=workers,
+        runtime=repr(runtime),
+        budget=repr(budget),
     )
     session = runtime.session(problem, rule, strategy, workers)
     try:
@@ -90,7 +102,8 @@ def minimise(
         elif resume:
             journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
         journal.tell("training")
-        values = loop.run()
+        with first_one_waits() as loop.interrupt:
+            values = loop.run()
     finally:
         session.close()
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
@@ -110,6 +123,17 @@ def _check(
         raise must("average", "between 0 and 1", average)
     if resume and checkpoints is None:
         raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
+
+
+def _opened_like(data: Dataset, source: Any) -> Dataset:
+    """Open held-out data; files are read so that their columns mean the same as those of the training data."""
+    if not isinstance(source, (str, Path)):
+        return opened(source)
+    features = data.n_features
+    reading = Reading(base=1 if data.base else 0, features=features, extra="ignore")
+    if features.bit_count() == 1 and features > 1:  # perhaps hashed, and then into as many columns
+        reading = replace(reading, bits=features.bit_length() - 1)
+    return open_data(source, reading=reading)
 
 
 def _resolved(problem: Any, schedule: Schedule) -> Schedule:

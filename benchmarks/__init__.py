@@ -1,0 +1,1 @@
+"""What is fast, measured: one file per question, each leaves a table in ``results/``."""

@@ -1,0 +1,30 @@
+"""Records: plain values only, as JSON has them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON has; what is not a finite number becomes null.
+
+    >>> from pathlib import Path; import numpy as np
+    >>> plain({"loss": float("nan"), "counts": np.array([1, 2]), "out": Path("m"), 3: (np.float32(0.5), None)})
+    {'loss': None, 'counts': [1, 2], 'out': 'm', '3': [0.5, None]}
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return str(value)

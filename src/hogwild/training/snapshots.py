@@ -1,0 +1,97 @@
+"""A run at one moment: where it is and what its parameters are, to go back to or to go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.runtimes.polyak import Mean
+
+State = tuple[NDArray[np.float32], ...]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a run is. With the seed, it determines everything that is still to come."""
+
+    epoch: int = 0
+    chunk: int = 0
+    updates: int = 0
+    seconds: float = 0.0  # trained so far, over all sittings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Best:
+    """The parameters with the lowest held-out loss so far."""
+
+    loss: float = float("inf")
+    epoch: int = 0
+    values: State = ()
+
+    def saved(self) -> tuple[Arrays, dict[str, Any]]:
+        """Arrays and a record for a file."""
+        return _numbered("best", self.values), {"loss": self.loss, "epoch": self.epoch}
+
+
+def saved_best(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Best:
+    """Read it back."""
+    return Best(float(record["loss"]), int(record["epoch"]), _together("best", arrays))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """Everything that training changes."""
+
+    position: Position
+    state: State
+    mean: Mean | None  # of the iterates, if they are being averaged
+
+    def put_back(self, session: Any) -> None:
+        """Let a session's parameters be these again."""
+        for part, kept in zip(session.state, self.state, strict=True):
+            if part.shape != kept.shape:
+                raise ValueError(f"parameters of shape {kept.shape} instead of {part.shape}")
+            part[:] = kept
+        session.mean = _copied(self.mean)
+
+    def saved(self, name: str) -> tuple[Arrays, dict[str, Any]]:
+        """Arrays and a record for a file, which may hold several snapshots by their names."""
+        means = () if self.mean is None else self.mean.values
+        arrays = _numbered(f"{name}.state", self.state) | _numbered(f"{name}.mean", means)
+        return arrays, {**asdict(self.position), "averaged": self.mean.count if self.mean else 0}
+
+
+def snapshot(session: Any, position: Position) -> Snapshot:
+    """The present moment, copied.
+
+    >>> from types import SimpleNamespace
+    >>> session = SimpleNamespace(state=(np.zeros((2, 1), np.float32),), mean=None)
+    >>> before = snapshot(session, Position())
+    >>> session.state[0][:] = 7; before.put_back(session); session.state[0].ravel()
+    array([0., 0.], dtype=float32)
+    """
+    return Snapshot(Position(**asdict(position)), tuple(part.copy() for part in session.state), _copied(session.mean))
+
+
+def saved_snapshot(name: str, arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Snapshot:
+    """Read one back."""
+    place = dict(record)
+    count, means = int(place.pop("averaged")), _together(f"{name}.mean", arrays)
+    return Snapshot(Position(**place), _together(f"{name}.state", arrays), Mean(means, count) if means else None)
+
+
+def _copied(mean: Mean | None) -> Mean | None:
+    return None if mean is None else Mean(tuple(part.copy() for part in mean.values), mean.count)
+
+
+def _numbered(name: str, parts: State) -> Arrays:
+    return {f"{name}{k}": part for k, part in enumerate(parts)}
+
+
+def _together(name: str, arrays: Mapping[str, Any]) -> State:
+    return tuple(arrays[f"{name}{k}"] for k in range(len(arrays)) if f"{name}{k}" in arrays)

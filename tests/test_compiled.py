@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import types
+
+import numpy as np
+import pytest
+
+from hogwild.compiled import _digest, bind, compiled, specialise
+from hogwild.kernels.atomics import load
+
+
+def functions(source, **known):
+    """A module's worth of functions from text, so that one line can be changed."""
+    module = types.ModuleType("made_up")
+    module.__dict__.update(known)
+    exec(textwrap.dedent(source), module.__dict__)
+    return module
+
+
+BASE = """
+    SCALE = 2.0
+    LIMITS = (0.0, 9.0)
+    TABLE = np.array([1.0, 2.0])
+
+    def inner(x):
+        return x * SCALE
+
+    def part(x, shift=1.0):
+        return inner(x) + shift + TABLE[0] + LIMITS[1]
+
+    def with_a_function_inside(x):
+        return sum([y + 3.0 for y in (x, x)])
+
+    def template(x):
+        return part(x)
+"""
+
+
+def digest(source=BASE, template="template", **parts):
+    module = functions(source, np=np)
+    given = {name: getattr(module, function) for name, function in parts.items()}
+    return _digest(bind(getattr(module, template), **given))
+
+
+def test_the_same_text_has_the_same_digest():
+    assert digest() == digest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return part(x)", "return part(x) + 1"),  #   the template itself
+        ("+ shift", "- shift"),  #                     a function it calls
+        ("shift=1.0", "shift=1.5"),  #                 a default
+        ("x * SCALE", "x / SCALE"),  #                 a function that one calls
+        ("SCALE = 2.0", "SCALE = 3.0"),  #             constants read on the way
+        ("LIMITS = (0.0, 9.0)", "LIMITS = (0.0, 8.0)"),
+        ("TABLE = np.array([1.0, 2.0])", "TABLE = np.array([1.5, 2.0])"),
+        ("return x * SCALE", "return x * 2.5"),  #     a literal instead of a name
+    ],
+)
+def test_the_digest_changes_with_anything_that_is_compiled_in(old, new):
+    assert old in BASE
+    assert digest(BASE.replace(old, new)) != digest()
+
+
+def test_the_digest_changes_with_a_part():
+    assert digest(part="inner") != digest(part="part")
+
+
+def test_the_digest_sees_functions_inside_functions():
+    changed = BASE.replace("y + 3.0", "y + 4.0")
+    assert digest(changed, "with_a_function_inside") != digest(BASE, "with_a_function_inside")
+
+
+def test_the_digest_does_not_change_with_what_is_not_compiled_in():
+    assert digest(BASE.replace("y + 3.0", "y + 4.0")) == digest()
+
+
+def test_the_digest_sees_what_a_function_closes_over():
+    def scaled(by):
+        return lambda x: x * by
+
+    assert _digest(scaled(2.0)) == _digest(scaled(2.0)) != _digest(scaled(3.0))
+
+
+def test_parts_take_the_place_of_names_at_any_depth():
+    module = functions(BASE, np=np)
+    outer = specialise(module.template, cache=False, part=module.inner)
+    assert outer(4.0) == 8.0
+    assert specialise(module.template, cache=False, part=module.part)(4.0) == 8.0 + 1.0 + 1.0 + 9.0
+
+
+def test_the_same_parts_are_compiled_once():
+    module = functions(BASE, np=np)
+    once = specialise(module.template, cache=False, part=module.inner)
+    assert specialise(module.template, cache=False, part=module.inner) is once
+    assert specialise(module.template, cache=False, part=module.part) is not once
+
+
+def test_parts_may_close_over_constants_and_functions():
+    factor = 3.0
+
+    def helper(x):
+        return x + 1.0
+
+    def part(x):
+        return factor * helper(x)
+
+    assert specialise(functions(BASE, np=np).template, cache=False, part=part)(1.0) == 6.0
+
+
+def test_bind_leaves_the_template_as_it_was():
+    module = functions(BASE, np=np)
+    assert bind(module.template, part=module.inner)(5.0) == 10.0
+    assert module.template(5.0) == 21.0
+
+
+def test_bind_keeps_defaults_and_names():
+    def named(x, y=2, *, z=3):
+        return x + y + z
+
+    copy = bind(named)
+    assert copy(1) == 6
+    assert (copy.__name__, copy.__qualname__, copy.__module__) == (named.__name__, named.__qualname__, __name__)
+
+
+def test_floating_point_is_not_relaxed():
+    def is_nan(x):
+        return x != x
+
+    def zero_times(x):
+        return 0.0 * x
+
+    assert compiled(is_nan)(float("nan"))
+    assert np.isnan(compiled(zero_times)(float("inf")))
+
+
+def test_other_threads_run_while_compiled_code_does():
+    def wait(flag):
+        while load(flag, 0) == 0:
+            pass
+        return True
+
+    flag, waiting = np.zeros(2, np.int64), compiled(wait)
+    waiting(np.ones(2, np.int64))  # compiles it
+    worker = threading.Thread(target=waiting, args=(flag,), daemon=True)
+    worker.start()
+    flag[0] = 1  # only possible if the worker does not hold Python's lock
+    worker.join(timeout=60)
+    assert not worker.is_alive()
+
+
+SCRIPT = """
+import json
+import numpy as np
+from hogwild import Constant, Linear, Serial, minimise
+from hogwild.kernels import linear_parts
+
+made, original = [], linear_parts.specialise
+def keeping(*args, **parts):
+    made.append(original(*args, **parts))
+    return made[-1]
+linear_parts.specialise = keeping
+
+X = np.random.default_rng(0).standard_normal((50, 3))
+run = minimise(Linear((X, np.sign(X[:, 0])), "hinge"), "sgd", Constant(0.1), Serial(), budget=1)
+print(json.dumps({
+    "hits": sum(sum(kernel.stats.cache_hits.values()) for kernel in made),
+    "misses": sum(sum(kernel.stats.cache_misses.values()) for kernel in made),
+    "weights": run.model.weights.tobytes().hex(),
+}))
+"""
+
+
+def test_kernels_are_compiled_in_the_first_process_and_read_from_disk_in_the_second(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def once():
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        )
+        return json.loads(done.stdout)
+
+    first, second = once(), once()
+    assert (first["hits"], first["misses"]) == (0, 2)  # the descent and the evaluation
+    assert (second["hits"], second["misses"]) == (2, 0)
+    assert first["weights"] == second["weights"]

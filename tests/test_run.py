@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hogwild
+from hogwild import Budget, Linear, Run, load, minimise
+from hogwild.run import budgeted, plain
+
+
+def test_a_budget_is_a_number_of_epochs_or_itself() -> None:
+    budget = Budget(seconds=3)
+    assert budgeted(budget) is budget
+    assert budgeted(7) == Budget(epochs=7)
+    assert budgeted(None) == Budget()
+
+
+numbers = st.integers() | st.floats(allow_nan=False) | st.booleans() | st.text() | st.none()
+wrapped = numbers | st.integers(-9, 9).map(np.int64) | st.floats(0, 1, width=32).map(np.float32)
+
+
+@given(st.recursive(wrapped, lambda some: st.lists(some) | st.dictionaries(st.text() | st.integers(), some)))
+def test_plain_values_survive_json(value: Any) -> None:
+    made = plain(value)
+    assert json.loads(json.dumps(made)) == made
+    assert plain(made) == made
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    return minimise(Linear((X, X @ [1.0, 2.0, 3.0, 4.0]), "squared"), strategy="serial", budget=3)
+
+
+def test_everything_a_run_says_is_plain(run: Run) -> None:
+    for record in (*run.events, *run.history, dict(run.asked)):
+        assert json.loads(json.dumps(record)) == plain(record)
+
+
+def test_a_run_says_what_was_asked(run: Run) -> None:
+    asked = run.asked
+    assert (asked["loss"], asked["seed"], asked["workers"], asked["strategy"]) == ("squared", 0, 1, "Serial()")
+    assert "epochs=3" in asked["budget"]
+    assert run.compile_seconds >= 0
+
+
+def test_a_run_saves_its_model(run: Run, tmp_path: Path) -> None:
+    run.save(tmp_path / "model")
+    model = load(tmp_path / "model")
+    assert np.array_equal(model.weights, run.model.weights)
+    assert model.training["rows"] == 300
+
+
+def test_public_names_are_there() -> None:
+    for name in hogwild.__all__:
+        assert getattr(hogwild, name) is not None
+    assert set(hogwild.__all__) <= set(dir(hogwild))
+    with pytest.raises(AttributeError, match="no attribute 'Hogwlid'"):
+        hogwild.Hogwlid  # noqa: B018
