@@ -100,7 +100,7 @@ def main() -> None:
         "parser",
         "Parser speed",
         [
-            f"svmlight text, {len(text) / 1e6:.0f} MB, RCV1-like, plain unless said, in the page cache; {REPEATS} turns.",
+            f"svmlight text, {len(text) / 1e6:.0f} MB, RCV1-like, plain unless said, cached; {REPEATS} turns.",
             "The goal is 8 times scikit-learn.",
             "",
             *results.table(head, rows),

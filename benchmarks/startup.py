@@ -1,4 +1,4 @@
-"""How long it takes from the start of the process to the first training step, with and without compiled code on disk."""
+"""From the start of the process to the first training step, with and without compiled code on disk."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def main() -> None:
             warm = [
                 first_step(folder / "data.svm", options, folder / f"{what}-0", folder / "log") for _ in range(TURNS)
             ]
-            rows.append([what, *(f"{statistics.median(times):.2f} ({min(times):.2f} to {max(times):.2f})" for times in (cold, warm))])  # fmt: skip
+            spans = [f"{statistics.median(times):.2f} ({min(times):.2f} to {max(times):.2f})" for times in (cold, warm)]
+            rows.append([what, *spans])
     head = ["what is trained", "nothing compiled yet, s", "compiled code on disk, s"]
     results.write(
         "startup",

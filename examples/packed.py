@@ -14,8 +14,8 @@ def main(rows: int = 200_000) -> None:
     with tempfile.TemporaryDirectory() as folder:
         text, packed = Path(folder, "clicks.svm.gz"), Path(folder, "clicks.packed")
         write("clicks", text, rows=rows, features=100_000)
-        hogwild.data.pack([text], packed, memory=2**29)  # shuffled on disk; the input may be of any size
-        data = hogwild.data.open(packed, memory="1GiB")
+        hogwild.data.pack([text], packed, memory=2**31)  # shuffled on disk; the input may be of any size
+        data = hogwild.data.open(packed, memory="2GiB")
         train, test = data.split(0.1, seed=0)
         run = hogwild.minimise(hogwild.Linear(train, loss="logistic", l2=1e-6), budget=5, test=test)
     result = run.result

@@ -112,6 +112,30 @@ def test_a_rule_that_rests_is_not_moved_by_zero_gradients_and_others_may_be(name
         assert path[0] == path[1] == path[2]
 
 
+@EVERY
+def test_a_row_that_two_workers_wrote_parts_of_is_still_a_good_row(name, compiled):
+    """Without locks, what a row holds may come from different steps. No weight may jump because of that."""
+    rule, constants = RULES[name](), tuple(np.float32(c) for c in RULES[name]().constants)
+
+    def stepped(state, gradients, rate):
+        after, path = state.copy(), np.empty(len(gradients), np.float32)
+        rates = np.broadcast_to(np.float32(rate), len(gradients)).copy()
+        compiled[name](
+            after, np.array(gradients, np.float32), rates, np.float32(0.01), np.float32(0.01), constants, path
+        )
+        return after
+
+    gradients = 0.3 * np.random.default_rng(4).standard_normal(100) - 0.5
+    before = stepped(np.array([rule.initial], np.float32), gradients, np.linspace(0.3, 0.03, 100))
+    one, other = stepped(before, [0.4], 0.01), stepped(before, [-0.6], 0.005)
+    settled = abs(stepped(one, [0.0], 0.002)[0, 0] - before[0, 0]) + abs(one - other)[0, 0] + abs(one - before)[0, 0]
+    for choice in np.ndindex((3,) * before.shape[1]):
+        torn = np.array([[(before, one, other)[which][0, column] for column, which in enumerate(choice)]])
+        moved = abs(stepped(torn, [0.0], 0.002)[0, 0] - before[0, 0])
+        assert moved < 10 * settled + 0.01 * abs(before[0, 0])
+    assert abs(before[0, 0]) > 0.5
+
+
 def test_momentum_goes_on_without_a_gradient(compiled):
     path = walked(compiled["momentum"], Momentum(), np.array([1, 0, 0], np.float32), np.full(3, 0.1, np.float32), 0, 0)
     assert path == pytest.approx([-0.1, -0.19, -0.271])

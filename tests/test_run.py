@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import hogwild
 from hogwild import Budget, Linear, Run, load, minimise
-from hogwild.run import budgeted, plain
+from hogwild.records import plain
+from hogwild.run import budgeted
 
 
 def test_a_budget_is_a_number_of_epochs_or_itself() -> None:

@@ -192,7 +192,6 @@ def test_reasons_to_stop(
         (["--loss", "quantile:2"], "'loss' parameter must be"),
         (["--rule", "adagard"], "Did you mean 'adagrad'?"),
         (["--strategy", "hogwlid"], "Did you mean 'hogwild'?"),
-        (["--strategy", "serial", "--workers", "2"], "The strategy 'serial' has one worker"),
         (["--schedule", "cosin"], "Did you mean 'cosine'?"),
         (["--schedule", "optimal"], "is for penalised problems: give l2"),
         (["--schedule", "optimal", "--l2", "0.1", "--step", "1"], "finds its own steps. Leave out --step"),
@@ -379,3 +378,10 @@ def test_ctrl_c_keeps_the_model(files: dict[str, str], tmp_path: Path) -> None:
     assert record["history"][-1]["loss"] == record["loss"] < 0.7
     assert "Traceback" not in err
     assert np.isfinite(load(tmp_path / "model").weights).all()
+
+
+def test_serial_with_several_workers_has_one(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    done = Trained([files["classes"], "--strategy", "serial", "--workers", "2", "--epochs", "2"], capsys)
+    assert done.code == 0
+    assert done.record["workers"] == 1
+    assert "has one worker" in done.err

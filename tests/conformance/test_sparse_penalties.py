@@ -58,7 +58,7 @@ def test_the_penalised_optimum_is_that_of_scikit_learn(loss, penalty, rule, stra
     assert run.objective == pytest.approx(best, rel=0.01)
     assert run.objective > best * (1 - 1e-4)
     found = run.model.weights[:, 0]
-    np.testing.assert_allclose(found, w, atol=0.05 * np.abs(w).max())
+    np.testing.assert_allclose(found, w, atol=0.1 * np.abs(w).max())
     # What clearly matters is kept. What does not matter is next to nothing; with FTRL most of it is exactly zero.
     assert (found[np.abs(w) > 0.1] != 0).all()
     assert (w == 0).sum() > 10

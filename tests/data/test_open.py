@@ -198,3 +198,10 @@ def test_pieces_of_different_kinds(tmp_path):
     mixed = type(reader)("fake", (".fake",), lambda *_: pieces)
     with pytest.raises(DataError, match="the rows are dense with 5 columns, those before them are sparse with 5"):
         hogwild.data.open(fake_file(tmp_path), readers=[mixed])
+
+
+def test_a_limit_below_what_the_program_takes_is_refused_for_packed_data(tmp_path):
+    (tmp_path / "a.svm").write_text(SVM)
+    hogwild.data.pack([tmp_path / "a.svm"], tmp_path / "a.packed", memory=2**40)
+    with pytest.raises(ParameterError, match=r"must be at least .*, the program included\. Got 1\.0 MiB instead"):
+        hogwild.data.open(tmp_path / "a.packed", memory="1MiB")

@@ -50,9 +50,6 @@ def open(
         opened: Dataset = source
         return opened
     limit = None if memory is None else parse_size(memory)
-    if limit is not None and limit < resident() + _LEAST_ROOM:
-        least = format_size(resident() + _LEAST_ROOM)
-        raise ParameterError(f"The 'memory' parameter must be at least {least}, the program included. Got {memory!r}.")
     folders = [path for path in paths if path.is_dir()]
     if folders:
         return _packed(folders[0], paths, reading, limit)
@@ -114,6 +111,11 @@ def _packed(folder: Path, paths: list[Path], reading: Reading, memory: int | Non
     if not (folder / META).exists():
         remedy = f"Name the files in it, or a folder made by 'hogwild pack', which has a {META}."
         raise DataError("this folder is not a packed one", path=folder, remedy=remedy)
+    if memory is not None and memory < resident() + _LEAST_ROOM:
+        least, got = format_size(resident() + _LEAST_ROOM), format_size(memory)
+        raise ParameterError(
+            f"The 'memory' parameter must be at least {least}, the program included. Got {got} instead."
+        )
     data = Packed(folder, memory)
     if reading.features is not None and reading.features != data.n_features:
         what = f"there are {data.n_features:,} features, and {reading.features:,} are expected"

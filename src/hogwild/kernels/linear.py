@@ -28,7 +28,8 @@ def descend(
     into the shared one every ``patience`` terms. With one worker that changes nothing; with many they do not fight over
     one cell, and a share of 1/workers keeps the sum of their stale changes from overshooting.
     """
-    own, seen = bias.copy(), bias.copy()
+    own = bias.copy()
+    seen = own.copy()  # not a second look at bias, which another worker may have changed by then
     guarded = np.intp(state.shape[0])
     total, k, waiting = 0.0, first, 0
     while k < order.size:
@@ -79,7 +80,8 @@ def descend_many(
 ) -> float:  # fmt: skip
     """The same with one output per class, all in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
     classes = bias.shape[0]
-    own, seen = bias.copy(), bias.copy()
+    own = bias.copy()
+    seen = own.copy()
     scores, slope = np.empty(classes, np.float32), np.empty(classes, np.float64)
     guarded = np.intp(state.shape[0] // classes)
     total, at, waiting = 0.0, first, 0

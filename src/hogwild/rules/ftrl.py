@@ -7,30 +7,27 @@ from math import sqrt
 from typing import Any
 
 from hogwild.naming import must
-from hogwild.rules.rule import ONE
+from hogwild.rules.rule import ONE, shrink
 
 
 def ftrl(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
     """The minimiser of all gradients so far, all penalties so far, and all the pulls towards earlier iterates.
 
-    A row holds w, the summed gradients z (less those pulls), the summed squares, the summed strength of the pulls and
-    the number of visits. The strength never falls, so that any schedule may drive ``rate``.
+    A row holds w, the minimiser u without the penalties, the summed squares, the summed strength of the pulls and the
+    number of visits. The strength never falls, so that any schedule may drive ``rate``. The usual form keeps the
+    summed gradients less the pulls, which is ``-strength * u``: when workers write over each other, a strength that
+    does not go with them would move the weight itself, while here it changes no more than the size of a step.
     """
+    before = state[p, 3]
     squares = state[p, 2] + g * g
-    strength = max(state[p, 3], (constants[0] + sqrt(squares)) / rate)
+    strength = max(before, (constants[0] + sqrt(squares)) / rate)
     visits = state[p, 4] + ONE
-    z = state[p, 1] + g - (strength - state[p, 3]) * state[p, 0]
-    state[p, 1] = z
+    u = (before * state[p, 1] + (strength - before) * state[p, 0] - g) / strength
+    state[p, 1] = u
     state[p, 2] = squares
     state[p, 3] = strength
     state[p, 4] = visits
-    pull = visits * l1
-    if z > pull:
-        state[p, 0] = (pull - z) / (strength + visits * l2)
-    elif z < -pull:
-        state[p, 0] = (-pull - z) / (strength + visits * l2)
-    else:
-        state[p, 0] = 0
+    state[p, 0] = shrink(u, visits / strength, l1, l2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ class Rule(Protocol):
 def shrink(w: Any, rate: Any, l1: Any, l2: Any) -> Any:
     """Where ``l1 |w| + l2 w^2 / 2`` pulls ``w`` in a step of size ``rate``: exactly, so that no step overshoots zero.
 
-    >>> shrink(1.0, 0.5, 0.0, 2.0), shrink(0.3, 0.5, 1.0, 0.0)
-    (0.5, np.float32(0.0))
+    >>> float(shrink(1.0, 0.5, 0.0, 2.0)), float(shrink(0.3, 0.5, 1.0, 0.0))
+    (0.5, 0.0)
     """
     # Where a penalty is known to be zero when this is compiled, its part of the code is not there.
     if l1 != 0:
