@@ -37,8 +37,13 @@ def main(rows: int = 150_000, epochs: int = 6) -> list[dict[str, float]]:
         hogwild.RoundRobin(workers),
         hogwild.Hogwild(workers),
     ]
-    table = Table(title="A linear SVM by stochastic gradient descent", caption="time is of training alone", box=SIMPLE)
-    for name in ("", "workers", "seconds", "rows/s", "loss", "test accuracy", "speed-up"):
+    table = Table(
+        title="A linear SVM by stochastic gradient descent",
+        caption="time is of training alone, accuracy on held-out rows",
+        box=SIMPLE,
+        pad_edge=False,
+    )
+    for name in ("", "workers", "time (s)", "rows/s", "loss", "accuracy", "speed-up"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     results: list[dict[str, float]] = []
     for strategy in strategies:
