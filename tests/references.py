@@ -197,10 +197,10 @@ def smooth_optimum(X, y, loss, *, l2=0.0, intercept=True, weights=None, paramete
 
 
 def piecewise_optimum(X, y, pieces, *, l2=0.0):
-    """The least objective of a loss that is a maximum of lines in z, as a quadratic program's dual by projection.
+    """The least objective of a loss that is a maximum of lines in z, by smoothing it less and less.
 
-    ``pieces(y)`` gives the lines of each row as (slopes, offsets), arrays of shape (n, lines). Solved as a smooth
-    problem of ever sharper soft maxima, which is exact within ``log(lines) / sharpness``.
+    ``pieces(y)`` gives the lines of each row as (slopes, offsets), arrays of shape (n, lines). A soft
+    maximum of them is smooth, and exact within ``log(lines) / sharpness``.
     """
     from scipy.optimize import minimize
     from scipy.special import logsumexp
@@ -209,7 +209,7 @@ def piecewise_optimum(X, y, pieces, *, l2=0.0):
     n, d = X.shape
     slopes, offsets = pieces(y)
     theta = np.zeros(d + 1)
-    for sharpness in (10.0, 100.0, 1_000.0, 10_000.0):
+    for sharpness in (10.0, 100.0, 1_000.0, 5_000.0):
 
         def both(theta, sharpness=sharpness):
             z = X @ theta[:d] + theta[d]
@@ -219,7 +219,7 @@ def piecewise_optimum(X, y, pieces, *, l2=0.0):
             gradient = np.concatenate([X.T @ by_z / n + l2 * theta[:d], [by_z.mean()]])
             return value.mean() + l2 / 2 * theta[:d] @ theta[:d], gradient
 
-        options = {"maxiter": 3_000, "maxfun": 10_000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30}
+        options = {"maxiter": 500, "maxfun": 1_000, "ftol": 1e-9, "gtol": 1e-7, "maxcor": 30}
         theta = minimize(both, theta, jac=True, method="L-BFGS-B", options=options).x
     z = X @ theta[:d] + theta[d]
     return float((slopes * z[:, None] + offsets).max(axis=1).mean() + l2 / 2 * theta[:d] @ theta[:d])

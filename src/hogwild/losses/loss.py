@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 from hogwild.compiled import bind
@@ -51,6 +52,7 @@ def _ignoring_parameter(z: float, y: float, parameter: float) -> tuple[float, fl
     return theirs(z, y)  # type: ignore[name-defined, no-any-return]  # noqa: F821  (bound below)
 
 
+@cache
 def own(function: Callable[[float, float], tuple[float, float]], targets: Targets = "real") -> Loss:
     """Make a loss of one's own Python function ``(z, y) -> (loss, derivative)``.
 

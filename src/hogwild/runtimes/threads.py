@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch
+from hogwild.errors import ParameterError
 from hogwild.runtimes.polyak import Mean
 
 State = tuple[NDArray[np.float32], ...]
@@ -63,8 +65,14 @@ class Session:
         started = time.perf_counter()
         chunk = self.problem.data.epoch(0, 0)[0]
         nothing = Chunk(chunk.rows, chunk.order[:0])
-        self._descend(nothing, np.empty(0, np.float32), self.state, self._sync)
-        self.problem.measure(nothing, self.state)
+        try:
+            self._descend(nothing, np.empty(0, np.float32), self.state, self._sync)
+            self.problem.measure(nothing, self.state)
+        except NumbaError as error:
+            raise ParameterError(
+                "A function that is part of this run, such as a loss of your own, cannot be compiled. It must be plain "
+                f"arithmetic on numbers that returns the loss and its derivative. Numba says: {_said(error)}"
+            ) from error
         return time.perf_counter() - started
 
     def values(self) -> State:
@@ -95,6 +103,13 @@ class Session:
         # Summed in the order of the chunks, so that the same parameters always give the same figures.
         total: NDArray[np.float64] = np.sum(list(self._pool.map(one, range(len(walk)))), axis=0)
         return total
+
+
+def _said(error: NumbaError) -> str:
+    """The telling line of one of numba's long messages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("During:", "File", "<source", "Failed in nopython"))]
+    return telling[0] if telling else "nothing"
 
 
 class _Walk:
