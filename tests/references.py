@@ -53,10 +53,12 @@ def softmax(scores, label):
     return -np.log(p[label]), p - np.eye(len(scores))[label]
 
 
-def one_vs_rest(loss, scores, label, parameter=0.0):
-    """The sum of a two-class loss over the classes, and its derivative by each score."""
-    values, slopes = LOSSES[loss](scores, np.where(np.arange(len(scores)) == label, 1.0, -1.0), parameter)
-    return values.sum(), slopes
+def one_vs_rest(loss, scores, label, parameter=0.0, class_weights=1.0):
+    """The sum of a two-class loss over the classes, and its derivative by each score; a class weighs where it is 1."""
+    ones = np.arange(len(scores)) == label
+    values, slopes = LOSSES[loss](scores, np.where(ones, 1.0, -1.0), parameter)
+    weights = np.where(ones, class_weights, 1.0)
+    return (weights * values).sum(), weights * slopes
 
 
 # Rules: each keeps what it needs for a vector of coordinates and steps some of them
@@ -143,6 +145,7 @@ RULES = {"sgd": SGD, "momentum": Momentum, "adagrad": AdaGrad, "ftrl": FTRL, "ad
 def transcribe(
     X, y, order, rates, rule, loss, *,
     l1=0.0, l2=0.0, intercept=True, weights=None, classes=1, parameter=0.0, softly=False,
+    class_weights=1.0,
 ):  # fmt: skip
     """Descend term by term; yield (loss of the term before its update, weights, intercepts) after each.
 
@@ -162,7 +165,7 @@ def transcribe(
         elif softly:
             value, slopes = softmax(scores, int(y[i]))
         else:
-            value, slopes = one_vs_rest(loss, scores, int(y[i]), parameter)
+            value, slopes = one_vs_rest(loss, scores, int(y[i]), parameter, class_weights)
         weight = 1.0 if weights is None else float(weights[i])
         for w_k, b_k, slope in zip(w, b, slopes, strict=True):
             w_k.step(at, weight * slope * x, rate, l1 * shares[at], l2 * shares[at])

@@ -159,21 +159,31 @@ def away_from_kinks(z):
 
 def assert_slopes(function, reference, scores, label):
     slopes, h = np.empty(len(scores)), 1e-5
-    assert function(scores, label, 0.0, slopes) == pytest.approx(reference(scores), abs=1e-9)
+    assert function(scores, label, 0.0, np.ones(len(scores)), slopes) == pytest.approx(reference(scores), abs=1e-9)
     for k, unit in enumerate(np.eye(len(scores))):
         numerical = (reference(scores + h * unit) - reference(scores - h * unit)) / (2 * h)
         assert slopes[k] == pytest.approx(numerical, abs=1e-5)
 
 
+def test_class_weights_count_for_the_label_or_where_a_class_is_the_one():
+    scores, weights, slopes, plain = np.array([0.5, -0.2, 0.1]), np.array([2.0, 3.0, 5.0]), np.empty(3), np.empty(3)
+    assert softmax(scores, 2, 0.0, weights, slopes) == pytest.approx(5 * softmax(scores, 2, 0.0, np.ones(3), plain))
+    assert slopes == pytest.approx(5 * plain)
+    function = bind(one_vs_rest, loss=LOSSES["logistic"].function)
+    value, unweighted = function(scores, 2, 0.0, weights, slopes), function(scores, 2, 0.0, np.ones(3), plain)
+    assert slopes == pytest.approx(plain * [1, 1, 5])
+    assert value == pytest.approx(unweighted + 4 * LOSSES["logistic"](0.1, 1.0)[0])
+
+
 def test_softmax_does_not_overflow():
     slopes = np.empty(3)
-    assert softmax(np.array([1e4, -1e4, 0.0], np.float32), 1, 0.0, slopes) == pytest.approx(2e4)
+    assert softmax(np.array([1e4, -1e4, 0.0], np.float32), 1, 0.0, np.ones(3), slopes) == pytest.approx(2e4)
     assert slopes == pytest.approx([1, -1, 0])
 
 
 def test_softmax_of_two_classes_is_logistic():
     slopes = np.empty(2)
-    value = softmax(np.array([0.3, 1.5]), 1, 0.0, slopes)
+    value = softmax(np.array([0.3, 1.5]), 1, 0.0, np.ones(2), slopes)
     assert (value, slopes[1]) == pytest.approx(LOSSES["logistic"](1.2, 1.0))
 
 
@@ -247,5 +257,5 @@ def test_a_loss_of_ones_own_is_named_after_its_function_and_takes_the_labels_it_
 
 def test_a_loss_that_cannot_be_compiled_is_an_error_in_words():
     data = np.eye(4), np.arange(4.0)
-    with pytest.raises(ParameterError, match=r"cannot be compiled.*plain arithmetic.*Numba says: .*'open'"):
-        minimise(Linear(data, loss=lambda z, y: (open("x"), z - y)), budget=1)
+    with pytest.raises(ParameterError, match=r"cannot be compiled.*plain arithmetic.*Numba says: .*'input'"):
+        minimise(Linear(data, loss=lambda z, y: (input("x"), z - y)), budget=1)

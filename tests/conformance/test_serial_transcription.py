@@ -63,9 +63,10 @@ class Case:
 
     @cached_property
     def weights(self):
-        """What a row weighs in all: its own weight times that of its class."""
+        """What a row weighs by itself, and with the weight of its class (which one against the rest counts apart)."""
         own = np.random.default_rng(2).random(ROWS).astype(np.float32) if self.weighted else np.ones(ROWS, np.float32)
-        return own, own * (np.where(self.target == 1, 3.0, 0.5) if self.balance else 1.0)
+        apart = self.classes > 2 and not self.softly
+        return own, own * (np.where(self.target == 1, 3.0, 0.5) if self.balance and not apart else 1.0)
 
     @cached_property
     def problem(self):
@@ -86,6 +87,7 @@ class Case:
             self.matrix, self.target, order, rates, self.rule, loss.name, l1=self.l1, l2=self.l2,
             intercept=self.intercept, weights=self.weights[1], parameter=loss.parameter, softly=self.softly,
             classes=self.classes if loss.targets == "classes" else 1,
+            class_weights=np.where(np.arange(self.classes) == 1, 3.0, 0.5) if self.balance else 1.0,
         )  # fmt: skip
 
 

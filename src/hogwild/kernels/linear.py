@@ -1,7 +1,7 @@
 """The inner loops of linear models.
 
 Each is a template: the names ``loss``, ``step``, ``column``, ``value``, ``hold``, ``claim``, ``release``, ``guard``,
-``unguard``, ``penalty1``, ``penalty2``, ``skip`` and ``slopes`` stand for functions that
+``unguard``, ``penalty1``, ``penalty2``, ``skip``, ``pace`` and ``slopes`` stand for functions that
 :func:`hogwild.compiled.specialise` puts in.
 """
 
@@ -20,13 +20,14 @@ FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the
 def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
-    parameter: Any, constants: Any, sync: Any, patience: Any, share: Any,
+    parameter: Any, constants: Any, sync: Any, patience: Any, share: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]`` of a model with one output; return their summed loss.
 
     The intercept is in every term, so each worker steps a copy of its own, and merges a ``share`` of what it changed
     into the shared one every ``patience`` terms. With one worker that changes nothing; with many they do not fight over
-    one cell, and a share of 1/workers keeps the sum of their stale changes from overshooting.
+    one cell, and a share of 1/workers keeps the sum of their stale changes from overshooting. Its step is ``bias_rate``
+    times that of the weights, and its gradient has ``tilt`` added.
     """
     own = bias.copy()
     seen = own.copy()  # not a second look at bias, which another worker may have changed by then
@@ -50,14 +51,14 @@ def descend(
         cost, slope = loss(float((z0 + z1) + (z2 + z3)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
-        g, rate = np.float32(slope * weight), rates[k]
+        g, rate = np.float32(slope * weight), pace(rates[k], cost, values, start, stop)
         claim(sync, k)
         if not skip(g):
             for j in range(start, stop):
                 u = column(indices, j, start)
                 step(state, u, g * value(values, j), rate, penalty1(shares, u, l1), penalty2(shares, u, l2), constants)
             if intercept:
-                step(own, 0, g, rate, np.float32(0), np.float32(0), constants)
+                step(own, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
         waiting += 1
         if intercept and waiting >= patience:
             waiting = 0
@@ -76,7 +77,7 @@ def descend(
 def descend_many(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
-    parameter: Any, constants: Any, sync: Any, patience: Any, share: Any,
+    parameter: Any, constants: Any, sync: Any, patience: Any, share: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
     """The same with one output per class, all in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
     classes = bias.shape[0]
@@ -95,8 +96,8 @@ def descend_many(
             u, x = np.uint64(column(indices, j, start)) * np.uint64(classes), value(values, j)
             for k in range(classes):
                 scores[k] += state[u + np.uint64(k), 0] * x
-        weight = class_weights[int(labels[i])] * (weights[i] if weights.size else np.float32(1))
-        total += weight * slopes(scores, int(labels[i]), parameter, slope)
+        weight = weights[i] if weights.size else np.float32(1)
+        total += weight * slopes(scores, int(labels[i]), parameter, class_weights, slope)
         rate = rates[at]
         claim(sync, at)
         for j in range(start, stop):
@@ -108,7 +109,8 @@ def descend_many(
                     step(state, u + np.uint64(k), g * x, rate, p1, p2, constants)
         if intercept:
             for k in range(classes):
-                step(own, k, np.float32(slope[k] * weight), rate, np.float32(0), np.float32(0), constants)
+                g = np.float32(slope[k] * weight) + tilt
+                step(own, k, g, rate * bias_rate, np.float32(0), np.float32(0), constants)
         waiting += 1
         if intercept and waiting >= patience:
             waiting = 0
@@ -192,32 +194,22 @@ def evaluate(
             scores[k] = z
         y = float(labels[i])
         weight = float(weights[i]) if weights.size else 1.0
-        sums[0] += weight * class_weight(class_weights, y) * cost(scores, y, parameter, slope)
+        sums[0] += weight * cost(scores, y, parameter, class_weights, slope)
         sums[1] += weight
         sums[2] += weight * score(scores, y)
         sums[3] += weight * y
         sums[4] += weight * y * y
 
 
-def one_cost(scores: Any, y: float, parameter: float, slope: Any) -> float:
+def one_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:
     """The loss of a model with one output."""
     cost, _ = loss(float(scores[0]), y, parameter)
-    return cost  # type: ignore[no-any-return]
+    return cost * class_weights[1 if y > 0 else 0]  # type: ignore[no-any-return]
 
 
-def many_cost(scores: Any, y: float, parameter: float, slope: Any) -> float:
+def many_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:
     """The loss of a model with one output per class."""
-    return slopes(scores, int(y), parameter, slope)  # type: ignore[no-any-return]
-
-
-def signed_weight(class_weights: Any, y: float) -> float:
-    """The weight of the class of a label that is -1 or 1."""
-    return float(class_weights[1 if y > 0 else 0])
-
-
-def numbered_weight(class_weights: Any, y: float) -> float:
-    """The weight of the class of a label that is a class number."""
-    return float(class_weights[int(y)])
+    return slopes(scores, int(y), parameter, class_weights, slope)  # type: ignore[no-any-return]
 
 
 def same_sign(scores: Any, y: float) -> float:

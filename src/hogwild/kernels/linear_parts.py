@@ -9,6 +9,7 @@ from hogwild.compiled import Function, bind, specialise
 from hogwild.kernels import linear
 from hogwild.kernels.access import ACCESS, hold_all, release_all
 from hogwild.kernels.layouts import LAYOUTS
+from hogwild.kernels.pace import PACES
 
 SCORES: dict[str, Function] = {
     "signs": linear.same_sign,
@@ -20,7 +21,7 @@ SCORES: dict[str, Function] = {
 
 @functools.cache
 def descend(
-    layout: str, access: str, step: Function, rests: bool, penalised: tuple[bool, bool],
+    layout: str, access: str, step: Function, rests: bool, pace: str, penalised: tuple[bool, bool],
     loss: Function | None, slopes: Function | None, keep: bool,
 ) -> Any:  # fmt: skip
     """The compiled descent of a model with one output (``loss``) or one per class (``slopes``).
@@ -39,6 +40,7 @@ def descend(
         **ways,
         **losses,
         step=step,
+        pace=bind(PACES[pace], value=columns["value"]),
         penalty1=linear.shared_penalty if penalised[0] else linear.no_penalty,
         penalty2=linear.shared_penalty if penalised[1] else linear.no_penalty,
         skip=linear.when_zero if rests and not any(penalised) else linear.never,
@@ -49,11 +51,11 @@ def descend(
 def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | None, keep: bool) -> Any:
     """The compiled evaluation of such a model."""
     if loss:
-        parts = {"cost": bind(linear.one_cost, loss=loss), "class_weight": linear.signed_weight}
+        cost = bind(linear.one_cost, loss=loss)
     else:
         assert slopes is not None
-        parts = {"cost": bind(linear.many_cost, slopes=slopes), "class_weight": linear.numbered_weight}
-    return specialise(linear.evaluate, cache=keep, **LAYOUTS[layout], **parts, score=SCORES[score])
+        cost = bind(linear.many_cost, slopes=slopes)
+    return specialise(linear.evaluate, cache=keep, **LAYOUTS[layout], cost=cost, score=SCORES[score])
 
 
 @functools.cache

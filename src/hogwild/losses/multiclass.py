@@ -9,17 +9,21 @@ from math import exp, log
 from typing import Any
 
 
-def one_vs_rest(scores: Any, y: int, parameter: float, slopes: Any) -> float:
-    """The sum over the classes of a two-class loss: this class (1) against all others (-1)."""
+def one_vs_rest(scores: Any, y: int, parameter: float, class_weights: Any, slopes: Any) -> float:
+    """The sum over the classes of a two-class loss: this class (1) against all others (-1).
+
+    A class's weight counts where it is the one, not where it is among the rest, as in scikit-learn.
+    """
     total = 0.0
     for k in range(scores.size):
         value, slope = loss(float(scores[k]), 1.0 if k == y else -1.0, parameter)  # type: ignore[name-defined]  # noqa: F821
-        slopes[k] = slope
-        total += value
+        weight = class_weights[k] if k == y else 1.0
+        slopes[k] = weight * slope
+        total += weight * value
     return total
 
 
-def softmax(scores: Any, y: int, parameter: float, slopes: Any) -> float:
+def softmax(scores: Any, y: int, parameter: float, class_weights: Any, slopes: Any) -> float:
     """-log of the probability that softmax gives to the label's class"""
     largest = scores[0]
     for k in range(1, scores.size):
@@ -28,7 +32,8 @@ def softmax(scores: Any, y: int, parameter: float, slopes: Any) -> float:
     for k in range(scores.size):
         slopes[k] = exp(float(scores[k] - largest))
         total += slopes[k]
+    weight = float(class_weights[y])
     for k in range(scores.size):
-        slopes[k] /= total
-    slopes[y] -= 1.0
-    return log(total) + float(largest - scores[y])
+        slopes[k] *= weight / total
+    slopes[y] -= weight
+    return weight * (log(total) + float(largest - scores[y]))

@@ -40,6 +40,9 @@ class Linear:
     Several classes are learnt in one pass: one against the rest with any loss of two classes (the loss is then the
     sum over the classes), or together with ``loss="softmax"``.
 
+    ``intercept_step`` lets the intercept take smaller (or larger) steps than the weights. ``tilt`` adds the term
+    ``tilt * b`` to the objective, which a one-class SVM needs.
+
     ``source`` is anything :func:`hogwild.data.open` takes: a path, a packed folder, ``(X, y)``.
 
     >>> import numpy as np
@@ -57,13 +60,15 @@ class Linear:
         l2: float = 0.0,
         intercept: bool = True,
         class_weight: ClassWeight = None,
+        intercept_step: float = 1.0,
+        tilt: float = 0.0,
         labels: Labels | None = None,
     ) -> None:
         for name, strength in (("l1", l1), ("l2", l2)):
             if not 0 <= strength < float("inf"):
                 raise must(name, "a number of at least 0", strength)
         self.loss, self.l1, self.l2, self.intercept = loss_named(loss), float(l1), float(l2), intercept
-        self.class_weight = class_weight
+        self.class_weight, self.intercept_step, self.tilt = class_weight, intercept_step, tilt
         self.source = opened(source)
         self.labels = labels or labels_for(self.loss, self.source)
 
@@ -101,11 +106,19 @@ class Linear:
         """The compiled inner loop for a rule and a way of sharing."""
         penalised = self.l1 > 0, self.l2 > 0
         kernel = linear_parts.descend(
-            self._layout, access, rule.step, rule.rests, penalised, *self._functions, self.loss.ours
+            self._layout,
+            access,
+            rule.step,
+            rule.rests and not self.tilt,
+            getattr(rule, "pace", "scheduled"),
+            penalised,
+            *self._functions,
+            self.loss.ours,
         )
         constants = tuple(np.float32(c) for c in rule.constants)
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
+        bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
         # With locks and turns no update may be lost or damped, so each is merged at once.
         patience, share = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
 
@@ -115,7 +128,7 @@ class Linear:
                 kernel(
                     rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, first, stride,
                     rates, weights, bias, self.intercept, shares, l1, l2, self._class_weights, parameter, constants,
-                    sync, patience, share,
+                    sync, patience, share, bias_rate, tilt,
                 )
             )  # fmt: skip
 
@@ -143,13 +156,14 @@ class Linear:
     def penalty(self, state: State) -> float:
         """What the objective has besides the mean loss."""
         w = state[0][:, 0].astype(np.float64)
-        return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(w @ w)
+        tilt = self.tilt * float(state[1][:, 0].sum())
+        return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(w @ w) + tilt
 
     def sample(self, rows: int, seed: int) -> Linear:
         """The same problem on few rows, for trials."""
         return Linear(
             sample(self.source, rows, seed), self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept,
-            class_weight=self.class_weight, labels=self.labels,
+            class_weight=self.class_weight, intercept_step=self.intercept_step, tilt=self.tilt, labels=self.labels,
         )  # fmt: skip
 
     def model(self, values: State, training: Mapping[str, Any]) -> LinearModel:
@@ -173,6 +187,8 @@ class Linear:
             "l1": self.l1,
             "l2": self.l2,
             "intercept": self.intercept,
+            "intercept_step": self.intercept_step,
+            "tilt": self.tilt,
             "class_weight": self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight or {}),
             "classes": self.labels.describe(),
             "rows": self.source.n_rows,
