@@ -12,6 +12,7 @@ from hogwild import Linear, minimise
 from hogwild.errors import ParameterError
 from hogwild.schedules import (
     SCHEDULES,
+    Adaptive,
     Backoff,
     Constant,
     Cosine,
@@ -39,6 +40,7 @@ def moment(updates=None):
 @pytest.mark.parametrize(
     ("schedule", "closed_form"),
     [
+        (Adaptive(0.3), lambda t, e, f: 0.3 + 0 * t),
         (Constant(0.3), lambda t, e, f: 0.3 + 0 * t),
         (InverseTime(0.5, decay=2.0), lambda t, e, f: 0.5 / (1 + 2 * e)),
         (InverseTime(0.5, decay=0.0), lambda t, e, f: 0.5 + 0 * t),
@@ -60,7 +62,7 @@ def test_every_schedule_is_its_closed_form(schedule, closed_form):
 
 
 def test_every_schedule_has_a_closed_form_above():
-    tested = {Constant, InverseTime, InverseScaling, Optimal, Steps, Cosine, Warmup, Backoff}
+    tested = {Adaptive, Constant, InverseTime, InverseScaling, Optimal, Steps, Cosine, Warmup, Backoff}
     assert set(SCHEDULES.values()) == tested
 
 

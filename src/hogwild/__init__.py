@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from hogwild.rules import AdaGrad as AdaGrad
     from hogwild.rules import Adam as Adam
     from hogwild.rules import Momentum as Momentum
+    from hogwild.rules import PassiveAggressive as PassiveAggressive
     from hogwild.run import Budget as Budget
     from hogwild.run import Run as Run
+    from hogwild.run import Start as Start
     from hogwild.runtimes import Threads as Threads
+    from hogwild.schedules import Adaptive as Adaptive
     from hogwild.schedules import Backoff as Backoff
     from hogwild.schedules import Constant as Constant
     from hogwild.schedules import Cosine as Cosine
@@ -41,12 +44,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "hogwild.training.minimise": ("minimise",),
     "hogwild.training.checkpoints": ("Checkpoints",),
-    "hogwild.run": ("Budget", "Run"),
+    "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.linear_model": ("load",),
-    "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam"),
+    "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive"),
     "hogwild.schedules": (
-        "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Warmup",
+        "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",
     ),
     "hogwild.strategies": ("Serial", "Hogwild", "Locked", "RoundRobin", "Averaging"),
     "hogwild.runtimes": ("Threads",),

@@ -31,28 +31,34 @@ class Budget:
     Without ``epochs`` there are as many as the seconds allow, or, without those, as the size of the data suggests:
     1,000 for very small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the
     training data. ``patience`` is a number of epochs without a better held-out loss, after which the best parameters
-    are taken.
+    are taken. ``tolerance`` is how much the objective must fall below its best within ``stalls`` epochs for the run to
+    go on.
 
     >>> Budget().for_data(nonzeros=340_000), Budget(seconds=60).for_data(10).epochs is None
-    (Budget(epochs=395, seconds=None, target=None, patience=None), True)
+    (Budget(epochs=395, seconds=None, target=None, patience=None, tolerance=None, stalls=5), True)
     """
 
     epochs: int | None = None
     seconds: float | None = None
     target: float | None = None
     patience: int | None = None
+    tolerance: float | None = None
+    stalls: int = 5
 
     def __post_init__(self) -> None:
         for name, kind, numbers in (
             ("epochs", "a positive integer", Integral),
             ("seconds", "a positive number", Real),
             ("patience", "a positive integer", Integral),
+            ("stalls", "a positive integer", Integral),
         ):
             value = getattr(self, name)
             if value is not None and not (_is_number(value, numbers) and value > 0):
                 raise must(name, kind, value)
-        if self.target is not None and not (_is_number(self.target, Real) and not math.isnan(self.target)):
-            raise must("target", "a number", self.target)
+        for name in ("target", "tolerance"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
+                raise must(name, "a number", value)
 
     def for_data(self, nonzeros: int) -> Budget:
         """The same budget, its epochs chosen if nothing else limits them."""
@@ -70,6 +76,14 @@ def budgeted(budget: Budget | int | None) -> Budget:
     return budget if isinstance(budget, Budget) else Budget(epochs=budget)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Where a run begins instead of at zero: the ``state`` of another run (or values alone), after so many updates."""
+
+    state: tuple[Any, ...]
+    updates: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """A run that has ended.
@@ -81,7 +95,8 @@ class Run:
     asked: Mapping[str, Any]  # problem, rule, schedule, strategy, seed, as they were used
     history: list[Event]
     events: list[Event]
-    stopped: str  # why it ended: "epochs", "seconds", "target", "patience" or "interrupted"
+    stopped: str  # why it ended: "epochs", "seconds", "target", "patience", "tolerance" or "interrupted"
+    state: tuple[Any, ...]  # all parameters with what the rule remembers, to start another run from
     seconds: float  # training alone
     compile_seconds: float
 

@@ -63,4 +63,4 @@ def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> L
     return found.with_parameter(number)
 
 
-__all__ = ["LOSSES", "Loss", "named", "own"]
+__all__ = ["EPSILON_INSENSITIVE", "HINGE", "LOSSES", "SOFTMAX", "Loss", "named", "own"]

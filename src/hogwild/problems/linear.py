@@ -16,7 +16,7 @@ from hogwild.data.sample import sample
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_parts
 from hogwild.kernels.linear import FLUSH_ROWS
-from hogwild.losses import SOFTMAX, Loss
+from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.naming import must
@@ -105,12 +105,17 @@ class Linear:
     def descent(self, rule: Any, access: str, workers: int) -> Descent:
         """The compiled inner loop for a rule and a way of sharing."""
         penalised = self.l1 > 0, self.l2 > 0
+        pace = getattr(rule, "pace", "scheduled")
+        if pace != "scheduled" and self.loss.name not in (HINGE.name, EPSILON_INSENSITIVE.name):
+            raise ParameterError(
+                f"PassiveAggressive goes with the losses 'hinge' and 'epsilon-insensitive'. Got '{self.loss}' instead."
+            )
         kernel = linear_parts.descend(
             self._layout,
             access,
             rule.step,
             rule.rests and not self.tilt,
-            getattr(rule, "pace", "scheduled"),
+            pace,
             penalised,
             *self._functions,
             self.loss.ours,

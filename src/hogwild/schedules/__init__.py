@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hogwild.naming import kebab, pick
+from hogwild.schedules.adaptive import Adaptive
 from hogwild.schedules.backoff import Backoff
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.cosine import Cosine
@@ -13,7 +14,7 @@ from hogwild.schedules.warmup import Warmup
 
 SCHEDULES: dict[str, type[Schedule]] = {
     kebab(schedule.__name__): schedule
-    for schedule in (Constant, InverseTime, InverseScaling, Optimal, Backoff, Steps, Cosine, Warmup)
+    for schedule in (Constant, InverseTime, InverseScaling, Optimal, Backoff, Steps, Cosine, Adaptive, Warmup)
 }
 
 
@@ -28,6 +29,7 @@ def named(schedule: str | Schedule) -> Schedule:
 
 __all__ = [
     "SCHEDULES",
+    "Adaptive",
     "Backoff",
     "Constant",
     "Cosine",

@@ -31,6 +31,7 @@ class Clock:
     epochs: float | None  # None: time is the only limit
     scale: float = 1.0  # what the divergence guard has left of the step
     spent: Callable[[], float] = float
+    earlier: int = 0  # updates of runs before this one, which the schedule counts on from
 
     def rates(self, before: int, count: int) -> NDArray[np.float32]:
         """The steps of ``count`` updates, when ``before`` of them have been done."""
@@ -38,7 +39,7 @@ class Clock:
         epochs = updates / self.rows
         by_epochs = epochs / self.epochs if self.epochs else 0 * epochs
         fraction = np.minimum(np.maximum(by_epochs, self.spent()), LAST)
-        return (self.schedule(Moment(updates + 1, epochs, fraction)) * self.scale).astype(np.float32)
+        return (self.schedule(Moment(updates + self.earlier + 1, epochs, fraction)) * self.scale).astype(np.float32)
 
 
 def time_spent(budget: Budget, seconds: Callable[[], float]) -> Callable[[], float]:

@@ -20,7 +20,7 @@ from hogwild.training.clock import Clock, time_spent
 from hogwild.training.guard import Guard, all_finite
 from hogwild.training.interrupts import Interrupt
 from hogwild.training.journal import Journal
-from hogwild.training.snapshots import Best, Position, Snapshot, State, saved_best, saved_snapshot, snapshot
+from hogwild.training.snapshots import Best, Position, Snapshot, Stall, State, saved_best, saved_snapshot, snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,11 @@ class Loop:
     position: Position = field(default_factory=Position)
     history: list[Event] = field(default_factory=list)
     best: Best = field(default_factory=Best)
+    stall: Stall = field(default_factory=Stall)
     interrupt: Interrupt = field(default_factory=Interrupt)
     stopped: str = ""
+    earlier: int = 0  # updates of runs before this one
+    shuffle: bool = True  # False: every epoch walks the rows in stored order
     _good: Snapshot = field(init=False)  # where an explosion leads back to
 
     def run(self) -> State:
@@ -78,7 +81,8 @@ class Loop:
 
     def _walk_epoch(self) -> bool:
         """Walk what is left of this epoch; say whether its end was reached."""
-        walk = self.problem.data.epoch(self.seed, self.position.epoch)
+        data = self.problem.data
+        walk = data.epoch(self.seed, self.position.epoch) if self.shuffle else data.in_order()
         while self.position.chunk < len(walk) and not self.stopped:
             leg = self._leg(walk)
             mean = leg.loss / max(1, leg.updates - self.position.updates)
@@ -106,7 +110,7 @@ class Loop:
 
         clock = Clock(
             self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
-            time_spent(self.budget, seconds),
+            time_spent(self.budget, seconds), self.earlier,
         )  # fmt: skip
 
         def tick(updates: int) -> None:
@@ -187,7 +191,7 @@ class Loop:
     def _now(self) -> Moment:
         updates = np.array([self.position.updates], float)
         fraction = np.array([self._fraction(self.position.updates, self.position.seconds)])
-        return Moment(updates + 1, updates / self.problem.data.n_rows, fraction)
+        return Moment(updates + self.earlier + 1, updates / self.problem.data.n_rows, fraction)
 
     def _current(self) -> State:
         mean = self.session.mean
@@ -198,6 +202,7 @@ class Loop:
         """Keep the best, and find a reason to stop."""
         if self.test is not None and record["test_loss"] < self.best.loss:
             self.best = Best(record["test_loss"], self.position.epoch, tuple(part.copy() for part in self._current()))
+        self._watch_for_stalls(record)
         pressed = "interrupted" if self.interrupt.pressed else ""
         self.stopped = self.stopped or self._reason_to_stop(record) or pressed
 
@@ -207,9 +212,20 @@ class Loop:
             return "target"
         if self.budget.patience and self.position.epoch - self.best.epoch >= self.budget.patience:
             return "patience"
+        if self.budget.tolerance is not None and self.stall.epochs >= self.budget.stalls:
+            return "tolerance"
         if self.budget.epochs and self.position.epoch >= self.budget.epochs:
             return "epochs"
         return "seconds" if self._out_of_time(self.position.seconds) else ""
+
+    def _watch_for_stalls(self, record: Event) -> None:
+        """If the objective no longer falls, go on with a smaller step where the schedule has one."""
+        if self.budget.tolerance is None:
+            return
+        self.stall = self.stall.after(record["objective"], self.budget.tolerance)
+        smaller = self.schedule.after_stall() if hasattr(self.schedule, "after_stall") else None
+        if self.stall.epochs >= self.budget.stalls and smaller is not None:
+            self.schedule, self.stall = smaller, replace(self.stall, epochs=0)
 
     def _kept(self) -> State:
         """The parameters the run is for: the best with patience, else the last."""
@@ -247,6 +263,7 @@ class Loop:
             "halvings": self.guard.halvings,
             "start": self.guard.start,
             "best": best,
+            "stall": [self.stall.best, self.stall.epochs],
             "history": self.history,
         }
         for name, moment in moments.items():
@@ -263,6 +280,7 @@ class Loop:
             check_same(self.asked, record["asked"], folder)
             self.guard.halvings, self.guard.start = int(record["halvings"]), float(record["start"])
             self.history, self.best = list(record["history"]), saved_best(arrays, record["best"])
+            self.stall = Stall(float(record["stall"][0]), int(record["stall"][1]))
             now = saved_snapshot("now", arrays, record["now"])
             now.put_back(self.session)
             self.position = now.position

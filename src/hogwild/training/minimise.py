@@ -19,7 +19,7 @@ from hogwild.data.reading import Reading
 from hogwild.errors import ParameterError
 from hogwild.naming import must
 from hogwild.records import plain
-from hogwild.run import Budget, Callback, Run, budgeted
+from hogwild.run import Budget, Callback, Run, Start, budgeted
 from hogwild.schedules import Optimal, Schedule, step_of, with_step
 from hogwild.training.autostep import choose_step
 from hogwild.training.checkpoints import Checkpoints
@@ -42,6 +42,8 @@ def minimise(
     *,
     test: Any = None,
     average: float = 0.0,
+    start: Start | None = None,
+    shuffle: bool = True,
     seed: int = 0,
     callbacks: Iterable[Callback] = (),
     checkpoint: str | Path | Checkpoints | None = None,
@@ -51,7 +53,9 @@ def minimise(
 
     Every part is a name or an object. ``test`` is held-out data: anything :func:`hogwild.data.open` takes, read in the
     same way as the problem's own. With ``average`` > 0 the result is the mean of the iterates over that last share of
-    the budget (Polyak averaging). ``checkpoint`` is a folder; with ``resume`` the run goes on from what it finds there.
+    the budget (Polyak averaging). ``start`` begins from another run's parameters; without ``shuffle`` every epoch walks
+    the rows in the order in which they are stored. ``checkpoint`` is a folder; with ``resume`` the run goes on from
+    what it finds there.
 
     >>> import numpy as np
     >>> from hogwild import Linear, minimise
@@ -88,6 +92,8 @@ def minimise(
     session = runtime.session(problem, rule, strategy, workers)
     try:
         journal.tell("compiled", seconds=session.compile_seconds)
+        if start is not None:
+            _put(start, session.state)
         if found is not None:
             schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
             schedule = _resolved(problem, schedule)
@@ -95,7 +101,8 @@ def minimise(
             schedule = _with_chosen_step(problem, rule, _resolved(problem, schedule), budget, seed, journal)
         loop = Loop(
             problem, schedule, session, budget, held_out, average, seed, journal, checkpoints, asked,
-            Guard(_loss_at_start(problem, session.state, seed)),
+            Guard(_loss_at_start(problem, session.state, seed)), shuffle=shuffle,
+            earlier=0 if start is None else start.updates,
         )  # fmt: skip
         if found is not None:
             loop.restore(*found)
@@ -108,7 +115,10 @@ def minimise(
         session.close()
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(values, asked)
-    return Run(model, asked, loop.history, journal.events, loop.stopped, loop.position.seconds, session.compile_seconds)
+    return Run(
+        model, asked, loop.history, journal.events, loop.stopped, session.state, loop.position.seconds,
+        session.compile_seconds,
+    )  # fmt: skip
 
 
 def _check(
@@ -123,6 +133,15 @@ def _check(
         raise must("average", "between 0 and 1", average)
     if resume and checkpoints is None:
         raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
+
+
+def _put(start: Start, state: Any) -> None:
+    """Let a run begin where another ended; what only its values are given of has a fresh memory."""
+    for part, given in zip(state, start.state, strict=True):
+        given = np.asarray(given, np.float32)
+        if given.shape not in (part.shape, (len(part), 1)):
+            raise must("start", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
+        part[:, : given.shape[1]] = given
 
 
 def _opened_like(data: Dataset, source: Any) -> Dataset:

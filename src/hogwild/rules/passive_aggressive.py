@@ -1,0 +1,32 @@
+"""Steps as large as each term needs, no larger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hogwild.naming import must
+from hogwild.rules.sgd import sgd
+
+
+@dataclass(frozen=True, slots=True)
+class PassiveAggressive:
+    """Each step just satisfies its term (Crammer et al. 2006), for the hinge and epsilon-insensitive losses.
+
+    With ``variant=1`` the schedule's step is the most a step may be (their C); with 2 it softens every step.
+    """
+
+    variant: int = 1
+
+    initial = (0.0,)
+    constants = (0.0,)
+    step = staticmethod(sgd)
+    rests = True
+
+    def __post_init__(self) -> None:
+        if self.variant not in (1, 2):
+            raise must("variant", "1 or 2", self.variant)
+
+    @property
+    def pace(self) -> str:
+        """How large the step of a term is; see ``hogwild.kernels.pace``."""
+        return "passive-aggressive" if self.variant == 1 else "passive-aggressive-2"
