@@ -8,7 +8,7 @@ from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
 from hogwild.data import Memory, Packed, Reading, loading
-from hogwild.data.pack import pack
+from hogwild.data.packing.pack import pack
 from hogwild.errors import DataError, ParameterError
 
 SVM = "1 1:0.5 3:2\n-1 2:1\n"

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
-from hogwild.data import Reading, spill
-from hogwild.data.pack import pack
-from hogwild.data.packed import Packed
+from hogwild.data import Reading
+from hogwild.data.packing import spill
+from hogwild.data.packing.pack import pack
+from hogwild.data.packing.packed import Packed
 from hogwild.data.shuffle import row_keys, shuffled_order
 from hogwild.errors import DataError, ParameterError
 
-packing = sys.modules["hogwild.data.pack"]  # the function of the same name hides the module
+packing = sys.modules["hogwild.data.packing.pack"]  # the function of the same name hides the module
 
 
 @pytest.fixture(params=["roomy", "tight"])
@@ -217,7 +218,7 @@ def test_files_of_two_formats_are_refused(tmp_path):
 
 def test_a_killed_pack_leaves_no_folder_and_the_next_one_cleans_up(tmp_path):
     svm(tmp_path, "1 1:1 2:0.5\n" * 400_000)
-    code = f"from hogwild.data.pack import pack; pack([{str(tmp_path / 'a.svm')!r}], {str(tmp_path / 'out')!r})"
+    code = f"from hogwild.data.packing.pack import pack; pack([{str(tmp_path / 'a.svm')!r}], {str(tmp_path / 'out')!r})"
     child = subprocess.Popen([sys.executable, "-c", code])
     while not list(tmp_path.glob(".out.partial-*/spilled/*")) and child.poll() is None:
         time.sleep(0.002)
@@ -235,8 +236,8 @@ MEASURED = """
 import json, resource, sys
 import numpy as np
 from hogwild.data.budget import resident
-from hogwild.data.pack import pack
-from hogwild.data.packed import Packed
+from hogwild.data.packing.pack import pack
+from hogwild.data.packing.packed import Packed
 from hogwild.data.reading import Reader
 from hogwild.data.rows import NO_WEIGHTS, Rows
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from making import as_dicts, fake_file, random_rows, reader_of, visited, walked
 
-from hogwild.data import mapped, packed_format
 from hogwild.data.memory import Memory
-from hogwild.data.pack import pack
-from hogwild.data.packed import Packed
-from hogwild.data.packed_format import read_meta, write_meta
+from hogwild.data.packing import format as packed_format
+from hogwild.data.packing import mapped
+from hogwild.data.packing.format import read_meta, write_meta
+from hogwild.data.packing.pack import pack
+from hogwild.data.packing.packed import Packed
 from hogwild.errors import DataError
 
 ROWS, FEATURES = 9_000, 40

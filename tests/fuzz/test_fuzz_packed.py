@@ -8,7 +8,7 @@ import pytest
 from damage import TIMES, damage
 
 from hogwild.data import Packed
-from hogwild.data.pack import pack
+from hogwild.data.packing.pack import pack
 from hogwild.errors import DataError
 
 FILES = ["meta.json", "checksums.u32", "indptr.i64", "indices.u32", "values.f32", "labels.f64", "frequencies.i64"]

@@ -40,7 +40,7 @@ def pack(
     out = Output(as_json)
     how = options.reading(format, features, bits, label, weight, base)
     started = time.perf_counter()
-    from hogwild.data.pack import pack as pack_files
+    from hogwild.data.packing.pack import pack as pack_files
     from hogwild.files import format_size, parse_size
 
     limit = parse_size(memory)

@@ -3,8 +3,8 @@
 from hogwild.data.dataset import Chunk, Dataset, Epoch
 from hogwild.data.memory import Memory
 from hogwild.data.opening import open, opened
-from hogwild.data.pack import pack
-from hogwild.data.packed import Packed
+from hogwild.data.packing.pack import pack
+from hogwild.data.packing.packed import Packed
 from hogwild.data.reading import Reader, Reading
 from hogwild.data.rows import Rows
 

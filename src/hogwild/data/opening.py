@@ -11,8 +11,8 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.detecting import reader_for
 from hogwild.data.loading import load
 from hogwild.data.memory import Memory
-from hogwild.data.packed import Packed
-from hogwild.data.packed_format import META
+from hogwild.data.packing.format import META
+from hogwild.data.packing.packed import Packed
 from hogwild.data.reading import Reader, Reading
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size

@@ -13,9 +13,9 @@ import numpy as np
 from hogwild.data.counting import feature_counts
 from hogwild.data.dataset import Epoch
 from hogwild.data.extents import Extents, OrderedWalk, ShuffledWalk, rows_per_chunk
-from hogwild.data.mapped import MappedRows
 from hogwild.data.memory import rows_set_aside
-from hogwild.data.packed_format import Meta
+from hogwild.data.packing.format import Meta
+from hogwild.data.packing.mapped import MappedRows
 from hogwild.data.rows import Array, Rows
 
 Encode = Callable[[Array], Array]
@@ -28,7 +28,7 @@ class Packed:
     folder is larger than ``memory`` (None: the limit it was packed under), chunks that are done leave the memory.
 
     >>> import tempfile
-    >>> from hogwild.data.pack import pack
+    >>> from hogwild.data.packing.pack import pack
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     _ = Path(parent, "a.svm").write_text("1 1:0.5 3:2\\n-1 2:1\\n")
     ...     _ = pack([Path(parent, "a.svm")], Path(parent, "a.packed"))

@@ -17,7 +17,7 @@ import numpy as np
 from hogwild.data.budget import resident
 from hogwild.data.counting import cores
 from hogwild.data.extents import Extents, rows_per_chunk
-from hogwild.data.packed_format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
+from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
 from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows
 from hogwild.errors import DataError
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hogwild.data.counting import count_features
 from hogwild.data.dataset import MOST_CLASSES
-from hogwild.data.packed_format import ARRAYS, CHECKSUMS, BlockWriter, Meta, write_meta
+from hogwild.data.packing.format import ARRAYS, CHECKSUMS, BlockWriter, Meta, write_meta
 from hogwild.data.reading import Reading
 from hogwild.data.rows import Array, Rows
 from hogwild.data.survey import Shape, fitted

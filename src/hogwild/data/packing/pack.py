@@ -16,13 +16,13 @@ import numpy as np
 from hogwild.data.budget import available, resident
 from hogwild.data.counting import count_features
 from hogwild.data.loading import check_width, size_of
-from hogwild.data.packed import Packed
-from hogwild.data.packed_format import META
-from hogwild.data.packed_writer import PackedWriter
+from hogwild.data.packing.format import META
+from hogwild.data.packing.packed import Packed
+from hogwild.data.packing.spill import Bucket, Buckets, records
+from hogwild.data.packing.writer import PackedWriter
 from hogwild.data.reading import Reader, Reading
 from hogwild.data.rows import NO_INDICES, NO_VALUES, Array, Layout, Rows, concatenate
 from hogwild.data.shuffle import copy_rows, gather, row_keys
-from hogwild.data.spill import Bucket, Buckets, records
 from hogwild.data.survey import Shape, Survey
 from hogwild.errors import ParameterError
 from hogwild.files import format_size, new_folder
