@@ -109,3 +109,8 @@ def test_the_intercept_may_take_smaller_steps():
         for size in (1.0, 0.01)
     ]
     assert abs(runs[1].model.intercept[0]) < 0.02 * abs(runs[0].model.intercept[0])
+
+
+def test_an_adaptive_step_needs_a_tolerance():
+    with pytest.raises(ParameterError, match="give the budget a tolerance"):
+        minimise(Linear((X, Y), "squared"), schedule="adaptive", budget=3)

@@ -52,7 +52,7 @@ def train(
     schedule: Annotated[
         str,
         typer.Option(
-            help="constant, inverse-time, inverse-scaling, optimal, backoff, steps, cosine or warmup.",
+            help="constant, inverse-time, inverse-scaling, optimal, backoff, steps, cosine, adaptive or warmup.",
             rich_help_panel=_HOW,
         ),
     ] = "cosine",
@@ -81,6 +81,10 @@ def train(
     ] = None,
     patience: Annotated[
         int | None, typer.Option(min=1, help="Epochs without a better held-out loss.", rich_help_panel=_WHEN)
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Stop when the objective falls by less, five epochs in a row.", rich_help_panel=_WHEN),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the model here.", rich_help_panel=_KEEP)] = None,
     checkpoint: Annotated[
@@ -123,7 +127,7 @@ def train(
     if step != "auto" and step_of(chosen) is None:
         raise ParameterError(f"The schedule {schedule!r} finds its own steps. Leave out --step, or choose another one.")
     strategy_ = strategies.named(strategy, _workers(strategy, workers, screen))
-    budget = Budget(epochs, seconds, target, patience)
+    budget = Budget(epochs, seconds, target, patience, tolerance)
     folder = _folder(checkpoint, resume)
     if test is not None and holdout is not None:
         raise ParameterError("Held-out data comes from --test or from --holdout, not from both.")

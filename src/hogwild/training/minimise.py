@@ -71,7 +71,7 @@ def minimise(
         budgeted(budget).for_data(problem.data.nonzeros),
     )
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
-    _check(strategy, budget, test, average, checkpoints, resume)
+    _check(schedule, strategy, budget, test, average, checkpoints, resume)
     held_out = None if test is None else problem.encoded(_opened_like(problem.data, test))
     workers = strategies.count(strategy)
     journal = Journal(callbacks)
@@ -122,13 +122,21 @@ def minimise(
 
 
 def _check(
-    strategy: Any, budget: Budget, test: Any, average: float, checkpoints: Checkpoints | None, resume: bool
+    schedule: Any,
+    strategy: Any,
+    budget: Budget,
+    test: Any,
+    average: float,
+    checkpoints: Checkpoints | None,
+    resume: bool,
 ) -> None:
     """Refuse what cannot work before anything starts."""
     if not hasattr(strategy, "access"):
         raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    if hasattr(schedule, "after_stall") and budget.tolerance is None:
+        raise ParameterError("The schedule 'adaptive' waits for the objective to stall: give the budget a tolerance.")
     if not 0 <= average <= 1:
         raise must("average", "between 0 and 1", average)
     if resume and checkpoints is None:
