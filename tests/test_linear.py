@@ -232,7 +232,7 @@ def test_the_models_scores_are_those_of_the_training():
     scores = X @ state[0][:, 0].astype(float) + float(state[1][0, 0])
     np.testing.assert_allclose(model.decide(X)[:, 0], scores, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, 1.0, -1.0))
-    np.testing.assert_allclose(model.probabilities(model.decide(X))[:, 1], 1 / (1 + np.exp(-scores)), rtol=1e-5)
+    np.testing.assert_allclose(model.probabilities_of(model.decide(X))[:, 1], 1 / (1 + np.exp(-scores)), rtol=1e-5)
 
 
 # Other data, and less of it

@@ -40,7 +40,7 @@ def test_scores_are_weighted_sums(outputs: int, rows: Any) -> None:
 def test_predictions_of_two_classes() -> None:
     scores = model().decide(X)[:, 0]
     assert np.array_equal(model().predict(X), np.where(scores > 0, 1.0, -1.0))
-    p = model().probabilities(model().decide(X))
+    p = model().probabilities_of(model().decide(X))
     assert p.sum(axis=1) == pytest.approx(np.ones(30))
     assert p[:, 1] == pytest.approx(1 / (1 + np.exp(-scores)))
     assert np.array_equal(np.array([-1.0, 1.0])[p.argmax(axis=1)], model().predict(X))
@@ -51,8 +51,8 @@ def test_predictions_of_several_classes() -> None:
     scores = made.decide(X)
     assert np.array_equal(made.predict(X), np.array([2.0, 5.0, 7.0])[scores.argmax(axis=1)])
     single = 1 / (1 + np.exp(-scores))
-    assert made.probabilities(scores) == pytest.approx(single / single.sum(axis=1, keepdims=True))
-    soft = model(3, loss="softmax").probabilities(scores)
+    assert made.probabilities_of(scores) == pytest.approx(single / single.sum(axis=1, keepdims=True))
+    soft = model(3, loss="softmax").probabilities_of(scores)
     assert soft == pytest.approx(np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True))
 
 
@@ -71,7 +71,7 @@ def test_probabilities_are_probabilities_however_large_the_scores(numbers: list[
         (model(), one), (model(link="huber"), one), (model(3), three), (model(3, link="huber"), three),
         (model(3, loss="softmax"), three),
     ):  # fmt: skip
-        p = made.probabilities(scores)
+        p = made.probabilities_of(scores)
         assert ((p >= 0) & (p <= 1)).all()
         assert p.sum(axis=1) == pytest.approx(np.ones(len(p)))
 
@@ -80,12 +80,13 @@ def test_probabilities_are_probabilities_however_large_the_scores(numbers: list[
 def test_losses_without_probabilities(changed: Any) -> None:
     made = model(**changed)
     with pytest.raises(ParameterError, match=f"'{made.loss}' gives no probabilities. Train with 'logistic'"):
-        made.probabilities(made.decide(X))
+        made.probabilities_of(made.decide(X))
 
 
 def test_more_features_than_the_model_knows() -> None:
-    with pytest.raises(ParameterError, match="The data has 5 features, the model 4"):
-        model().decide(np.ones((2, 5)))
+    for columns in (3, 5):
+        with pytest.raises(DataError, match=f"there are {columns} columns, and 4 are expected"):
+            model().decide(np.ones((2, columns)))
     with pytest.raises(DataError):
         model().decide(np.full((2, 4), np.nan))
 

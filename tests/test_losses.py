@@ -199,7 +199,9 @@ def test_a_parameter_is_given_behind_a_colon(name):
 
 @pytest.mark.parametrize("wrong", ["huber:-1", "huber:wide", "huber:", "quantile:1", "quantile:1.5", "huber:nan"])
 def test_a_wrong_parameter_is_refused_with_an_example(wrong):
-    with pytest.raises(ParameterError, match=r"a name and a positive number such as '[a-z]+:0\.\d'"):
+    with pytest.raises(
+        ParameterError, match=r"a name and a (positive number|number between 0 and 1), such as '[a-z]+:0\.\d'"
+    ):
         named(wrong)
 
 

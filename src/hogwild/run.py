@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,7 +61,7 @@ class Budget:
                 raise must(name, "a number", value)
 
     def for_data(self, nonzeros: int) -> Budget:
-        """The same budget, its epochs chosen if nothing else limits them."""
+        """The same budget, its epochs chosen by what one of them costs if nothing else limits them."""
         if self.epochs is not None or self.seconds is not None:
             return self
         return replace(self, epochs=max(10, min(1_000, round(AFFORDABLE / max(1, nonzeros)))))
@@ -92,11 +92,11 @@ class Run:
     """
 
     model: Any
-    asked: Mapping[str, Any]  # problem, rule, schedule, strategy, seed, as they were used
-    history: list[Event]
-    events: list[Event]
+    asked: Mapping[str, Any] = field(repr=False)  # problem, rule, schedule, strategy, seed, as they were used
+    history: list[Event] = field(repr=False)
+    events: list[Event] = field(repr=False)
     stopped: str  # why it ended: "epochs", "seconds", "target", "patience", "tolerance" or "interrupted"
-    state: tuple[Any, ...]  # all parameters with what the rule remembers, to start another run from
+    state: tuple[Any, ...] = field(repr=False)  # all parameters with what the rule remembers, to start another run from
     seconds: float  # training alone
     compile_seconds: float
 

@@ -96,7 +96,7 @@ def test_the_accuracy_is_told_on_the_side(trained: tuple[str, str], capsys: pyte
 def test_probabilities(trained: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     lines = np.array(predicted(capsys, *trained, "--proba"))
     model = load(trained[0])
-    assert lines == pytest.approx(model.probabilities(model.decide(X)), rel=1e-6)
+    assert lines == pytest.approx(model.probabilities_of(model.decide(X)), rel=1e-6)
     assert lines.shape == (200, 2)
 
 
@@ -159,7 +159,7 @@ def test_indices_count_as_they_did_in_training(base: int, tmp_path: Path, capsys
     rows = np.zeros((18, 8), np.float32)
     rows[:, 2], rows[:, 5] = 1, np.arange(-9, 9)
     found = np.array(predicted(capsys, model, str(tmp_path / "late.svm"), "--proba"))
-    assert found == pytest.approx(load(model).probabilities(load(model).decide(rows)), rel=1e-5)
+    assert found == pytest.approx(load(model).probabilities_of(load(model).decide(rows)), rel=1e-5)
 
 
 @pytest.mark.parametrize("write", [vw, parquet, npz])

@@ -321,7 +321,7 @@ def test_resuming(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureF
     begun = Trained([*words, "--epochs", "3", "--resume", points], capsys)
     assert "no checkpoint yet: from the beginning" in begun.err
     ended = Trained([*words, "--epochs", "6", "--checkpoint", points, "--resume", points], capsys)
-    assert "resumed in epoch 4" in ended.err
+    assert "resumed after 3 epochs" in ended.err
     assert ended.record["loss"] == whole.record["loss"]
     assert [entry["loss"] for entry in ended.record["history"]] == [entry["loss"] for entry in whole.record["history"]]
     other = Trained([*words, "--epochs", "6", "--resume", points, "--l2", "0.5"], capsys)

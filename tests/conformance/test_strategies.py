@@ -137,3 +137,14 @@ def test_workers_that_find_no_chunk_do_not_hold_the_average_back():
     )
     assert alone.model.weights.tobytes() == with_idle.model.weights.tobytes()
     assert alone.model.intercept.tobytes() == with_idle.model.intercept.tobytes()
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adagrad"])
+@pytest.mark.parametrize("workers", [2, 8, 32])
+def test_a_far_intercept_is_reached_by_any_number_of_workers(rule, workers):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5_000, 8))
+    y = X @ rng.normal(size=8) + 50 + rng.normal(size=5_000)
+    run = minimise(Linear((X, y), "squared"), rule, strategy=Hogwild(workers), budget=20)
+    assert run.model.intercept[0] == pytest.approx(50, abs=0.2)
+    assert run.objective < 0.55

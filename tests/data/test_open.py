@@ -127,7 +127,7 @@ def test_a_file_too_large_for_the_memory(tmp_path, monkeypatch):
 
 def test_values_that_are_too_large_for_single_precision(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.array([[1.0, 2.0], [3.0, 1e300]]), y=[0, 1])
-    with pytest.raises(DataError, match=r"a\.npz, row 2: a value is too large"):
+    with pytest.raises(DataError, match=r"a\.npz, row 1, column 1: the value 1e\+300 is too large"):
         hogwild.data.open(tmp_path / "a.npz")
 
 

@@ -144,7 +144,8 @@ def test_a_packed_set_has_the_same_numbers(tmp_path: Path) -> None:
         ([7, 7], "constant"),
         ([0.5, 0.5], "constant"),
         ([0.5, 1], "real"),
-        (list(range(50)), "real"),
+        (list(range(60)), "real"),
+        (list(range(40)), "classes"),
         ([1e300, -1e300], "two classes"),
     ],
 )

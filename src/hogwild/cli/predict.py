@@ -38,8 +38,8 @@ def predict(
     loaded = load(model)
     opened = loaded.open(data, **options.given(format, base))
     scores = loaded.decide(opened)
-    predicted = loaded.predicted(scores)
-    answers = loaded.probabilities(scores) if proba else predicted
+    predicted = loaded.predictions_of(scores)
+    answers = loaded.probabilities_of(scores) if proba else predicted
     if out is not None:
         _write(out, answers)
     elif not as_json:

@@ -235,7 +235,7 @@ def _notes(screen: Output) -> Any:
         elif event["event"] == "diverged":
             screen.warn(event["message"])
         elif event["event"] == "resumed":
-            screen.note(event.get("message") or f"resumed in epoch {event['epoch'] + 1}")
+            screen.note(event.get("message") or f"resumed after {event['epoch']} epochs")
 
     return note
 

@@ -43,19 +43,20 @@ def as_floats(values: Array, path: Path | None) -> Array:
 
 
 def not_finite(value: float, row: int, column: int, path: Path | None) -> DataError:
-    """The error for a value that is NaN or infinite.
+    """The error for a value that is NaN or infinite, or would be in single precision.
 
     >>> print(not_finite(float("nan"), 3, 1, None))
     row 3, column 1: the value nan is not finite (rows and columns count from 0). Replace or leave out ...
     """
-    what = f"the value {value} is not finite (rows and columns count from 0)"
+    kind = "too large for single precision" if np.isfinite(value) else "not finite"
+    what = f"the value {value} is {kind} (rows and columns count from 0)"
     return DataError(what, path=path, row=row, column=column, remedy=FINITE)
 
 
 @compiled
 def first_not_finite(values):  # type: ignore[no-untyped-def]
-    """The position of the first value that is NaN or infinite; -1 if there is none."""
+    """The position of the first value that is NaN or infinite in single precision; -1 if there is none."""
     for at in range(len(values)):
-        if not np.isfinite(values[at]):
+        if not np.isfinite(np.float32(values[at])):
             return at
     return -1

@@ -12,6 +12,15 @@ MOST_CLASSES = 10_000  # more distinct labels than this are numbers, not classes
 BLOCK_ROWS = 64  # rows that are walked one after the other: long enough for the prefetcher, short enough to mix
 
 
+def look_like_numbers(distinct: int, rows: int) -> bool:
+    """Whether so many different whole numbers among so many labels are years, prices or ages rather than classes.
+
+    >>> look_like_numbers(10, 1797), look_like_numbers(214, 442)
+    (False, True)
+    """
+    return distinct > MOST_CLASSES or distinct > max(50, rows // 3)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
     """Rows and the order in which to visit (some of) them: one worker's work for some milliseconds."""

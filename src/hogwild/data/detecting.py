@@ -44,6 +44,9 @@ def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reade
 def check_exists(path: Path) -> None:
     """An error if there is nothing at this path; proposes a name that is there."""
     if path.exists():
+        if not (path.is_file() or path.is_dir()):
+            what = "this is a pipe or a device, and files are looked at more than once"
+            raise DataError(what, path=path, remedy="Save it as a file first.")
         return
     folder = path.parent
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []

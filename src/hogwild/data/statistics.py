@@ -12,11 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from hogwild.data.dataset import Dataset
+from hogwild.data.dataset import Dataset, look_like_numbers
 from hogwild.data.overlap import Overlap, Progress, overlap
 from hogwild.data.rows import Array, Layout
 
-MOST_CLASSES = 1000  # more different whole numbers than this are quantities, not classes
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 
 LabelKind = Literal["constant", "two classes", "classes", "real"]
@@ -144,8 +143,7 @@ def describe_labels(labels: Array) -> Labels:
     if not np.array_equal(labels, np.rint(labels)):
         return Labels("real" if low < high else "constant", low, high, mean, {})
     values, counts = np.unique(labels, return_counts=True)
-    # As many different numbers as this among so few rows are years, prices or ages.
-    if len(values) > min(MOST_CLASSES, max(2, len(labels) // 2)):
+    if look_like_numbers(len(values), len(labels)):
         return Labels("real", low, high, mean, {})
     kind: LabelKind = "constant" if len(values) == 1 else "two classes" if len(values) == 2 else "classes"
     return Labels(kind, low, high, mean, dict(zip(values.tolist(), counts.tolist(), strict=True)))

@@ -20,19 +20,19 @@ FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the
 def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
-    parameter: Any, constants: Any, sync: Any, patience: Any, share: Any, bias_rate: Any, tilt: Any,
+    parameter: Any, constants: Any, sync: Any, patience: Any, least: Any, stiffness: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]`` of a model with one output; return their summed loss.
 
-    The intercept is in every term, so each worker steps a copy of its own, and merges a ``share`` of what it changed
-    into the shared one every ``patience`` terms. With one worker that changes nothing; with many they do not fight over
-    one cell, and a share of 1/workers keeps the sum of their stale changes from overshooting. Its step is ``bias_rate``
-    times that of the weights, and its gradient has ``tilt`` added.
+    The intercept is in every term, so each worker steps a copy of its own, and merges what it changed into the shared
+    one every ``patience`` terms. With one worker that changes nothing; with many they do not fight over one cell. How
+    much of a change counts, from ``least`` (1/workers) to all, is what :func:`damping` finds safe. Its step is
+    ``bias_rate`` times that of the weights, and its gradient has ``tilt`` added.
     """
     own = bias.copy()
     seen = own.copy()  # not a second look at bias, which another worker may have changed by then
     guarded = np.intp(state.shape[0])
-    total, k, waiting = 0.0, first, 0
+    total, k, waiting, moved, pulled = 0.0, first, 0, np.float32(0), np.float32(0)
     while k < order.size:
         i = order[k]
         start, stop = indptr[i], indptr[i + 1]
@@ -58,18 +58,21 @@ def descend(
                 u = column(indices, j, start)
                 step(state, u, g * value(values, j), rate, penalty1(shares, u, l1), penalty2(shares, u, l2), constants)
             if intercept:
+                before = own[0, 0]
                 step(own, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
+                moved += abs(own[0, 0] - before)
+                pulled += abs(g + tilt)
         waiting += 1
         if intercept and waiting >= patience:
-            waiting = 0
             guard(sync, guarded)
-            merge(bias, own, seen, share)
+            merge(bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
             unguard(sync, guarded)
+            waiting, moved, pulled = 0, np.float32(0), np.float32(0)
         release(sync, indices, start, stop, k)
         k += stride
     if intercept and waiting:
         guard(sync, guarded)
-        merge(bias, own, seen, share)
+        merge(bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
         unguard(sync, guarded)
     return total
 
@@ -77,7 +80,7 @@ def descend(
 def descend_many(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
-    parameter: Any, constants: Any, sync: Any, patience: Any, share: Any, bias_rate: Any, tilt: Any,
+    parameter: Any, constants: Any, sync: Any, patience: Any, least: Any, stiffness: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
     """The same with one output per class, all in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
     classes = bias.shape[0]
@@ -85,7 +88,7 @@ def descend_many(
     seen = own.copy()
     scores, slope = np.empty(classes, np.float32), np.empty(classes, np.float64)
     guarded = np.intp(state.shape[0] // classes)
-    total, at, waiting = 0.0, first, 0
+    total, at, waiting, moved, pulled = 0.0, first, 0, np.float32(0), np.float32(0)
     while at < order.size:
         i = order[at]
         start, stop = indptr[i], indptr[i + 1]
@@ -109,21 +112,36 @@ def descend_many(
                     step(state, u + np.uint64(k), g * x, rate, p1, p2, constants)
         if intercept:
             for k in range(classes):
-                g = np.float32(slope[k] * weight) + tilt
+                g, before = np.float32(slope[k] * weight) + tilt, own[k, 0]
                 step(own, k, g, rate * bias_rate, np.float32(0), np.float32(0), constants)
+                moved += abs(own[k, 0] - before)
+                pulled += abs(g)
         waiting += 1
         if intercept and waiting >= patience:
-            waiting = 0
             guard(sync, guarded)
-            merge(bias, own, seen, share)
+            merge(bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
             unguard(sync, guarded)
+            waiting, moved, pulled = 0, np.float32(0), np.float32(0)
         release(sync, indices, start, stop, at)
         at += stride
     if intercept and waiting:
         guard(sync, guarded)
-        merge(bias, own, seen, share)
+        merge(bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
         unguard(sync, guarded)
     return total
+
+
+def damping(moved: Any, pulled: Any, terms: Any, least: Any, stiffness: Any) -> Any:
+    """How much of a worker's change of the intercept counts, so that the workers' changes together do not overshoot.
+
+    A step moved the intercept by ``moved / pulled`` per unit of gradient, so all workers' steps since they last met
+    close about ``workers * terms * stiffness * moved / pulled`` of its distance to the optimum. As long as that is
+    less than all of it, changes may be summed, and many workers are as quick as one; where it is more, each worker
+    gets there by itself, and the mean of their changes is right.
+    """
+    if least >= 1 or moved * stiffness * terms <= least * pulled:
+        return np.float32(1)
+    return max(least, least * pulled / (moved * stiffness * np.float32(terms)))
 
 
 def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hogwild.errors import ParameterError
 from hogwild.losses.loss import Loss, own
@@ -17,7 +18,7 @@ from hogwild.losses.residual import (
 )
 from hogwild.naming import must, pick
 
-SOFTMAX = Loss("softmax", LOGISTIC.function, "classes", link="sigmoid")  # with two classes they are the same
+SOFTMAX = replace(LOGISTIC, name="softmax")  # with two classes they are the same
 
 LOSSES = {
     loss.name: loss
@@ -48,6 +49,8 @@ def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> L
         return loss
     if callable(loss):
         return own(loss)
+    if not isinstance(loss, str):
+        raise must("loss", "a name, a Loss or a function (z, y) -> (loss, derivative)", loss)
     name, colon, parameter = loss.partition(":")
     found = pick("loss", name, LOSSES)
     if not colon:
@@ -59,7 +62,8 @@ def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> L
     except ValueError:
         number = -1.0
     if not 0 < number < (1 if found is QUANTILE else float("inf")):
-        raise must("loss", f"a name and a positive number such as '{found}'", loss)
+        which = "a number between 0 and 1" if found is QUANTILE else "a positive number"
+        raise must("loss", f"a name and {which}, such as '{found}'", loss)
     return found.with_parameter(number)
 
 

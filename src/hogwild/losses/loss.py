@@ -26,6 +26,7 @@ class Loss:
     targets: Targets
     parameter: float = 0.0
     link: Link = "none"  # how a score becomes a probability ("classes") or a prediction ("real", "counts")
+    curvature: float = 1.0  # about the largest second derivative: how far a step along the slope may go
     ours: bool = True  #   a function of this package, whose machine code may be kept on disk
 
     def __call__(self, z: float, y: float) -> tuple[float, float]:

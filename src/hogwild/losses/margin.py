@@ -53,6 +53,6 @@ def modified_huber(z: float, y: float, parameter: float) -> tuple[float, float]:
 
 HINGE = Loss("hinge", hinge, "classes")
 PERCEPTRON = Loss("perceptron", perceptron, "classes")
-SQUARED_HINGE = Loss("squared-hinge", squared_hinge, "classes")
-LOGISTIC = Loss("logistic", logistic, "classes", link="sigmoid")
-MODIFIED_HUBER = Loss("modified-huber", modified_huber, "classes", link="huber")
+SQUARED_HINGE = Loss("squared-hinge", squared_hinge, "classes", curvature=2.0)
+LOGISTIC = Loss("logistic", logistic, "classes", link="sigmoid", curvature=0.25)
+MODIFIED_HUBER = Loss("modified-huber", modified_huber, "classes", link="huber", curvature=2.0)

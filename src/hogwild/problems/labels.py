@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hogwild.data.dataset import Dataset
+from hogwild.data.dataset import Dataset, look_like_numbers
 from hogwild.data.rows import Array
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import Loss
@@ -91,7 +91,8 @@ def labels_for(loss: Loss, data: Dataset) -> Labels:
         raise DataError(
             f"every label is {classes[0]:g}", path=data.name, remedy=f"The loss '{loss}' needs at least two classes."
         )
-    if found is None or (len(classes) > 2 and (classes != np.round(classes)).any()):
+    fractions = found is None or (len(classes) > 2 and (classes != np.round(classes)).any())
+    if fractions or look_like_numbers(len(classes), data.n_rows):
         raise DataError(
             f"the labels are numbers such as {classes[0]:g} and {classes[1]:g}, not classes",
             path=data.name,

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property, partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from hogwild.compiled import bind
 from hogwild.data import opened
+from hogwild.data.budget import available
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
-from hogwild.errors import ParameterError
+from hogwild.errors import DataError, ParameterError
+from hogwild.files import format_size
 from hogwild.kernels import linear_parts
 from hogwild.kernels.linear import FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
@@ -65,7 +68,7 @@ class Linear:
         labels: Labels | None = None,
     ) -> None:
         for name, strength in (("l1", l1), ("l2", l2)):
-            if not 0 <= strength < float("inf"):
+            if not _is_strength(strength):
                 raise must(name, "a number of at least 0", strength)
         self.loss, self.l1, self.l2, self.intercept = loss_named(loss), float(l1), float(l2), intercept
         self.class_weight, self.intercept_step, self.tilt = class_weight, intercept_step, tilt
@@ -94,6 +97,7 @@ class Linear:
     def start(self, rule: Any) -> State:
         """Weights and intercept at zero, with fresh memory for the rule."""
         row = np.array(rule.initial, np.float32)
+        _check_room(self.source, self.n_outputs, row.nbytes)
         return tuple(np.tile(row, (n * self.n_outputs, 1)) for n in (self.source.n_features, 1))
 
     def sync(self, access: str) -> Array:
@@ -125,7 +129,8 @@ class Linear:
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
         # With locks and turns no update may be lost or damped, so each is merged at once.
-        patience, share = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
+        patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
+        stiffness = np.float32(self.loss.curvature)
 
         def descend(chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
             rows, (weights, bias) = chunk.rows, state
@@ -133,7 +138,7 @@ class Linear:
                 kernel(
                     rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, first, stride,
                     rates, weights, bias, self.intercept, shares, l1, l2, self._class_weights, parameter, constants,
-                    sync, patience, share, bias_rate, tilt,
+                    sync, patience, least, stiffness, bias_rate, tilt,
                 )
             )  # fmt: skip
 
@@ -233,3 +238,18 @@ class Linear:
 def _one_vs_rest(loss: Any) -> Any:
     """One function per loss, so that its kernels are compiled once."""
     return bind(one_vs_rest, loss=loss)
+
+
+def _is_strength(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) < float("inf")
+
+
+def _check_room(data: Dataset, outputs: int, bytes_each: int) -> None:
+    """Refuse a model that cannot fit, with its copies, instead of being killed for it."""
+    needed = 3 * data.n_features * outputs * bytes_each  # the parameters, those to go back to, and copies to measure
+    if needed > available():
+        what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
+        remedy = (
+            f"There is {format_size(available())}. Number the features without gaps, or hash them into fewer columns."
+        )
+        raise DataError(what, path=data.name, remedy=remedy)

@@ -29,13 +29,13 @@ class LinearModel:
     array([1., 0.])
     """
 
-    weights: NDArray[np.float32]  # one row per feature, one column per output
-    intercept: NDArray[np.float32]  # one per output
+    weights: NDArray[np.float32] = field(repr=False)  # one row per feature, one column per output
+    intercept: NDArray[np.float32] = field(repr=False)  # one per output
     loss: str
     classes: tuple[float, ...] | None = None  # None: predictions are numbers
     link: str = "none"
     reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
-    training: Mapping[str, Any] = field(default_factory=dict)  # how the model came about
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
 
     @property
     def n_features(self) -> int:
@@ -55,7 +55,7 @@ class LinearModel:
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not hasattr(data, "in_order"):
-            data = open_data(data, reading=Reading(unlabelled=True))
+            data = open_data(data, reading=Reading(unlabelled=True, features=self.n_features))
         if data.n_features > self.n_features:
             raise ParameterError(f"The data has {data.n_features:,} features, the model {self.n_features:,}.")
         walk, state = data.in_order(), np.ascontiguousarray(self.weights).reshape(-1, 1)
@@ -72,18 +72,22 @@ class LinearModel:
 
     def predict(self, data: Any) -> NDArray[np.float64]:
         """The class, or the number, of each row."""
-        return self.predicted(self.decide(data))
+        return self.predictions_of(self.decide(data))
 
-    def predicted(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predictions from scores."""
+    def predict_proba(self, data: Any) -> NDArray[np.float64]:
+        """The probability of each class, for losses that have one; rows sum to one."""
+        return self.probabilities_of(self.decide(data))
+
+    def predictions_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions from what :meth:`decide` returns."""
         if self.classes is None:
             return np.asarray(np.exp(scores[:, 0])) if self.link == "exp" else scores[:, 0]
         number = (scores[:, 0] > 0).astype(int) if len(self.classes) == 2 else np.argmax(scores, axis=1)
         classes: NDArray[np.float64] = np.asarray(self.classes, np.float64)[number]
         return classes
 
-    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probability of each class, for losses that have one; rows sum to one."""
+    def probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities from what :meth:`decide` returns."""
         if self.classes is None or self.link not in ("sigmoid", "huber"):
             raise ParameterError(f"The loss '{self.loss}' gives no probabilities. Train with 'logistic' or 'softmax'.")
         if self.loss == "softmax" and len(self.classes) > 2:

@@ -15,7 +15,7 @@ from hogwild.errors import CheckpointError
 from hogwild.naming import must
 
 LATEST, PREVIOUS = "latest.safetensors", "previous.safetensors"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(slots=True)

@@ -24,10 +24,11 @@ class Guard:
 
     start: float
     halvings: int = 0
+    explosion: float = EXPLODED  # how many times the loss at the start counts as exploded
 
     def exploded(self, *losses: float) -> bool:
         """Whether any of these losses is not a number or absurdly large."""
-        limit = EXPLODED * max(self.start, 1.0)
+        limit = self.explosion * max(self.start, 1.0)
         return not all(math.isfinite(loss) and loss <= limit for loss in losses)
 
     def halve(self) -> float:

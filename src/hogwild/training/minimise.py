@@ -23,7 +23,7 @@ from hogwild.run import Budget, Callback, Run, Start, budgeted
 from hogwild.schedules import Optimal, Schedule, step_of, with_step
 from hogwild.training.autostep import choose_step
 from hogwild.training.checkpoints import Checkpoints
-from hogwild.training.guard import Guard
+from hogwild.training.guard import EXPLODED, Guard
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.loop import Loop
@@ -44,6 +44,7 @@ def minimise(
     average: float = 0.0,
     start: Start | None = None,
     shuffle: bool = True,
+    explosion: float = EXPLODED,
     seed: int = 0,
     callbacks: Iterable[Callback] = (),
     checkpoint: str | Path | Checkpoints | None = None,
@@ -54,8 +55,8 @@ def minimise(
     Every part is a name or an object. ``test`` is held-out data: anything :func:`hogwild.data.open` takes, read in the
     same way as the problem's own. With ``average`` > 0 the result is the mean of the iterates over that last share of
     the budget (Polyak averaging). ``start`` begins from another run's parameters; without ``shuffle`` every epoch walks
-    the rows in the order in which they are stored. ``checkpoint`` is a folder; with ``resume`` the run goes on from
-    what it finds there.
+    the rows in the order in which they are stored. A loss ``explosion`` times that at the start makes the run go back
+    and halve its step. ``checkpoint`` is a folder; with ``resume`` the run goes on from what it finds there.
 
     >>> import numpy as np
     >>> from hogwild import Linear, minimise
@@ -64,11 +65,13 @@ def minimise(
     >>> run.stopped, run.model.weights.round(2).ravel()
     ('epochs', array([ 1. , -2. ,  0.5], dtype=float32))
     """
+    if not hasattr(problem, "descent"):
+        raise must("problem", "a problem such as Linear((X, y))", type(problem).__name__)
     rule, schedule = rules.named(rule), schedules.named(schedule)
     strategy, runtime, budget = (
         strategies.named(strategy),
         runtimes.named(runtime),
-        budgeted(budget).for_data(problem.data.nonzeros),
+        budgeted(budget).for_data(problem.data.nonzeros + problem.data.n_features),
     )
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     _check(schedule, strategy, budget, test, average, checkpoints, resume)
@@ -101,7 +104,7 @@ def minimise(
             schedule = _with_chosen_step(problem, rule, _resolved(problem, schedule), budget, seed, journal)
         loop = Loop(
             problem, schedule, session, budget, held_out, average, seed, journal, checkpoints, asked,
-            Guard(_loss_at_start(problem, session.state, seed)), shuffle=shuffle,
+            Guard(_loss_at_start(problem, session.state, seed), explosion=explosion), shuffle=shuffle,
             earlier=0 if start is None else start.updates,
         )  # fmt: skip
         if found is not None:
