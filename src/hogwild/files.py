@@ -162,7 +162,9 @@ def _beside(path: Path, kind: str) -> Path:
 
 def _refuse_existing(path: Path, overwrite: bool) -> None:
     if path.exists() and not overwrite:
-        raise ParameterError(f"'{path}' exists already. Choose another name, or allow it to be overwritten.")
+        raise ParameterError(
+            f"'{path}' exists already. Choose another name, or overwrite it (overwrite=True, --overwrite)."
+        )
 
 
 def _take_place(partial: Path, path: Path) -> None:

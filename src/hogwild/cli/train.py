@@ -162,6 +162,8 @@ def train(
             checkpoint=None if folder is None else Checkpoints(folder, checkpoint_seconds),
             resume=resume is not None,
         )
+    if training.base and base == "auto":
+        screen.note("no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)")
     if out is not None:
         kept = {"format": format, "base": training.base, "bits": bits, "label": label, "weight": weight}
         replace(run.model, reading=kept).save(out)

@@ -71,7 +71,9 @@ def _check_free(paths: list[Path], overwrite: bool) -> None:
         if path.is_dir() or not path.parent.is_dir():
             raise ParameterError(f"'{path}' cannot be written: it is a folder, or its folder does not exist.")
         if path.exists() and not overwrite:
-            raise ParameterError(f"'{path}' exists already. Choose another name, or allow it to be overwritten.")
+            raise ParameterError(
+                f"'{path}' exists already. Choose another name, or overwrite it (overwrite=True, --overwrite)."
+            )
 
 
 def _write_text(made: Generated, path: Path, format: Callable[[Rows], bytes], report: Callable[[int], None]) -> None:

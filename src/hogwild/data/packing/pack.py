@@ -103,7 +103,9 @@ def working_memory(memory: int, besides: int = 0) -> int:
 def check_replaceable(dest: Path, overwrite: bool) -> None:
     """Refuse to overwrite anything that is not a packed folder."""
     if dest.exists() and not overwrite:
-        raise ParameterError(f"'{dest}' exists already. Choose another name, or allow it to be overwritten.")
+        raise ParameterError(
+            f"'{dest}' exists already. Choose another name, or overwrite it (overwrite=True, --overwrite)."
+        )
     if dest.exists() and not (dest / META).is_file() and not (dest.is_dir() and not any(dest.iterdir())):
         raise ParameterError(f"'{dest}' is not a packed folder, so it is not overwritten. Choose another name.")
 

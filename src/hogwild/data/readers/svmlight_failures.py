@@ -16,7 +16,7 @@ _SORT = "Sort each row by index, and give each index once."
 _FINITE = "Replace or leave out missing and infinite values."
 _TEXT = "Save it as plain text, or name its format."
 _RETURNS = "Convert the line ends to \\n or \\r\\n."
-_MORE = "Allow for more features, or read it with extra='ignore' to leave such columns out."
+_MORE = "Allow for more features (features=, --features)."
 
 _NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"
 _INFINITE = re.compile(rb"[+-]?(nan|inf|infinity)|" + _NUMBER, re.IGNORECASE)  # a number that is refused overflows
@@ -83,7 +83,10 @@ def _index(field: bytes, before: bytes, reading: Reading) -> tuple[str, str]:
         said = "is in the row already" if repeated else "is smaller than the one before it"
         return f"the index in {{field}} {said}", _SORT
     if reading.base == 1 and int(digits) == 0:
-        return "index 0 in {field}, but indices were said to count from 1", "Read it with base 0."
+        return (
+            "index 0 in {field}, but the indices are taken to count from 1",
+            "Say that they count from 0: base=0, --base 0.",
+        )
     return f"the index in {{field}} is beyond the {reading.features or 0:,} features expected", _MORE
 
 
