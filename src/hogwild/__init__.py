@@ -9,6 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hogwild.estimators import HogwildClassifier as HogwildClassifier
+    from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
+    from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.linear_model import load as load
     from hogwild.rules import FTRL as FTRL
@@ -53,6 +56,7 @@ _HOMES = {
     ),
     "hogwild.strategies": ("Serial", "Hogwild", "Locked", "RoundRobin", "Averaging"),
     "hogwild.runtimes": ("Threads",),
+    "hogwild.estimators": ("HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,0 +1,7 @@
+"""The scikit-learn face: estimators with the parameters of ``SGDClassifier`` and its kin, on every core."""
+
+from hogwild.estimators.classifier import HogwildClassifier
+from hogwild.estimators.one_class import HogwildOneClassSVM
+from hogwild.estimators.regressor import HogwildRegressor
+
+__all__ = ["HogwildClassifier", "HogwildOneClassSVM", "HogwildRegressor"]

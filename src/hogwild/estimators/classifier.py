@@ -1,0 +1,198 @@
+"""``HogwildClassifier``: ``SGDClassifier`` on every core."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted
+
+from hogwild.data.rows import Array
+from hogwild.errors import DataError
+from hogwild.estimators.learning import State, Task
+from hogwild.estimators.linear import LinearEstimator, initial
+from hogwild.estimators.parameters import check_together, constraints, warn_of_the_old
+from hogwild.estimators.sources import is_source, open_source
+from hogwild.estimators.translate import loss_of
+from hogwild.problems.labels import Labels
+
+
+def _has_probabilities(self: Any) -> bool:
+    if loss_of(self._asked()).link not in ("sigmoid", "huber"):
+        raise AttributeError(f"probability estimates are not available for loss={self.loss!r}")
+    return True
+
+
+class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore[misc]
+    """Linear classifiers (SVM, logistic regression, ...) by stochastic gradient descent with many workers.
+
+    The parameters are those of :class:`sklearn.linear_model.SGDClassifier`, with the same meanings and defaults.
+    ``n_jobs`` is the number of workers that share one problem; with one, a fit is deterministic. Besides its losses
+    there is ``"softmax"``, and a loss may be a function ``(z, y) -> (loss, derivative)`` of labels -1 and 1.
+
+    Parameters that only this class has: ``strategy``, how workers share the weights (a name or an object; None: lock
+    free if there are several); ``rule``, how a gradient becomes an update (None: plain SGD; with another rule such as
+    ``"adagrad"``, ``learning_rate="optimal"`` chooses a constant step by trials); ``memory``, the most that may be
+    resident when ``X`` is a file.
+
+    ``X`` may also be the path of a file, a packed folder or an open data set, which have labels of their own.
+
+    >>> import numpy as np
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> model = HogwildClassifier(random_state=0).fit(X, ["no", "no", "yes", "yes"])
+    >>> model.predict([[-0.8, -1.0], [3.0, 2.0]])
+    array(['no', 'yes'], dtype='<U3')
+    """
+
+    _parameter_constraints = constraints(SGDClassifier, "softmax")
+
+    def __init__(
+        self, loss: Any = "hinge", *, penalty: str | None = "l2", alpha: float = 0.0001, l1_ratio: float = 0.15,
+        fit_intercept: bool = True, max_iter: int = 1000, tol: float | None = 1e-3, shuffle: bool = True,
+        verbose: int = 0, epsilon: float = 0.1, n_jobs: int | None = None, random_state: Any = None,
+        learning_rate: str = "optimal", eta0: float = 0.01, power_t: float = 0.5, early_stopping: bool = False,
+        validation_fraction: float = 0.1, n_iter_no_change: int = 5, class_weight: Any = None,
+        warm_start: bool = False, average: bool | int = False, strategy: Any = None, rule: Any = None,
+        memory: int | str | None = None,
+    ) -> None:  # fmt: skip
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.epsilon = epsilon
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.average = average
+        self.strategy = strategy
+        self.rule = rule
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from all rows, from the beginning (or, with ``warm_start``, from where the last fit ended)."""
+        check_together(self._asked(), passive_aggressive_loss="hinge")
+        warn_of_the_old(self._asked())
+        old = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else (None, None)
+        for name in ("classes_", "_reading"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if is_source(X):
+            data = open_source(X, y, sample_weight, self.memory)
+            found = data.label_counts()
+            if found is None:
+                raise DataError("the labels are numbers, not classes", path=data.name, remedy="Use HogwildRegressor.")
+            self._know_classes(found[0])
+            train, aside = self._known(data)
+            labels, weight, rows, dtype = Labels(self.classes_), self._class_weight_of_source(), data.n_rows, np.float32
+        else:
+            X, y, sample_weight = self._checked(X, y, sample_weight, reset=True)
+            check_classification_targets(y)
+            self._know_classes(np.unique(y))
+            train, aside = self._data(X, y, sample_weight, self._numbers(y))
+            labels, weight, rows, dtype = self._labels(), self._class_weight_of(y), X.shape[0], X.dtype
+        coef, intercept = (
+            mine if given is None else given for given, mine in zip((coef_init, intercept_init), old, strict=True)
+        )
+        start = initial(coef, intercept, labels.outputs, self.n_features_in_)
+        return self._fitted(Task(train, labels, start, weight, aside), rows, dtype, partial=False)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Walk once over these rows, going on from where the last call ended; the first call names all classes."""
+        first = not hasattr(self, "classes_")
+        if first:
+            check_together(self._asked(), passive_aggressive_loss="hinge", partial=True)
+            self._refuse_balanced()
+        X, y, sample_weight = self._checked(X, y, sample_weight, reset=first)
+        if first:
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            self._know_classes(unique_labels(classes))
+        elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
+            raise ValueError(
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}"
+            )
+        labels, data = self._labels(), self._data(X, y, sample_weight, self._numbers(y))[0]
+        start: State = self._going_on(labels.outputs)
+        earlier = int(getattr(self, "t_", 1.0) - 1)
+        task = Task(data, labels, start, self._class_weight_of(y), earlier=earlier)
+        return self._fitted(task, X.shape[0], X.dtype, partial=True)
+
+    def decision_function(self, X: Any) -> Array:
+        """The score of each row: one number, or one per class if there are more than two."""
+        scores = self._scores(X)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, for ``log_loss``, ``modified_huber`` and ``softmax``."""
+        check_is_fitted(self)
+        scores = self._scores(X)
+        return self._model(self.intercept_).probabilities_of(scores)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of the probability of each class; minus infinity where that is zero."""
+        return np.asarray(np.log(self.predict_proba(X)))
+
+    def _fitted(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Self:
+        learnt = self._learn(task, rows, dtype, partial=partial)
+        self.coef_ = np.ascontiguousarray(learnt.weights.T, dtype)
+        self.intercept_ = learnt.intercept.astype(dtype)
+        return self
+
+    def _know_classes(self, classes: Array) -> None:
+        if len(classes) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
+        self.classes_ = classes
+
+    def _labels(self) -> Labels:
+        return Labels(np.arange(len(self.classes_), dtype=np.float64))
+
+    def _numbers(self, y: Array) -> Array:
+        """The number of each label's class."""
+        at = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        unknown = self.classes_[at] != y
+        if np.any(unknown):
+            raise ValueError(f"y has the label {y[unknown][0]!r}, which is not one of classes={self.classes_!r}")
+        return at
+
+    def _class_weight_of(self, y: Array) -> dict[float, float] | None:
+        if self.class_weight is None:
+            return None
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        return {float(k): float(weight) for k, weight in enumerate(weights)}
+
+    def _class_weight_of_source(self) -> Any:
+        given = self.class_weight
+        return {float(label): weight for label, weight in given.items()} if isinstance(given, dict) else given
+
+    def _refuse_balanced(self) -> None:
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
+                "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough "
+                "sample of the full training set target to properly estimate the class frequency distributions. "
+                "Pass the resulting weights as the class_weight parameter."
+            )

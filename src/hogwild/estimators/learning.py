@@ -1,0 +1,173 @@
+"""One call of ``minimise`` for an estimator, and what becomes of its outcome."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from hogwild.data.dataset import Dataset
+from hogwild.data.rows import Array
+from hogwild.data.sample import sample
+from hogwild.errors import DivergedError
+from hogwild.estimators.translate import Parts, averaged_share, steadied
+from hogwild.problems.labels import Labels
+from hogwild.problems.linear import Linear
+from hogwild.run import Event, Run, Start
+from hogwild.training.minimise import minimise
+
+SPARSE_INTERCEPT_STEP = 0.01  # as in scikit-learn: rare features see few steps, the intercept sees them all
+SAMPLED_ROWS = 2_000  # enough to know how long rows are
+
+State = tuple[Array, Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What is to be learnt, from where."""
+
+    data: Dataset
+    labels: Labels
+    start: State
+    class_weight: Any = None
+    held_out: Dataset | None = None
+    tilt: float = 0.0
+    earlier: int = 0  # updates made before
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learnt:
+    """What came of it: one column of weights and one intercept per output."""
+
+    weights: Array
+    intercept: Array
+    state: State
+    epochs: int
+    step: float | None  # what was chosen, if it was to be chosen
+
+
+def state_of(coef: Array, intercept: Array) -> State:
+    """Parameters in the order in which kernels keep them: for each feature, all outputs.
+
+    >>> state_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros(2))[0].ravel()
+    array([1., 3., 2., 4.], dtype=float32)
+    """
+    weights = np.asarray(np.atleast_2d(coef).T, np.float32).reshape(-1, 1)
+    return weights, np.asarray(intercept, np.float32).reshape(-1, 1)
+
+
+def learn(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) -> Learnt:
+    """Minimise; several classes at once where the kernels can, else one after the other."""
+    classes = task.labels.classes
+    if classes is not None and len(classes) > 2 and hasattr(parts.rule, "pace"):
+        return _one_by_one(task, parts, asked, seed)
+    return _minimised(task, parts, asked, seed)
+
+
+def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) -> Learnt:
+    dense = getattr(task.data.in_order()[0].rows, "layout", "") == "dense"
+    problem = Linear(
+        task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=asked["fit_intercept"],
+        class_weight=task.class_weight, labels=task.labels, tilt=task.tilt,
+        intercept_step=1.0 if dense else SPARSE_INTERCEPT_STEP,
+    )  # fmt: skip
+    epochs = parts.budget.epochs or 1
+    try:
+        run = minimise(
+            problem, parts.rule, steadied(parts.schedule, parts.loss, _heaviest(problem)), parts.strategy,
+            budget=parts.budget, test=task.held_out,
+            average=averaged_share(asked["average"], task.data.n_rows, epochs, task.earlier),
+            start=Start(task.start, task.earlier), shuffle=asked["shuffle"], seed=seed, explosion=float("inf"),
+            callbacks=[_tell] if asked["verbose"] else [],
+        )  # fmt: skip
+    except DivergedError as error:
+        raise ValueError(
+            f"Floating-point under-/overflow occurred. Scaling input data with StandardScaler or MinMaxScaler might "
+            f"help, or a smaller eta0. {error}"
+        ) from error
+    return _outcome(run, parts)
+
+
+def _heaviest(problem: Linear) -> float:
+    """The largest squared length of a row times its weight, among some rows."""
+    rows = sample(problem.source, SAMPLED_ROWS).rows
+    entries = np.ones(rows.nonzeros) if rows.layout == "binary" else np.square(rows.values, dtype=np.float64)
+    sums = np.concatenate([[0.0], np.cumsum(entries)])
+    lengths = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+    weights = problem.labels.weights(problem.class_weight, problem.source).max() * rows.weights.max(initial=1.0)
+    return float(lengths.max() * weights)
+
+
+def _outcome(run: Run, parts: Parts) -> Learnt:
+    if run.stopped == "interrupted":
+        raise KeyboardInterrupt
+    exploded = [event for event in run.events if event["event"] == "diverged"]
+    if exploded:
+        warnings.warn(
+            f"The fit diverged {len(exploded)} times and went on with {exploded[-1]['scale']:.3g} of the step. Scale "
+            "the features with StandardScaler or MinMaxScaler, or give a smaller eta0.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    if run.stopped == "epochs" and (parts.budget.tolerance is not None or parts.budget.patience is not None):
+        warnings.warn(
+            "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the fit.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    chosen = [event["step"] for event in run.events if event["event"] == "step chosen"]
+    return Learnt(
+        run.model.weights, run.model.intercept, (run.state[0], run.state[1]), run.history[-1]["epoch"],
+        chosen[0] if chosen else None,
+    )  # fmt: skip
+
+
+def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) -> Learnt:
+    """Each class against the rest in a run of its own: the step of a passive-aggressive term is its class's."""
+    assert task.labels.classes is not None
+    count, found = len(task.labels.classes), []
+    weight = task.labels.weights(task.class_weight, task.data)
+    for k, label in enumerate(task.labels.classes):
+        found.append(
+            _minimised(
+                replace(
+                    task,
+                    data=task.data.with_labels(_Is(label)),
+                    labels=Labels(np.array([0.0, 1.0])),
+                    start=(task.start[0][k::count], task.start[1][k::count]),
+                    class_weight={0.0: 1.0, 1.0: float(weight[k])},
+                    held_out=None if task.held_out is None else task.held_out.with_labels(_Is(label)),
+                ),
+                parts,
+                asked,
+                seed + k,
+            )
+        )
+    states = [np.concatenate([one.state[part] for one in found], axis=1).reshape(-1, 1) for part in (0, 1)]
+    return Learnt(
+        np.hstack([one.weights for one in found]), np.concatenate([one.intercept for one in found]),
+        (states[0], states[1]), max(one.epochs for one in found), None,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Is:
+    """1 for one label, 0 for the others."""
+
+    label: float
+
+    def __call__(self, labels: Array) -> Array:
+        return np.asarray(labels == self.label, np.float32)
+
+
+def _tell(event: Event) -> None:
+    if event["event"] == "epoch":
+        sys.stdout.write(
+            f"-- Epoch {event['epoch']}: objective {event['objective']:.6f}, loss {event['loss']:.6f}, "
+            f"step {event['step']:.3g}, {event['seconds']:.2f} seconds\n"
+        )

@@ -1,0 +1,121 @@
+"""``HogwildOneClassSVM``: ``SGDOneClassSVM`` on every core."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin, _fit_context
+from sklearn.linear_model import SGDOneClassSVM
+from sklearn.utils.validation import check_is_fitted
+
+from hogwild.data.dataset import Dataset
+from hogwild.data.rows import Array
+from hogwild.estimators.learning import State, Task, state_of
+from hogwild.estimators.linear import LinearEstimator, initial
+from hogwild.estimators.parameters import check_together, constraints, warn_of_the_old
+from hogwild.estimators.sources import is_source, open_source
+from hogwild.problems.labels import Labels
+
+INLIER = Labels(np.array([-1.0, 1.0]))
+
+
+class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
+    r"""A linear one-class SVM: a plane that leaves about a share ``nu`` of the rows on the side of the origin.
+
+    The parameters are those of :class:`sklearn.linear_model.SGDOneClassSVM`, with the same meanings and defaults, and
+    ``n_jobs``, ``strategy``, ``rule`` and ``memory`` as in :class:`HogwildClassifier`. What is minimised, over weights
+    and the offset :math:`\rho`, is
+
+    .. math:: \frac1n \sum_i \max(0, \rho - w \cdot x_i) + \frac\nu2 \|w\|_2^2 - \nu \rho
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(2.0, 1.0, (200, 2))
+    >>> model = HogwildOneClassSVM(nu=0.1, random_state=0).fit(X)
+    >>> model.predict([[2.0, 2.0], [-3.0, -3.0]])
+    array([ 1, -1])
+    """
+
+    _parameter_constraints = constraints(SGDOneClassSVM)
+
+    def __init__(
+        self, nu: float = 0.5, fit_intercept: bool = True, max_iter: int = 1000, tol: float | None = 1e-3,
+        shuffle: bool = True, verbose: int = 0, random_state: Any = None, learning_rate: str = "optimal",
+        eta0: float = 0.01, power_t: float = 0.5, warm_start: bool = False, average: bool | int = False, *,
+        n_jobs: int | None = None, strategy: Any = None, rule: Any = None, memory: int | str | None = None,
+    ) -> None:  # fmt: skip
+        self.nu = nu
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.warm_start = warm_start
+        self.average = average
+        self.n_jobs = n_jobs
+        self.strategy = strategy
+        self.rule = rule
+        self.memory = memory
+
+    def _asked(self) -> dict[str, Any]:
+        return {**super()._asked(), "alpha": self.nu}
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: Any = None, coef_init: Any = None, offset_init: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from all rows, from the beginning (or, with ``warm_start``, from where the last fit ended)."""
+        check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive")
+        warn_of_the_old(self._asked())
+        if self.warm_start and hasattr(self, "coef_"):
+            coef_init = self.coef_ if coef_init is None else coef_init
+            offset_init = self.offset_ if offset_init is None else offset_init
+        if hasattr(self, "_reading"):
+            del self._reading
+        data, dtype = self._rows(X, sample_weight, reset=True)
+        constant = None if offset_init is None else 1 - np.asarray(offset_init, float)
+        start = initial(coef_init, constant, 1, self.n_features_in_, otherwise=1.0)
+        return self._fitted(data, start, dtype, partial=False)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Walk once over these rows, going on from where the last call ended."""
+        first = not hasattr(self, "coef_")
+        if first:
+            check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive", partial=True)
+        data, dtype = self._rows(X, sample_weight, reset=first)
+        start = state_of(np.zeros(self.n_features_in_), np.ones(1)) if first else self._going_on(1, 1 - self.offset_)
+        return self._fitted(data, start, dtype, partial=True)
+
+    def score_samples(self, X: Any) -> Array:
+        """The score of each row before the offset is taken from it."""
+        return np.asarray(self.decision_function(X) + self.offset_)
+
+    def decision_function(self, X: Any) -> Array:
+        """How far each row is on the inliers' side of the plane; negative for outliers."""
+        return self._scores(X).ravel()
+
+    def predict(self, X: Any) -> Array:
+        """1 for inliers, -1 for outliers."""
+        check_is_fitted(self)
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def _rows(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Dataset, Any]:
+        """The rows, each labelled an inlier."""
+        if is_source(X):
+            data = self._known(open_source(X, None, sample_weight, self.memory))[0]
+            return data.with_labels(np.ones_like), np.float32
+        X, _, sample_weight = self._checked(X, None, sample_weight, reset=reset)
+        return self._data(X, X, sample_weight, np.ones(X.shape[0]))[0], X.dtype
+
+    def _fitted(self, data: Dataset, start: State, dtype: Any, *, partial: bool) -> Self:
+        earlier = int(getattr(self, "t_", 1.0) - 1) if partial else 0
+        task = Task(data, INLIER, start, tilt=float(self.nu), earlier=earlier)
+        learnt = self._learn(task, data.n_rows, dtype, partial=partial)
+        self.coef_ = learnt.weights.ravel().astype(dtype)
+        self.offset_ = (1 - learnt.intercept).astype(dtype)
+        return self

@@ -1,0 +1,116 @@
+"""``HogwildRegressor``: ``SGDRegressor`` on every core."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.linear_model import SGDRegressor
+
+from hogwild.data.rows import Array
+from hogwild.estimators.learning import Task
+from hogwild.estimators.linear import LinearEstimator, initial
+from hogwild.estimators.parameters import check_together, constraints, warn_of_the_old
+from hogwild.estimators.sources import is_source, open_source
+from hogwild.estimators.translate import loss_of
+from hogwild.problems.labels import Labels
+
+
+class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+    """Linear regression (least squares, Huber, support vectors, ...) by stochastic gradient descent with many workers.
+
+    The parameters are those of :class:`sklearn.linear_model.SGDRegressor`, with the same meanings and defaults, and
+    ``n_jobs``, ``strategy``, ``rule`` and ``memory`` as in :class:`HogwildClassifier`. Besides its losses there are
+    ``"poisson"``, for counts, and ``"quantile"``, for the median (``hogwild.losses.named("quantile:0.9")`` is another
+    quantile); a loss may be a function ``(z, y) -> (loss, derivative)``.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> model = HogwildRegressor(random_state=0).fit(X, X @ [1.0, -2.0, 0.5])
+    >>> model.coef_.round(1), round(model.score(X, X @ [1.0, -2.0, 0.5]), 2)
+    (array([ 1. , -2. ,  0.5]), 1.0)
+    """
+
+    _parameter_constraints = constraints(SGDRegressor, "poisson", "quantile")
+
+    def __init__(
+        self, loss: Any = "squared_error", *, penalty: str | None = "l2", alpha: float = 0.0001, l1_ratio: float = 0.15,
+        fit_intercept: bool = True, max_iter: int = 1000, tol: float | None = 1e-3, shuffle: bool = True,
+        verbose: int = 0, epsilon: float = 0.1, random_state: Any = None, learning_rate: str = "invscaling",
+        eta0: float = 0.01, power_t: float = 0.25, early_stopping: bool = False, validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5, warm_start: bool = False, average: bool | int = False, n_jobs: int | None = None,
+        strategy: Any = None, rule: Any = None, memory: int | str | None = None,
+    ) -> None:  # fmt: skip
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.epsilon = epsilon
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.average = average
+        self.n_jobs = n_jobs
+        self.strategy = strategy
+        self.rule = rule
+        self.memory = memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from all rows, from the beginning (or, with ``warm_start``, from where the last fit ended)."""
+        check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive")
+        warn_of_the_old(self._asked())
+        old = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else (None, None)
+        if hasattr(self, "_reading"):
+            del self._reading
+        if is_source(X):
+            data = open_source(X, y, sample_weight, self.memory)
+            train, aside = self._known(data)
+            rows, dtype = data.n_rows, np.float32
+        else:
+            X, y, sample_weight = self._checked(X, y, sample_weight, reset=True, y_numeric=True)
+            train, aside = self._data(X, y, sample_weight, y)
+            rows, dtype = X.shape[0], X.dtype
+        coef, intercept = (
+            mine if given is None else given for given, mine in zip((coef_init, intercept_init), old, strict=True)
+        )
+        start = initial(coef, intercept, 1, self.n_features_in_)
+        return self._fitted(Task(train, self._labels(), start, held_out=aside), rows, dtype, partial=False)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Walk once over these rows, going on from where the last call ended."""
+        first = not hasattr(self, "coef_")
+        if first:
+            check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive", partial=True)
+        X, y, sample_weight = self._checked(X, y, sample_weight, reset=first, y_numeric=True)
+        data = self._data(X, y, sample_weight, y)[0]
+        task = Task(data, self._labels(), self._going_on(1), earlier=int(getattr(self, "t_", 1.0) - 1))
+        return self._fitted(task, X.shape[0], X.dtype, partial=True)
+
+    def predict(self, X: Any) -> Array:
+        """The number expected for each row."""
+        scores = self._scores(X).ravel()
+        return np.asarray(np.exp(scores)) if loss_of(self._asked()).link == "exp" else scores
+
+    def _labels(self) -> Labels:
+        return Labels(None, counts=loss_of(self._asked()).targets == "counts")
+
+    def _fitted(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Self:
+        learnt = self._learn(task, rows, dtype, partial=partial)
+        self.coef_ = learnt.weights.ravel().astype(dtype)
+        self.intercept_ = learnt.intercept.astype(dtype)
+        return self

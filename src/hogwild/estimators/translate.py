@@ -1,0 +1,177 @@
+"""From scikit-learn's parameters to a loss, penalties, a rule, a schedule, a strategy and a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from hogwild import losses, rules, strategies
+from hogwild.compiled import Function, bind
+from hogwild.estimators.parameters import processors_left
+from hogwild.losses import Loss
+from hogwild.rules import SGD, PassiveAggressive, Rule
+from hogwild.run import Budget
+from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal, Schedule
+from hogwild.strategies import Hogwild, InMemory, Serial
+
+NAMES = {  # where ours differ from theirs by more than a dash
+    "log_loss": "logistic",
+    "squared_error": "squared",
+}
+WITH_WIDTH = ("huber", "epsilon_insensitive", "squared_epsilon_insensitive")
+UNBOUNDED_SLOPES = ("squared", "squared-hinge", "squared-epsilon-insensitive", "poisson")
+STEEPEST = 1e12
+PASSIVE_AGGRESSIVE = {"pa1": 1, "pa2": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What scikit-learn's parameters ask for, in the words of ``minimise``."""
+
+    loss: Loss
+    l1: float
+    l2: float
+    rule: Rule
+    schedule: Schedule
+    strategy: InMemory
+    budget: Budget
+
+
+def translate(asked: Mapping[str, Any], *, epochs: int | None = None, step: float | None = None) -> Parts:
+    """Turn the parameters of an estimator into parts; ``epochs`` and ``step`` override what they say.
+
+    >>> from hogwild import HogwildClassifier
+    >>> parts = translate(HogwildClassifier(penalty="elasticnet", alpha=0.5, l1_ratio=0.25).get_params())
+    >>> parts.loss, parts.l1, parts.l2, parts.schedule.alpha, parts.strategy
+    (<loss hinge>, 0.125, 0.375, 0.5, Serial())
+    """
+    l1, l2 = _penalties(asked)
+    return Parts(
+        clipped(loss_of(asked)),
+        l1,
+        l2,
+        _rule(asked),
+        _schedule(asked, step, epochs == 1),
+        strategy_of(asked),
+        _budget(asked, epochs),
+    )
+
+
+def loss_of(asked: Mapping[str, Any]) -> Loss:
+    """The loss, with ``epsilon`` where it has a width.
+
+    >>> loss_of({"loss": "huber", "epsilon": 1.5})
+    <loss huber:1.5>
+    """
+    name = asked["loss"]
+    if not isinstance(name, str):
+        return losses.named(name)
+    loss = losses.named(NAMES.get(name, name.replace("_", "-")))
+    return loss.with_parameter(float(asked["epsilon"])) if name in WITH_WIDTH else loss
+
+
+def clipped(loss: Loss) -> Loss:
+    """The same loss with slopes that end where scikit-learn's do, so that what diverges there diverges no worse here.
+
+    >>> clipped(losses.named("squared"))(1e15, 0.0)[1]
+    1000000000000.0
+    """
+    return replace(loss, function=_clipped(loss.function)) if loss.name in UNBOUNDED_SLOPES else loss
+
+
+@cache
+def _clipped(function: Function) -> Function:
+    """One function per loss, so that its kernels are compiled once."""
+    return bind(_with_clipped_slope, unclipped=function)
+
+
+def _with_clipped_slope(z: float, y: float, parameter: float) -> tuple[float, float]:
+    cost, slope = unclipped(z, y, parameter)  # type: ignore[name-defined]  # noqa: F821  (bound above)
+    return cost, min(max(slope, -STEEPEST), STEEPEST)
+
+
+def _penalties(asked: Mapping[str, Any]) -> tuple[float, float]:
+    alpha, penalty = float(asked["alpha"]), asked["penalty"]
+    ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, asked["l1_ratio"])
+    return (0.0, 0.0) if penalty is None else (alpha * ratio, alpha * (1 - ratio))
+
+
+def _rule(asked: Mapping[str, Any]) -> Rule:
+    variant = PASSIVE_AGGRESSIVE.get(asked["learning_rate"])
+    if asked["rule"] is not None:
+        return rules.named(asked["rule"])
+    return SGD() if variant is None else PassiveAggressive(variant)
+
+
+def _schedule(asked: Mapping[str, Any], step: float | None, once: bool) -> Schedule:
+    rate, eta0 = asked["learning_rate"], float(asked["eta0"])
+    if rate == "optimal":
+        if asked["rule"] is not None:  # the theory behind it is about plain steps
+            return Constant("auto" if step is None else step)
+        alpha = float(asked["alpha"])
+        typical = (1 / alpha**0.5) ** 0.5  # the size of weights to be expected, and of the first step
+        return Optimal(alpha, 1 / (typical * alpha))
+    if rate == "invscaling":
+        return InverseScaling(eta0, asked["power_t"])
+    falling = rate == "adaptive" and asked["tol"] is not None and not once  # else nothing tells when to fall
+    return Adaptive(eta0) if falling else Constant(eta0)
+
+
+def strategy_of(asked: Mapping[str, Any]) -> InMemory:
+    """How many workers share the parameters, and how: one alone, or several without locks.
+
+    >>> strategy_of({"strategy": None, "n_jobs": 2}), strategy_of({"strategy": "locked", "n_jobs": 2})
+    (Hogwild(workers=2), Locked(workers=2))
+    """
+    strategy = asked["strategy"]
+    if strategy is not None and not isinstance(strategy, str):
+        return strategies.named(strategy)
+    workers = processors_left(asked["n_jobs"])
+    if strategy is not None:
+        return strategies.named(strategy, workers)
+    return Serial() if workers == 1 else Hogwild(workers)
+
+
+def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:
+    tol, stalls = asked["tol"], asked["n_iter_no_change"]
+    if epochs is not None:
+        return Budget(epochs=epochs)
+    watched = tol is not None
+    # Without smaller steps in between an adaptive step would stay what it is, so it watches the objective as well.
+    stalling = watched and (not asked["early_stopping"] or asked["learning_rate"] == "adaptive")
+    return Budget(
+        epochs=asked["max_iter"],
+        patience=stalls if watched and asked["early_stopping"] else None,
+        tolerance=float(tol) if stalling else None,
+        stalls=stalls,
+    )
+
+
+def steadied(schedule: Schedule, loss: Loss, length: float) -> Schedule:
+    """The same schedule; an optimal one no longer begins with steps that a loss with unbounded slopes cannot bear.
+
+    ``length`` is the largest squared length of a row times its weight. A step above 2 / (curvature * length) makes
+    such a loss larger, and the next slope with it. scikit-learn lets them grow for the first epochs, cut off at 1e12,
+    and gets to the same place later.
+
+    >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), 9.0)
+    Optimal(alpha=0.01, start=1000.0)
+    """
+    if not isinstance(schedule, Optimal) or loss.name not in UNBOUNDED_SLOPES:
+        return schedule
+    assert schedule.alpha is not None
+    assert schedule.start is not None
+    return Optimal(schedule.alpha, max(schedule.start, loss.curvature * (1 + length) / schedule.alpha))
+
+
+def averaged_share(average: bool | int, rows: int, epochs: int, earlier: int = 0) -> float:
+    """The last share of a run over which its iterates are averaged, from update number ``average`` on.
+
+    >>> averaged_share(True, 100, 10), averaged_share(251, 100, 10), averaged_share(2_000, 100, 10)
+    (1.0, 0.75, 0.0)
+    """
+    if not average:
+        return 0.0
+    return max(0.0, 1 - max(0, int(average) - 1 - earlier) / (rows * epochs))
