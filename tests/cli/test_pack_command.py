@@ -22,7 +22,7 @@ def test_several_files_become_one_folder(parts: list[str], tmp_path: Path, capsy
     record = json.loads(capsys.readouterr().out)
     assert (record["rows"], record["features"], record["nonzeros"]) == (3, 4, 4)
     assert record["dest"] == str(dest)
-    assert record["memory"] == 2**30
+    assert record["memory"] > 2**30  # besides what the program takes
     assert record["bytes"] == sum(part.stat().st_size for part in dest.iterdir())
     data = open_data(dest)
     assert sorted(data.labels().tolist()) == [-1, 1, 1]

@@ -144,7 +144,7 @@ def test_a_folder_must_be_a_packed_one(tmp_path):
         hogwild.data.open(tmp_path)
     (tmp_path / "a.svm").write_text(SVM)
     pack([tmp_path / "a.svm"], tmp_path / "out")
-    data = hogwild.data.open(tmp_path / "out", memory="1GiB")
+    data = hogwild.data.open(tmp_path / "out", memory="1TiB")
     assert isinstance(data, Packed)
     assert data.n_rows == 2
     with pytest.raises(DataError, match="opened alone"):

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 def pack(
     sources: Annotated[list[Path], typer.Argument(metavar="SRC", help="Files of one format.", show_default=False)],
     dest: Annotated[Path, typer.Argument(metavar="DEST", help="The folder to make.", show_default=False)],
-    memory: Annotated[str, typer.Option(help="The most memory to use, whatever the size of the files.")] = "1GiB",
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="The most memory to use, whatever the size of the files. Default: 1GiB besides the program.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the shuffle.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a packed folder that is there.")] = False,
     format: options.Format = "auto",
@@ -43,7 +49,7 @@ def pack(
     from hogwild.data.packing.pack import pack as pack_files
     from hogwild.files import format_size, parse_size
 
-    limit = parse_size(memory)
+    limit = None if memory is None else parse_size(memory)
     with out.progress() as bar:
         shown = _Stages(bar)
         made = pack_files(
@@ -64,7 +70,7 @@ def pack(
             "nonzeros": made.nonzeros,
             "base": made.base,
             "bytes": size,
-            "memory": limit,
+            "memory": made.meta.memory,
             "seed": seed,
             "seconds": round(seconds, 3),
         }

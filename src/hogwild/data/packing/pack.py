@@ -29,6 +29,7 @@ from hogwild.files import format_size, new_folder
 
 Progress = Callable[[str, int, int | None], None]
 
+_ROOM = 2**30  #         to work in, besides what the program has already, where nothing is said
 _LEAST = 32 * 2**20  #   of working memory
 _USED = 0.6  #           of what is left: allocators keep some back
 _READER_COPIES = 6  #    text, parsed parts and their union are in memory at once
@@ -42,13 +43,13 @@ def pack(
     dest: str | Path,
     *,
     reading: Reading | None = None,
-    memory: int = 2**30,
+    memory: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
     progress: Progress | None = None,
     readers: Sequence[Reader] | None = None,
 ) -> Packed:
-    """Convert files into a packed folder, shuffled, within ``memory`` bytes of resident memory.
+    """Convert files into a packed folder, shuffled, within ``memory`` bytes of resident memory (None: 1 GiB more).
 
     ``progress`` is called with what is being done, ``"reading"`` or ``"writing"``, how many rows are done, and how
     many there are if that is known. The result depends on the files, how they are read and the seed; not on the
@@ -70,6 +71,8 @@ def pack(
     check_replaceable(dest, overwrite)
     report = progress or (lambda stage, done, total: None)
     _warm_up(paths[0], reader, reading)
+    if memory is None:
+        memory = resident() + _ROOM
     working_memory(memory)  # refuse before anything is written
     survey = Survey(reader, reading)
     with new_folder(dest, overwrite=overwrite) as folder:
