@@ -15,7 +15,10 @@ Event = dict[str, Any]
 """Something that happened: ``{"event": "epoch", ...}``, plain values only."""
 
 
-AFFORDABLE = 2**27  # non-zeros that nobody minds waiting for: about a second
+AFFORDABLE = 2**27  # non-zeros and features that nobody minds waiting for: about a second
+
+
+WATCHED = ("objective", "loss", "score")
 
 
 class Callback(Protocol):
@@ -32,10 +35,11 @@ class Budget:
     1,000 for very small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the
     training data. ``patience`` is a number of epochs without a better held-out loss, after which the best parameters
     are taken. ``tolerance`` is how much the objective must fall below its best within ``stalls`` epochs for the run to
-    go on.
+    go on. To ``watch`` is the "objective", the "loss", or the "score": the accuracy or R^2 on held-out data, which must
+    rise.
 
-    >>> Budget().for_data(nonzeros=340_000), Budget(seconds=60).for_data(10).epochs is None
-    (Budget(epochs=395, seconds=None, target=None, patience=None, tolerance=None, stalls=5), True)
+    >>> Budget().for_data(work=340_000), Budget(seconds=60).for_data(10).epochs is None
+    (Budget(epochs=395, seconds=None, target=None, patience=None, tolerance=None, stalls=5, watch='objective'), True)
     """
 
     epochs: int | None = None
@@ -44,6 +48,7 @@ class Budget:
     patience: int | None = None
     tolerance: float | None = None
     stalls: int = 5
+    watch: str = "objective"
 
     def __post_init__(self) -> None:
         for name, kind, numbers in (
@@ -55,16 +60,22 @@ class Budget:
             value = getattr(self, name)
             if value is not None and not (_is_number(value, numbers) and value > 0):
                 raise must(name, kind, value)
+        if self.watch not in WATCHED:
+            raise must("watch", f"one of {', '.join(WATCHED)}", self.watch)
         for name in ("target", "tolerance"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
                 raise must(name, "a number", value)
 
-    def for_data(self, nonzeros: int) -> Budget:
-        """The same budget, its epochs chosen by what one of them costs if nothing else limits them."""
+    def for_data(self, work: int) -> Budget:
+        """The same budget; if nothing else limits its epochs, they are chosen by the work of one.
+
+        That is the number of values an epoch passes over: the non-zeros of the data, and the features, since what is
+        done once an epoch visits each of those.
+        """
         if self.epochs is not None or self.seconds is not None:
             return self
-        return replace(self, epochs=max(10, min(1_000, round(AFFORDABLE / max(1, nonzeros)))))
+        return replace(self, epochs=max(10, min(1_000, round(AFFORDABLE / max(1, work)))))
 
 
 def _is_number(value: Any, numbers: type) -> bool:

@@ -54,7 +54,7 @@ def not_finite(value: float, row: int, column: int, path: Path | None) -> DataEr
 
 
 @compiled
-def first_not_finite(values):  # type: ignore[no-untyped-def]
+def first_not_finite(values: Any) -> int:
     """The position of the first value that is NaN or infinite in single precision; -1 if there is none."""
     for at in range(len(values)):
         if not np.isfinite(np.float32(values[at])):

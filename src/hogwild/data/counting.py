@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def _count_share(walk: Epoch, numbers: range, features: int) -> Array:
 
 
 @compiled
-def count_features(indptr, indices, order, counts):  # type: ignore[no-untyped-def]
+def count_features(indptr: Any, indices: Any, order: Any, counts: Any) -> None:
     """Add the entries of the rows in ``order`` to the counts of their features."""
     for row in order:
         for at in range(np.uint64(indptr[row]), np.uint64(indptr[np.int64(row) + 1])):

@@ -10,6 +10,8 @@ A namespace's own name hashes by the same rule in namespace 0. The lowest ``bits
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hogwild.compiled import compiled
@@ -29,13 +31,13 @@ _ZERO, _NINE = np.uint8(48), np.uint8(57)
 
 
 @compiled
-def _scrambled(word):  # type: ignore[no-untyped-def]
+def _scrambled(word: Any) -> Any:
     word = (word * _MIX_1) & _WORD
     return (word << _15 | word >> _17) * _MIX_2 & _WORD
 
 
 @compiled
-def murmur3(text, start, stop, seed):  # type: ignore[no-untyped-def]
+def murmur3(text: Any, start: Any, stop: Any, seed: Any) -> Any:
     """The MurmurHash3 (x86, 32 bits) of ``text[start:stop]``, an array of bytes, as an unsigned 64-bit number.
 
     >>> int(murmur3(np.frombuffer(b"hello", np.uint8), 0, 5, 0))
@@ -56,7 +58,7 @@ def murmur3(text, start, stop, seed):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def hash_name(text, start, stop, namespace):  # type: ignore[no-untyped-def]
+def hash_name(text: Any, start: Any, stop: Any, namespace: Any) -> Any:
     """Where a name is before it is cut to ``bits`` bits: its number if it is all digits, else its hash.
 
     >>> int(hash_name(np.frombuffer(b"17", np.uint8), 0, 2, 3))
@@ -72,7 +74,7 @@ def hash_name(text, start, stop, namespace):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def hash_joined(prefix, text, offsets, out):  # type: ignore[no-untyped-def]
+def hash_joined(prefix: Any, text: Any, offsets: Any, out: Any) -> None:
     """Hash ``prefix + text[offsets[k]:offsets[k + 1]]``, in no namespace, into ``out[k]`` for every k.
 
     >>> out = np.empty(1, np.uint32)

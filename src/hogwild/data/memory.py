@@ -22,6 +22,8 @@ from hogwild.data.extents import (
 from hogwild.data.rows import Array, Rows
 from hogwild.errors import DataError, ParameterError
 
+Order = Callable[[Array, int, int], Array]  # (row numbers, seed, number of the epoch) -> the same numbers, in order
+
 _SAMPLED = 2**14  # entries of each array that a fingerprint looks at
 
 
@@ -30,7 +32,8 @@ class Memory:
 
     Rows that were ``shuffled`` when they were loaded are visited in contiguous chunks, their blocks in random order.
     Rows that are not, because they are the user's arrays or their order matters, are visited by a random
-    permutation. ``ids`` are the rows this data set consists of; None: all of them.
+    permutation, or as ``order(ids, seed, epoch)`` says. ``ids`` are the rows this data set consists of; None: all.
+    ``chunk`` is how many rows a chunk has, if that is not to be chosen by their size.
 
     >>> from hogwild.data.rows import NO_WEIGHTS
     >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
@@ -50,13 +53,15 @@ class Memory:
         name: str = "arrays",
         base: int = 0,
         ids: Array | None = None,
+        order: Order | None = None,
+        chunk: int | None = None,
     ) -> None:
-        self.rows, self.shuffled, self.ids = rows, shuffled, ids
+        self.rows, self.shuffled, self.ids, self.order = rows, shuffled, ids, order or permuted
         self.name, self.base = name, base
         self.n_rows = len(rows) if ids is None else len(ids)
         self.n_features = rows.features
         self.nonzeros = rows.nonzeros if ids is None else _nonzeros_of(rows, ids)
-        self._size = rows_per_chunk(self.n_rows, self.nonzeros)
+        self._asked, self.chunk = chunk, chunk or rows_per_chunk(self.n_rows, self.nonzeros)
 
     def __repr__(self) -> str:
         return (
@@ -103,15 +108,15 @@ class Memory:
     def epoch(self, seed: int, number: int) -> Epoch:
         """The chunks of one epoch in random order, each row once."""
         if self.shuffled:
-            return ShuffledWalk(_InMemory(self.rows), Extents(0, self.n_rows, self._size), seed, number)
+            return ShuffledWalk(_InMemory(self.rows), Extents(0, self.n_rows, self.chunk), seed, number)
         ids = row_numbers(0, self.n_rows) if self.ids is None else self.ids
-        return ListedWalk(self.rows, np.random.default_rng([seed, number]).permutation(ids), self._size)
+        return ListedWalk(self.rows, self.order(ids, seed, number), self.chunk)
 
     def in_order(self) -> Epoch:
         """All rows in stored order."""
         if self.ids is not None:
-            return ListedWalk(self.rows, self.ids, self._size)
-        return OrderedWalk(_InMemory(self.rows), Extents(0, self.n_rows, self._size))
+            return ListedWalk(self.rows, self.ids, self.chunk)
+        return OrderedWalk(_InMemory(self.rows), Extents(0, self.n_rows, self.chunk))
 
     def split(self, fraction: float, seed: int) -> tuple[Memory, Memory]:
         """Set a random fraction of the rows aside: (the rest, the part set aside)."""
@@ -132,7 +137,14 @@ class Memory:
         return self._part(replace(self.rows, labels=labels), self.ids)
 
     def _part(self, rows: Rows, ids: Array | None = None) -> Memory:
-        return Memory(rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids)
+        return Memory(
+            rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order, chunk=self._asked
+        )
+
+
+def permuted(ids: Array, seed: int, number: int) -> Array:
+    """The row numbers of one epoch in random order, whatever the epochs before it were."""
+    return np.random.default_rng([seed, number]).permutation(ids)
 
 
 @dataclass(frozen=True, slots=True)

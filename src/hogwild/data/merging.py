@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hogwild.compiled import compiled
 
 
 @compiled
-def merge_duplicates(indptr, indices, values):  # type: ignore[no-untyped-def]
+def merge_duplicates(indptr: Any, indices: Any, values: Any) -> None:
     """Within each row sort the entries by index and add up those of one index, in place.
 
     ``indptr`` is rewritten; entries behind ``indptr[-1]`` are left over. Sums are in double precision, so that they
@@ -36,7 +38,7 @@ def merge_duplicates(indptr, indices, values):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sort(indices, values, start, stop):  # type: ignore[no-untyped-def]
+def _sort(indices: Any, values: Any, start: Any, stop: Any) -> None:
     """Shell's sort: in place, one pass over what is sorted already, and never quadratic in a long row."""
     one, gap = np.uint64(1), np.uint64(1)
     at = start + one

@@ -78,7 +78,9 @@ def empty_entries(rows: Rows, nonzeros: int) -> tuple[Array, Array]:
 
 
 @compiled
-def copy_rows(indptr, indices, values, rows, starts, out_indices, out_values, base):  # type: ignore[no-untyped-def]
+def copy_rows(
+    indptr: Any, indices: Any, values: Any, rows: Any, starts: Any, out_indices: Any, out_values: Any, base: Any
+) -> None:
     """Copy the entries of ``rows`` to where they start in the output; a layout's empty arrays stay empty."""
     for at in range(rows.size):
         start, stop = np.uint64(indptr[rows[at]]), np.uint64(indptr[rows[at] + 1])

@@ -86,7 +86,7 @@ def _broken(why: str, path: Path | None) -> DataError:
 
 
 @compiled
-def _examine(indptr, indices, values, features):  # type: ignore[no-untyped-def]
+def _examine(indptr: Any, indices: Any, values: Any, features: Any) -> tuple[int, Any, Any]:
     """(what is wrong, in which row, at which entry); disorder counts only if nothing worse is found."""
     entries = len(values)
     if indptr[0] != 0:

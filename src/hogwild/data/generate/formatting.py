@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hogwild.compiled import compiled
@@ -55,7 +57,7 @@ def _text(rows: Rows, first_index: int, behind_label: bytes, unit: bytes) -> byt
 
 
 @compiled
-def _digits(out, at, number, least):  # type: ignore[no-untyped-def]
+def _digits(out: Any, at: Any, number: Any, least: Any) -> Any:
     """Write a number in decimal, with at least so many digits."""
     size, rest = least, number
     for _ in range(least):
@@ -70,7 +72,9 @@ def _digits(out, at, number, least):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _write(indptr, indices, millionths, first_index, heads, head_sizes, unit, out):  # type: ignore[no-untyped-def]
+def _write(
+    indptr: Any, indices: Any, millionths: Any, first_index: Any, heads: Any, head_sizes: Any, unit: Any, out: Any
+) -> Any:
     at, head, binary = np.uint64(0), np.uint64(0), millionths.size == 0
     scale = np.uint64(10**_DECIMALS)
     for row in range(indptr.size - 1):

@@ -86,14 +86,14 @@ def _write_text(made: Generated, path: Path, format: Callable[[Rows], bytes], re
 
 
 @contextmanager
-def _packed(path: Path) -> Iterator[BinaryIO]:
+def _packed(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     with replacing(path) as file:
         if path.suffix.lower() != ".gz":
             yield file
             return
         # No name and no time in the header: the same data is the same file.
         with gzip.GzipFile("", "wb", compresslevel=3, fileobj=file, mtime=0) as packed:
-            yield packed  # type: ignore[misc]
+            yield packed
 
 
 def _write_arrays(made: Generated, path: Path) -> None:

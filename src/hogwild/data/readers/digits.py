@@ -52,7 +52,7 @@ _trailing_zeros: Any = intrinsic(_count_trailing_zeros)
 
 
 @compiled
-def _worth(word):  # type: ignore[no-untyped-def]
+def _worth(word: Any) -> Any:
     """What eight bytes of 0 to 9 are worth as a decimal number: pairs, then fours, then all eight."""
     word = (word * np.uint64(10 * 256 + 1)) >> np.uint64(8)
     word = ((word & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(100 * 65536 + 1)) >> np.uint64(16)
@@ -60,7 +60,7 @@ def _worth(word):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def digits(at, stop, before):  # type: ignore[no-untyped-def]
+def digits(at: Any, stop: Any, before: Any) -> tuple[Any, Any]:
     r"""(number, end): the digits at an address put behind the number ``before``, modulo 2**64, and where they end.
 
     The text goes on to ``stop``, and has a byte that is not a digit at ``at`` or behind it.

@@ -12,11 +12,13 @@ the structure was. The messages are the caller's business.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
 from hogwild.compiled import compiled
 from hogwild.data.hashing import murmur3
+from hogwild.data.readers.decimals import BAD, CLOSE, EXACT, SLACK, number
 
 
 class Problem(IntEnum):
@@ -51,14 +53,7 @@ _TEN, _48, _WORD = np.uint64(10), np.uint64(48), np.uint64(0xFFFFFFFF)
 _UNIT = np.float32(1)
 _TAB, _NEWLINE, _RETURN, _SPACE = np.uint8(9), np.uint8(10), np.uint8(13), np.uint8(32)
 _BAR, _COLON, _QUOTE = np.uint8(124), np.uint8(58), np.uint8(39)
-_PLUS, _MINUS, _DOT, _ZERO = np.uint8(43), np.uint8(45), np.uint8(46), np.uint8(48)
-_LOWER_E, _UPPER_E = np.uint8(101), np.uint8(69)
-_LONGEST = 19  #              digits that surely fit 64 bits
-_EXACT = np.uint64(2**53)  #  whole numbers up to here are doubles,
-_EXACT_POWER = 22  #          and so are powers of ten up to here, so one operation on both rounds once
-_POWERS = np.array([float(f"1e{k}") for k in range(61)])
 _LARGEST = float(np.finfo(np.float32).max)
-_SLACK = 1e-15  #             more than the error of a rounded mantissa times a rounded power
 
 _NO_BAR, _NO_LABEL = int(Problem.NO_BAR), int(Problem.NO_LABEL)
 _TAG_NOT_LAST, _TOO_MANY_WORDS = int(Problem.TAG_NOT_LAST), int(Problem.TOO_MANY_WORDS)
@@ -68,58 +63,17 @@ _SCALE, _VALUE = int(Aside.SCALE), int(Aside.VALUE)
 
 
 @compiled
-def _number(text, at, stop):  # type: ignore[no-untyped-def]
-    """The number that starts here, a bound of its relative error (0 if exact, negative if none), and where it ends."""
-    negative = text[at] == _MINUS
-    if negative or text[at] == _PLUS:
-        at += _ONE
-    mantissa, digits, power = _NOTHING, 0, 0
-    seen_dot, seen_digit = False, False
-    while at < stop:
-        digit = np.uint64(text[at]) - _48  # wraps around below the digits
-        if digit < _TEN:
-            mantissa = mantissa * _TEN + digit
-            digits += digits > 0 or digit > _NOTHING
-            power -= seen_dot
-            seen_digit = True
-        elif text[at] == _DOT and not seen_dot:
-            seen_dot = True
-        else:
-            break
-        at += _ONE
-    if at < stop and (text[at] == _LOWER_E or text[at] == _UPPER_E):
-        at += _ONE
-        down = at < stop and text[at] == _MINUS
-        if at < stop and (down or text[at] == _PLUS):
-            at += _ONE
-        exponent, first = 0, at
-        while at < stop and np.uint64(text[at]) - _48 < _TEN and exponent < 1000:
-            exponent = exponent * 10 + np.int64(text[at] - _ZERO)
-            at += _ONE
-        seen_digit = seen_digit and at > first
-        power += -exponent if down else exponent
-    if not seen_digit or digits > _LONGEST or power > 60 or power < -60:
-        return 0.0, -1.0, at
-    value = float(mantissa)
-    value = value * _POWERS[power] if power >= 0 else value / _POWERS[-power]
-    exact = mantissa <= _EXACT and power <= _EXACT_POWER and power >= -_EXACT_POWER
-    return -value if negative else value, 0.0 if exact else _SLACK, at
-
-
-@compiled
-def _end_of_word(text, at, stop):  # type: ignore[no-untyped-def]
-    while at < stop and text[at] > _SPACE and text[at] != _BAR:
-        at += _ONE
-    return at
-
-
-@compiled
-def parse(text, start, stop, mask, unlabelled, indptr, indices, values, labels, weights, asides):  # type: ignore[no-untyped-def]
+def parse(
+    text: Any, start: Any, stop: Any, mask: Any, unlabelled: Any,
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, asides: Any,
+) -> tuple[Any, Any, int, Any]:  # fmt: skip
     """Parse whole lines. Returns the rows, the numbers set aside, and the first problem and where it is.
 
-    One flat loop over words: a helper that is called from two places is compiled three times.
+    Each line ends with a newline, which is what stops a number. The loop over words is flat: a helper that is called
+    from two places is compiled three times.
     """
     at, stop, mask = np.uint64(start), np.uint64(stop), np.uint64(mask)
+    base = np.uint64(text.ctypes.data)
     row, entry, aside = _NOTHING, _NOTHING, _NOTHING
     scaled = -1
     words, tagged = 0, False
@@ -157,7 +111,7 @@ def parse(text, start, stop, mask, unlabelled, indptr, indices, values, labels, 
             return row, aside, _CONTROL_BYTE, at
 
         first = at  # of the word, then of its number
-        value, error = 1.0, 0.0
+        value, known, has_number = 1.0, EXACT, True
         if barred:
             hashed, plain = _NOTHING, True
             while at < stop and text[at] > _SPACE and text[at] != _BAR and text[at] != _COLON:
@@ -170,8 +124,11 @@ def parse(text, start, stop, mask, unlabelled, indptr, indices, values, labels, 
             if has_number and at == first:
                 return row, aside, _NO_NAMESPACE if opening else _NO_NAME, at
             first = at + _ONE
-        else:
-            at = _end_of_word(text, first, stop)
+        if has_number:
+            at = first
+            while at < stop and text[at] > _SPACE and text[at] != _BAR:
+                at += _ONE
+        if not barred:
             if tagged:
                 return row, aside, _TAG_NOT_LAST, first
             if byte == _QUOTE or (at < stop and text[at] == _BAR):
@@ -179,21 +136,20 @@ def parse(text, start, stop, mask, unlabelled, indptr, indices, values, labels, 
                 continue
             if words == 3:
                 return row, aside, _TOO_MANY_WORDS, first
-            has_number = True
         if has_number:
-            if first >= stop or text[first] <= _SPACE or text[first] == _BAR:
+            if at == first:
                 return row, aside, _NO_NUMBER, first
-            value, error, at = _number(text, first, stop)
-            if at < stop and text[at] > _SPACE and text[at] != _BAR:  # it goes on, so it was none
-                error, at = -1.0, _end_of_word(text, at, stop)
+            value, end, known = number(base + first, base + stop)
+            if end != base + at:  # the word goes on, so it was none
+                known = BAD
         single = np.float32(value)  # surely, if the number's error cannot change how it is rounded
-        sure = error == 0.0
-        if error > 0.0:
-            sure = np.float32(value * (1 - error)) == single and np.float32(value * (1 + error)) == single
+        sure = known == EXACT
+        if known == CLOSE:
+            sure = np.float32(value * (1 - SLACK)) == np.float32(value * (1 + SLACK))
         slot, what = row, words
         if not barred:
             if words == 0:
-                labels[row], sure = value, error == 0.0 and abs(value) <= _LARGEST
+                labels[row], sure = value, known == EXACT and abs(value) <= _LARGEST
             elif words == 1:
                 weights[row], sure = single, sure and single >= 0 and abs(value) <= _LARGEST
             else:
