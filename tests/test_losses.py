@@ -82,7 +82,7 @@ def test_no_loss_but_poisson_is_negative(loss, data):
 @pytest.mark.parametrize(
     ("name", "z", "y", "expected"),
     [
-        ("hinge", 1.0, 1.0, (0.0, 0.0)),
+        ("hinge", 1.0, 1.0, (0.0, -1.0)),
         ("hinge", 0.0, -1.0, (1.0, 1.0)),
         ("squared-hinge", 1.0, 1.0, (0.0, 0.0)),
         ("perceptron", 0.0, 1.0, (0.0, -1.0)),  # or nothing would ever begin to move

@@ -21,6 +21,7 @@ Function = Callable[..., Any]
 # Multiply-adds may be fused; nothing else about floating point is relaxed, so that NaN stays visible to the
 # divergence guard and one seed gives the same bits.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+UNFUSED = {**OPTIONS, "fastmath": False}
 
 
 def compiled(function: Function) -> Any:
@@ -53,8 +54,10 @@ def bind(template: Function, **parts: Function) -> Function:
     return copy
 
 
-def specialise(template: Function, *, cache: bool = True, **parts: Function) -> Any:
+def specialise(template: Function, *, cache: bool = True, fused: bool = True, **parts: Function) -> Any:
     """Compile a copy of ``template`` in which each global name in ``parts`` is the function given for it.
+
+    Unless multiply-adds are ``fused``, every operation rounds by itself, as in most other compiled code.
 
     >>> def apply_twice(x):
     ...     return part(part(x))
@@ -63,29 +66,29 @@ def specialise(template: Function, *, cache: bool = True, **parts: Function) -> 
     >>> specialise(apply_twice, cache=False, part=increment)(40)
     42
     """
-    return _specialised(template, cache, tuple(sorted(parts.items())))
+    return _specialised(template, cache, fused, tuple(sorted(parts.items())))
 
 
 @functools.cache
-def _specialised(template: Function, cache: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
-    copy = _with_calls_compiled(bind(template, **dict(parts)))
+def _specialised(template: Function, cache: bool, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
+    copy = _with_calls_compiled(bind(template, **dict(parts)), fused)
     copy.__qualname__ = f"{template.__name__}_{_digest(copy)}"  # the name it has in numba's cache on disk
-    return numba.njit(cache=cache, **OPTIONS)(copy)
+    return numba.njit(cache=cache, **(OPTIONS if fused else UNFUSED))(copy)
 
 
 @functools.cache
-def _compiled_part(function: Function) -> Any:
-    return numba.njit(**OPTIONS)(_with_calls_compiled(function))
+def _compiled_part(function: Function, fused: bool) -> Any:
+    return numba.njit(**(OPTIONS if fused else UNFUSED))(_with_calls_compiled(function, fused))
 
 
-def _with_calls_compiled(function: Function) -> Function:
+def _with_calls_compiled(function: Function, fused: bool) -> Function:
     """A copy of a function in which the plain Python functions it calls are compiled ones."""
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-    copy = bind(function, **{n: _compiled_part(f) for n, f in called.items() if isinstance(f, FunctionType)})
+    copy = bind(function, **{n: _compiled_part(f, fused) for n, f in called.items() if isinstance(f, FunctionType)})
     if not copy.__closure__:
         return copy
     cells = tuple(
-        CellType(_compiled_part(cell.cell_contents)) if isinstance(cell.cell_contents, FunctionType) else cell
+        CellType(_compiled_part(cell.cell_contents, fused)) if isinstance(cell.cell_contents, FunctionType) else cell
         for cell in copy.__closure__
     )
     return FunctionType(copy.__code__, copy.__globals__, copy.__name__, copy.__defaults__, cells)

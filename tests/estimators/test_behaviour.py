@@ -113,8 +113,11 @@ def test_too_few_epochs_warn_as_theirs(data):
 
 def test_a_hopeless_step_says_what_to_change():
     X = np.random.default_rng(0).normal(size=(50, 3)) * 1e18
+    model = HogwildRegressor(learning_rate="constant", eta0=1e10, max_iter=50, tol=None)
     with pytest.raises(ValueError, match="StandardScaler"):
-        HogwildRegressor(learning_rate="constant", eta0=1e10, max_iter=50, tol=None).fit(X, X[:, 0])
+        model.fit(X.astype(np.float32), X[:, 0])
+    with pytest.warns(ConvergenceWarning, match=r"diverged: the loss went from .* StandardScaler .* smaller eta0"):
+        model.fit(X / 1e18, X[:, 0] / 1e18)  # theirs says nothing
 
 
 def test_early_stopping_stops_and_needs_enough_rows(data):

@@ -11,6 +11,7 @@ from runs import Dying, Killed, arrays, in_legs, problem, same_bits, slowed, sur
 
 from hogwild import Budget, Checkpoints, Constant, Cosine, Linear, Run, Serial, Warmup, minimise
 from hogwild.errors import CheckpointError
+from hogwild.rules import Sequential
 
 ADAGRAD: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": Serial(), "budget": 4}
 
@@ -29,6 +30,12 @@ CASES: dict[str, dict[str, Any]] = {
     "adagrad": {"rule": "adagrad"},
     "ftrl": {"rule": "ftrl"},
     "adam": {"rule": "adam", "schedule": Constant(0.01)},
+    "alone": {"rule": Sequential(), "schedule": Constant(0.02), "problem": problem(l1=1e-3, l2=1e-3)},
+    "alone and averaged": {
+        "rule": Sequential(averages=True, precision="float64"),
+        "schedule": Constant(0.02), "problem": problem(l1=1e-3), "average": 0.4,
+    },
+    "unmeasured": {"measure": False},
     "averaged from the start": {"rule": "sgd", "schedule": Constant(0.02), "average": 1.0},
     "averaged from mid-epoch on": {"rule": "sgd", "schedule": Constant(0.02), "average": 0.4},
     "warmup": {"schedule": Warmup(Constant(0.1), epochs=1.5)},

@@ -114,3 +114,37 @@ def test_the_intercept_may_take_smaller_steps():
 def test_an_adaptive_step_needs_a_tolerance():
     with pytest.raises(ParameterError, match="give the budget a tolerance"):
         minimise(Linear((X, Y), "squared"), schedule="adaptive", budget=3)
+
+
+def test_what_is_met_on_the_way_can_stand_for_the_loss_of_an_epoch():
+    how = {"schedule": Constant(0.01), "budget": 1, "shuffle": False, **HOW}
+    measured = minimise(Linear((X, Y), "squared"), **how)
+    met = minimise(Linear((X, Y), "squared"), measure=False, **how)
+    w, b, losses = np.zeros(5), 0.0, []
+    for x, y in zip(X, Y, strict=True):
+        error = w @ x + b - y
+        losses.append(error**2 / 2)
+        w, b = w - 0.01 * error * x, b - 0.01 * error
+    assert np.array_equal(measured.model.weights, met.model.weights)
+    assert met.history[0]["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
+    assert measured.history[0]["loss"] == pytest.approx(np.mean((X @ w + b - Y) ** 2) / 2, rel=1e-4)
+    assert "r2" not in met.history[0]
+
+
+def test_the_score_of_held_out_rows_can_end_a_run():
+    budget = Budget(epochs=500, tolerance=1e-3, stalls=4, watch="score")
+    problem, test = Linear((X[:150], Y[:150]), "squared"), (X[150:], Y[150:])
+    run = minimise(problem, schedule=Constant(0.01), budget=budget, test=test, **HOW)
+    scores = [record["test_r2"] for record in run.history]
+    rose = [k == 0 or score >= max(scores[:k]) + 1e-3 for k, score in enumerate(scores)]
+    assert run.stopped == "tolerance"
+    assert rose[-5:] == [True, False, False, False, False]
+    with pytest.raises(ParameterError, match="watch the score"):
+        minimise(Linear((X, Y), "squared"), budget=budget)
+    with pytest.raises(ParameterError, match="'watch'"):
+        Budget(watch="the clock")
+
+
+def test_several_outputs_and_passive_aggressive_steps_are_refused():
+    with pytest.raises(ParameterError, match="one output"):
+        minimise(Linear((X, np.arange(200) % 3), "hinge"), PassiveAggressive(), Constant(0.1), "serial", budget=1)

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils import compute_class_weight
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
@@ -17,9 +18,10 @@ from hogwild.data.rows import Array
 from hogwild.errors import DataError
 from hogwild.estimators.learning import State, Task
 from hogwild.estimators.linear import LinearEstimator, initial
+from hogwild.estimators.order import Reshuffled, class_seeds
 from hogwild.estimators.parameters import check_together, constraints, warn_of_the_old
 from hogwild.estimators.sources import is_source, open_source
-from hogwild.estimators.translate import loss_of
+from hogwild.estimators.translate import Parts, loss_of
 from hogwild.problems.labels import Labels
 
 
@@ -149,18 +151,40 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         """The probability of each class, for ``log_loss``, ``modified_huber`` and ``softmax``."""
         check_is_fitted(self)
         scores = self._scores(X)
-        return self._model(self.intercept_).probabilities_of(scores)
+        found = self._model(self.intercept_).probabilities_of(
+            np.asarray(scores, np.float64)
+        )  # e**500 is beyond float32
+        return found.astype(scores.dtype, copy=False)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of the probability of each class; minus infinity where that is zero."""
         return np.asarray(np.log(self.predict_proba(X)))
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows that are put into the right class; a file or data set brings its own labels and weights."""
+        if not is_source(X):
+            return float(super().score(X, y, sample_weight))
+        data, labels, weights = self._labelled(X, y, sample_weight)
+        if self.classes_.dtype.kind not in "biuf":
+            raise DataError(
+                f"its labels are numbers, and the classes of this model are strings such as {str(self.classes_[0])!r}",
+                path=data.name,
+                remedy="Give arrays, X and y, with such labels; or fit to a file with labels as in this one.",
+            )
+        Labels(self.classes_.astype(np.float64)).encode(labels, data.name)  # refuses those that the model does not know
+        return float(accuracy_score(self._numbers(labels), self._numbers(self.predict(data)), sample_weight=weights))
+
     def _fitted(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Self:
         learnt = self._learn(task, rows, dtype, partial=partial)
         self.coef_ = np.ascontiguousarray(learnt.weights.T, dtype)
         self.intercept_ = learnt.intercept.astype(dtype)
         return self
+
+    def _seeds(self, task: Task, parts: Parts) -> tuple[int, ...]:
+        """One for all classes; one for each where scikit-learn's order or a step of each class's own is asked for."""
+        alone = hasattr(parts.rule, "pace") or isinstance(getattr(task.data, "order", None), Reshuffled)
+        return class_seeds(check_random_state(self.random_state), len(self.classes_) if alone else 2)
 
     def _know_classes(self, classes: Array) -> None:
         if len(classes) < 2:

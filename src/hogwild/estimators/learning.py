@@ -19,6 +19,7 @@ from hogwild.estimators.translate import Parts, averaged_share, steadied
 from hogwild.problems.labels import Labels
 from hogwild.problems.linear import Linear
 from hogwild.run import Event, Run, Start
+from hogwild.training.guard import EXPLODED
 from hogwild.training.minimise import minimise
 
 SPARSE_INTERCEPT_STEP = 0.01  # as in scikit-learn: rare features see few steps, the intercept sees them all
@@ -38,6 +39,7 @@ class Task:
     held_out: Dataset | None = None
     tilt: float = 0.0
     earlier: int = 0  # updates made before
+    seeds: tuple[int, ...] = (0,)  # of the run, or of the run of each class
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,21 +57,17 @@ def state_of(coef: Array, intercept: Array) -> State:
     """Parameters in the order in which kernels keep them: for each feature, all outputs.
 
     >>> state_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros(2))[0].ravel()
-    array([1., 3., 2., 4.], dtype=float32)
+    array([1., 3., 2., 4.])
     """
-    weights = np.asarray(np.atleast_2d(coef).T, np.float32).reshape(-1, 1)
-    return weights, np.asarray(intercept, np.float32).reshape(-1, 1)
+    return np.ascontiguousarray(np.atleast_2d(coef).T).reshape(-1, 1), np.asarray(intercept).reshape(-1, 1)
 
 
-def learn(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) -> Learnt:
-    """Minimise; several classes at once where the kernels can, else one after the other."""
-    classes = task.labels.classes
-    if classes is not None and len(classes) > 2 and hasattr(parts.rule, "pace"):
-        return _one_by_one(task, parts, asked, seed)
-    return _minimised(task, parts, asked, seed)
+def learn(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
+    """Minimise: all classes in one run, or with a seed for each of them in runs of their own."""
+    return _minimised(task, parts, asked) if len(task.seeds) == 1 else _one_by_one(task, parts, asked)
 
 
-def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) -> Learnt:
+def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
     dense = getattr(task.data.in_order()[0].rows, "layout", "") == "dense"
     problem = Linear(
         task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=asked["fit_intercept"],
@@ -82,8 +80,8 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) ->
             problem, parts.rule, steadied(parts.schedule, parts.loss, _heaviest(problem)), parts.strategy,
             budget=parts.budget, test=task.held_out,
             average=averaged_share(asked["average"], task.data.n_rows, epochs, task.earlier),
-            start=Start(task.start, task.earlier), shuffle=asked["shuffle"], seed=seed, explosion=float("inf"),
-            callbacks=[_tell] if asked["verbose"] else [],
+            start=Start(task.start, task.earlier), shuffle=asked["shuffle"], measure=False,
+            seed=task.seeds[0], explosion=float("inf"), callbacks=[_tell] if asked["verbose"] else [],
         )  # fmt: skip
     except DivergedError as error:
         raise ValueError(
@@ -94,13 +92,13 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) ->
 
 
 def _heaviest(problem: Linear) -> float:
-    """The largest squared length of a row times its weight, among some rows."""
+    """The largest squared length of a row, intercept included, times its weight, among some rows."""
     rows = sample(problem.source, SAMPLED_ROWS).rows
     entries = np.ones(rows.nonzeros) if rows.layout == "binary" else np.square(rows.values, dtype=np.float64)
     sums = np.concatenate([[0.0], np.cumsum(entries)])
     lengths = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
     weights = problem.labels.weights(problem.class_weight, problem.source).max() * rows.weights.max(initial=1.0)
-    return float(lengths.max() * weights)
+    return float((lengths.max() + problem.intercept_step) * weights)
 
 
 def _outcome(run: Run, parts: Parts) -> Learnt:
@@ -114,7 +112,15 @@ def _outcome(run: Run, parts: Parts) -> Learnt:
             ConvergenceWarning,
             stacklevel=5,
         )
-    if run.stopped == "epochs" and (parts.budget.tolerance is not None or parts.budget.patience is not None):
+    start, end = next(event["loss"] for event in run.events if event["event"] == "training"), run.history[-1]["loss"]
+    if end > EXPLODED * max(start, 1.0):
+        warnings.warn(
+            f"The fit diverged: the loss went from {start:.3g} to {end:.3g}. Scale the features "
+            "with StandardScaler or MinMaxScaler, or give a smaller eta0.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    elif run.stopped == "epochs" and parts.budget.tolerance is not None:
         warnings.warn(
             "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the fit.",
             ConvergenceWarning,
@@ -127,8 +133,8 @@ def _outcome(run: Run, parts: Parts) -> Learnt:
     )  # fmt: skip
 
 
-def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) -> Learnt:
-    """Each class against the rest in a run of its own: the step of a passive-aggressive term is its class's."""
+def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
+    """Each class against the rest in a run of its own, with an order, a step and an end of its own."""
     assert task.labels.classes is not None
     count, found = len(task.labels.classes), []
     weight = task.labels.weights(task.class_weight, task.data)
@@ -142,13 +148,13 @@ def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any], seed: int) -
                     start=(task.start[0][k::count], task.start[1][k::count]),
                     class_weight={0.0: 1.0, 1.0: float(weight[k])},
                     held_out=None if task.held_out is None else task.held_out.with_labels(_Is(label)),
+                    seeds=task.seeds[k : k + 1],
                 ),
                 parts,
                 asked,
-                seed + k,
             )
         )
-    states = [np.concatenate([one.state[part] for one in found], axis=1).reshape(-1, 1) for part in (0, 1)]
+    states = [np.hstack([one.state[part][:, :1] for one in found]).reshape(-1, 1) for part in (0, 1)]
     return Learnt(
         np.hstack([one.weights for one in found]), np.concatenate([one.intercept for one in found]),
         (states[0], states[1]), max(one.epochs for one in found), None,

@@ -106,6 +106,17 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         scores = self._scores(X).ravel()
         return np.asarray(np.exp(scores)) if loss_of(self._asked()).link == "exp" else scores
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R², the share of the variance that is explained; a file or data set brings its own labels and weights."""
+        if is_source(X):
+            X, y, sample_weight = self._labelled(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
     def _labels(self) -> Labels:
         return Labels(None, counts=loss_of(self._asked()).targets == "counts")
 

@@ -11,7 +11,7 @@ from hogwild import losses, rules, strategies
 from hogwild.compiled import Function, bind
 from hogwild.estimators.parameters import processors_left
 from hogwild.losses import Loss
-from hogwild.rules import SGD, PassiveAggressive, Rule
+from hogwild.rules import SGD, PassiveAggressive, Rule, Sequential
 from hogwild.run import Budget
 from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal, Schedule
 from hogwild.strategies import Hogwild, InMemory, Serial
@@ -39,7 +39,9 @@ class Parts:
     budget: Budget
 
 
-def translate(asked: Mapping[str, Any], *, epochs: int | None = None, step: float | None = None) -> Parts:
+def translate(
+    asked: Mapping[str, Any], *, epochs: int | None = None, step: float | None = None, precision: str = "float32"
+) -> Parts:
     """Turn the parameters of an estimator into parts; ``epochs`` and ``step`` override what they say.
 
     >>> from hogwild import HogwildClassifier
@@ -52,7 +54,7 @@ def translate(asked: Mapping[str, Any], *, epochs: int | None = None, step: floa
         clipped(loss_of(asked)),
         l1,
         l2,
-        _rule(asked),
+        _rule(asked, precision),
         _schedule(asked, step, epochs == 1),
         strategy_of(asked),
         _budget(asked, epochs),
@@ -98,10 +100,14 @@ def _penalties(asked: Mapping[str, Any]) -> tuple[float, float]:
     return (0.0, 0.0) if penalty is None else (alpha * ratio, alpha * (1 - ratio))
 
 
-def _rule(asked: Mapping[str, Any]) -> Rule:
+def _rule(asked: Mapping[str, Any], precision: str) -> Rule:
     variant = PASSIVE_AGGRESSIVE.get(asked["learning_rate"])
     if asked["rule"] is not None:
         return rules.named(asked["rule"])
+    if as_theirs(asked):
+        pace = "scheduled" if variant is None else PassiveAggressive(variant).pace
+        averages = bool(asked["average"])
+        return Sequential(pace, _penalties(asked)[0] > 0, averages, "float64" if averages else precision)
     return SGD() if variant is None else PassiveAggressive(variant)
 
 
@@ -117,6 +123,16 @@ def _schedule(asked: Mapping[str, Any], step: float | None, once: bool) -> Sched
         return InverseScaling(eta0, asked["power_t"])
     falling = rate == "adaptive" and asked["tol"] is not None and not once  # else nothing tells when to fall
     return Adaptive(eta0) if falling else Constant(eta0)
+
+
+def as_theirs(asked: Mapping[str, Any]) -> bool:
+    """Whether nothing is asked for that scikit-learn does not have: then rows are visited in its order.
+
+    >>> from hogwild import HogwildClassifier
+    >>> [as_theirs(HogwildClassifier(**more).get_params()) for more in ({}, {"rule": "adagrad"}, {"n_jobs": 2})]
+    [True, False, False]
+    """
+    return asked["rule"] is None and asked["loss"] != "softmax" and isinstance(strategy_of(asked), Serial)
 
 
 def strategy_of(asked: Mapping[str, Any]) -> InMemory:
@@ -138,32 +154,29 @@ def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:
     tol, stalls = asked["tol"], asked["n_iter_no_change"]
     if epochs is not None:
         return Budget(epochs=epochs)
-    watched = tol is not None
-    # Without smaller steps in between an adaptive step would stay what it is, so it watches the objective as well.
-    stalling = watched and (not asked["early_stopping"] or asked["learning_rate"] == "adaptive")
-    return Budget(
-        epochs=asked["max_iter"],
-        patience=stalls if watched and asked["early_stopping"] else None,
-        tolerance=float(tol) if stalling else None,
-        stalls=stalls,
-    )
+    if tol is None:
+        return Budget(epochs=asked["max_iter"])
+    passive = asked["learning_rate"] in PASSIVE_AGGRESSIVE  # which is about the terms alone, as scikit-learn sees it
+    watch = "score" if asked["early_stopping"] else "loss" if passive else "objective"
+    return Budget(epochs=asked["max_iter"], tolerance=float(tol), stalls=stalls, watch=watch)
 
 
 def steadied(schedule: Schedule, loss: Loss, length: float) -> Schedule:
     """The same schedule; an optimal one no longer begins with steps that a loss with unbounded slopes cannot bear.
 
-    ``length`` is the largest squared length of a row times its weight. A step above 2 / (curvature * length) makes
-    such a loss larger, and the next slope with it. scikit-learn lets them grow for the first epochs, cut off at 1e12,
-    and gets to the same place later.
+    ``length`` is the largest squared length of a row, intercept included, times its weight. A step above
+    2 / (curvature * length) makes such a loss larger, and the next slope with it. scikit-learn lets them grow for
+    hundreds of epochs, cut off at 1e12.
 
-    >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), 9.0)
-    Optimal(alpha=0.01, start=1000.0)
+    >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), 10.0), steadied(Optimal(1.0, 8.0), losses.HINGE, 10.0)
+    (Optimal(alpha=0.01, start=1000.0), Optimal(alpha=1.0, start=8.0))
     """
     if not isinstance(schedule, Optimal) or loss.name not in UNBOUNDED_SLOPES:
         return schedule
     assert schedule.alpha is not None
     assert schedule.start is not None
-    return Optimal(schedule.alpha, max(schedule.start, loss.curvature * (1 + length) / schedule.alpha))
+    bearable = loss.curvature * length / schedule.alpha
+    return Optimal(schedule.alpha, bearable) if schedule.start < bearable / 2 else schedule
 
 
 def averaged_share(average: bool | int, rows: int, epochs: int, earlier: int = 0) -> float:

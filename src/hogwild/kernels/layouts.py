@@ -24,6 +24,11 @@ def stored_value(values: Any, j: Any) -> Any:
     return np.float32(values[j])
 
 
+def precise_value(values: Any, j: Any) -> Any:
+    """The value of entry ``j`` with all its digits."""
+    return values[j]
+
+
 def one(values: Any, j: Any) -> Any:
     """The value of every entry of binary data."""
     return np.float32(1)
@@ -33,4 +38,9 @@ LAYOUTS: dict[str, dict[str, Function]] = {
     "sparse": {"column": stored_column, "value": stored_value},
     "binary": {"column": stored_column, "value": one},
     "dense": {"column": counted_column, "value": stored_value},
+}
+PRECISE: dict[str, dict[str, Function]] = {
+    "sparse": {"column": stored_column, "value": precise_value},
+    "binary": {"column": stored_column, "value": one},
+    "dense": {"column": counted_column, "value": precise_value},
 }

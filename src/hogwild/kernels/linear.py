@@ -1,7 +1,7 @@
 """The inner loops of linear models.
 
-Each is a template: the names ``loss``, ``step``, ``column``, ``value``, ``hold``, ``claim``, ``release``, ``guard``,
-``unguard``, ``penalty1``, ``penalty2``, ``skip``, ``pace`` and ``slopes`` stand for functions that
+Each is a template: the names ``loss``, ``step``, ``dot``, ``column``, ``value``, ``hold``, ``claim``, ``release``,
+``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace`` and ``slopes`` stand for functions that
 :func:`hogwild.compiled.specialise` puts in.
 """
 
@@ -37,21 +37,10 @@ def descend(
         i = order[k]
         start, stop = indptr[i], indptr[i + 1]
         hold(sync, indices, start, stop)
-        z0, z1, z2, z3 = own[0, 0], np.float32(0), np.float32(0), np.float32(0)
-        j = start
-        while j + 4 <= stop:  # four sums in flight: a single one would wait for itself
-            z0 += state[column(indices, j, start), 0] * value(values, j)
-            z1 += state[column(indices, j + 1, start), 0] * value(values, j + 1)
-            z2 += state[column(indices, j + 2, start), 0] * value(values, j + 2)
-            z3 += state[column(indices, j + 3, start), 0] * value(values, j + 3)
-            j += 4
-        while j < stop:
-            z0 += state[column(indices, j, start), 0] * value(values, j)
-            j += 1
-        cost, slope = loss(float((z0 + z1) + (z2 + z3)), float(labels[i]), parameter)
+        cost, slope = loss(float(own[0, 0] + dot(state, indices, values, start, stop)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
-        g, rate = np.float32(slope * weight), pace(rates[k], cost, values, start, stop)
+        g, rate = np.float32(slope * weight), np.float32(pace(rates[k], cost, values, start, stop))
         claim(sync, k)
         if not skip(g):
             for j in range(start, stop):
@@ -64,16 +53,12 @@ def descend(
                 pulled += abs(g + tilt)
         waiting += 1
         if intercept and waiting >= patience:
-            guard(sync, guarded)
-            merge(bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
-            unguard(sync, guarded)
+            flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
             waiting, moved, pulled = 0, np.float32(0), np.float32(0)
         release(sync, indices, start, stop, k)
         k += stride
     if intercept and waiting:
-        guard(sync, guarded)
-        merge(bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
-        unguard(sync, guarded)
+        flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
     return total
 
 
@@ -118,16 +103,12 @@ def descend_many(
                 pulled += abs(g)
         waiting += 1
         if intercept and waiting >= patience:
-            guard(sync, guarded)
-            merge(bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
-            unguard(sync, guarded)
+            flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
             waiting, moved, pulled = 0, np.float32(0), np.float32(0)
         release(sync, indices, start, stop, at)
         at += stride
     if intercept and waiting:
-        guard(sync, guarded)
-        merge(bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
-        unguard(sync, guarded)
+        flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
     return total
 
 
@@ -142,6 +123,13 @@ def damping(moved: Any, pulled: Any, terms: Any, least: Any, stiffness: Any) -> 
     if least >= 1 or moved * stiffness * terms <= least * pulled:
         return np.float32(1)
     return max(least, least * pulled / (moved * stiffness * np.float32(terms)))
+
+
+def flush(sync: Any, cell: Any, shared: Any, own: Any, seen: Any, share: Any) -> None:
+    """Merge a worker's own intercept into the shared one, behind a lock where the strategy has locks."""
+    guard(sync, cell)
+    merge(shared, own, seen, share)
+    unguard(sync, cell)
 
 
 def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:

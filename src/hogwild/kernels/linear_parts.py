@@ -6,9 +6,10 @@ import functools
 from typing import Any
 
 from hogwild.compiled import Function, bind, specialise
-from hogwild.kernels import linear
+from hogwild.kernels import linear, sequential
 from hogwild.kernels.access import ACCESS, hold_all, release_all
-from hogwild.kernels.layouts import LAYOUTS
+from hogwild.kernels.dot import dot, dot_in_order
+from hogwild.kernels.layouts import LAYOUTS, PRECISE
 from hogwild.kernels.pace import PACES
 
 SCORES: dict[str, Function] = {
@@ -32,18 +33,36 @@ def descend(
     for name, way in ways.items():
         if way in (hold_all, release_all):
             ways[name] = bind(way, column=columns["column"])
+    ways["flush"] = bind(linear.flush, guard=ways.pop("guard"), unguard=ways.pop("unguard"))
     template, losses = (linear.descend, {"loss": loss}) if loss else (linear.descend_many, {"slopes": slopes})
     return specialise(
         template,
         cache=keep,
+        fused=True,
         **columns,
         **ways,
         **losses,
         step=step,
+        dot=bind(dot, **columns),
         pace=bind(PACES[pace], value=columns["value"]),
         penalty1=linear.shared_penalty if penalised[0] else linear.no_penalty,
         penalty2=linear.shared_penalty if penalised[1] else linear.no_penalty,
         skip=linear.when_zero if rests and not any(penalised) else linear.never,
+    )
+
+
+@functools.cache
+def descend_alone(layout: str, pace: str, loss: Function, keep: bool) -> Any:
+    """The compiled descent of one worker whose penalties pull all weights at every step."""
+    columns = PRECISE[layout]
+    return specialise(
+        sequential.descend_alone,
+        cache=keep,
+        **columns,
+        fused=False,
+        loss=loss,
+        dot=bind(dot_in_order, **columns),
+        pace=bind(PACES[pace], value=columns["value"]),
     )
 
 
@@ -55,10 +74,10 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
     else:
         assert slopes is not None
         cost = bind(linear.many_cost, slopes=slopes)
-    return specialise(linear.evaluate, cache=keep, **LAYOUTS[layout], cost=cost, score=SCORES[score])
+    return specialise(linear.evaluate, cache=keep, fused=True, **LAYOUTS[layout], cost=cost, score=SCORES[score])
 
 
 @functools.cache
 def decide(layout: str) -> Any:
     """The compiled scores of such a model."""
-    return specialise(linear.decide, cache=True, **LAYOUTS[layout])
+    return specialise(linear.decide, cache=True, fused=True, **LAYOUTS[layout])

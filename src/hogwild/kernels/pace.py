@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hogwild.compiled import Function
 
 # mypy: disable-error-code="name-defined"
@@ -19,18 +17,18 @@ def scheduled(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
 
 def passive_aggressive(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
     """The step that just satisfies the term, at most ``rate`` (PA-I, Crammer et al. 2006)."""
-    length = np.float32(0)
+    length = 0.0
     for j in range(start, stop):
         length += value(values, j) * value(values, j)
-    return min(rate, np.float32(cost / length)) if length > 0 else np.float32(0)
+    return min(float(rate), cost / length) if length > 0 else 0.0
 
 
 def passive_aggressive_2(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
     """The same, softened by ``rate`` instead of cut off (PA-II)."""
-    length = np.float32(0)
+    length = 0.0
     for j in range(start, stop):
         length += value(values, j) * value(values, j)
-    return np.float32(cost / (length + np.float32(0.5) / rate))
+    return cost / (length + 0.5 / rate)
 
 
 PACES: dict[str, Function] = {

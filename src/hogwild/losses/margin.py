@@ -10,7 +10,7 @@ from hogwild.losses.loss import Loss
 def hinge(z: float, y: float, parameter: float) -> tuple[float, float]:
     """max(0, 1 - m)"""
     gap = 1.0 - z * y
-    if gap > 0.0:
+    if gap >= 0.0:  # on the kink too: any slope between the two is right there
         return gap, -y
     return 0.0, 0.0
 

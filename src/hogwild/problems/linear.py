@@ -96,7 +96,7 @@ class Linear:
 
     def start(self, rule: Any) -> State:
         """Weights and intercept at zero, with fresh memory for the rule."""
-        row = np.array(rule.initial, np.float32)
+        row = np.array(rule.initial, getattr(rule, "precision", np.float32))
         _check_room(self.source, self.n_outputs, row.nbytes)
         return tuple(np.tile(row, (n * self.n_outputs, 1)) for n in (self.source.n_features, 1))
 
@@ -114,6 +114,12 @@ class Linear:
             raise ParameterError(
                 f"PassiveAggressive goes with the losses 'hinge' and 'epsilon-insensitive'. Got '{self.loss}' instead."
             )
+        if self.n_outputs > 1 and pace != "scheduled":
+            raise ParameterError(
+                "PassiveAggressive goes with one output: learn each class against the rest in a run of its own."
+            )
+        if getattr(rule, "alone", False):
+            return self._descent_alone(rule, workers)
         kernel = linear_parts.descend(
             self._layout,
             access,
@@ -139,6 +145,28 @@ class Linear:
                     rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, first, stride,
                     rates, weights, bias, self.intercept, shares, l1, l2, self._class_weights, parameter, constants,
                     sync, patience, least, stiffness, bias_rate, tilt,
+                )
+            )  # fmt: skip
+
+        return descend
+
+    def _descent_alone(self, rule: Any, workers: int) -> Descent:
+        """The inner loop of the rule Sequential."""
+        if workers > 1 or self.n_outputs > 1:
+            raise ParameterError(
+                "Sequential goes with one worker and one output: use the strategy 'serial', or the rule 'sgd'."
+            )
+        if self.l1 and not rule.owes:
+            raise ParameterError("A penalty l1 needs a rule Sequential(owes=True).")
+        kernel = linear_parts.descend_alone(self._layout, rule.pace, self._functions[0], self.loss.ours)
+
+        def descend(chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
+            rows = chunk.rows
+            return float(
+                kernel(
+                    rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, rates, *state,
+                    self.intercept, self.l1, self.l2, self._class_weights, float(self.loss.parameter),
+                    float(self.intercept_step), float(self.tilt), rule.averages,
                 )
             )  # fmt: skip
 
@@ -185,7 +213,7 @@ class Linear:
             str(self.loss),
             None if self.labels.classes is None else tuple(float(c) for c in self.labels.classes),
             self.loss.link,
-            {"base": self.source.base, **getattr(self.source, "reading", {})},
+            {"base": self.source.base},
             training,
         )
 

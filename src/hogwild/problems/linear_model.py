@@ -29,8 +29,8 @@ class LinearModel:
     array([1., 0.])
     """
 
-    weights: NDArray[np.float32] = field(repr=False)  # one row per feature, one column per output
-    intercept: NDArray[np.float32] = field(repr=False)  # one per output
+    weights: NDArray[Any] = field(repr=False)  # one row per feature, one column per output
+    intercept: NDArray[Any] = field(repr=False)  # one per output
     loss: str
     classes: tuple[float, ...] | None = None  # None: predictions are numbers
     link: str = "none"
@@ -47,7 +47,8 @@ class LinearModel:
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
         if self.n_features.bit_count() == 1 and self.n_features > 1:
             known["bits"] = self.n_features.bit_length() - 1  # if they are hashed, then into as many columns
-        reading = Reading(**known | otherwise, features=self.n_features, extra="ignore", unlabelled=True)
+        asked = {"unlabelled": True, **known, **otherwise}
+        reading = Reading(**asked, features=self.n_features, extra="ignore")
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Any) -> NDArray[np.float64]:
@@ -114,7 +115,8 @@ class LinearModel:
             "reading": dict(self.reading),
             "training": dict(self.training),
         }
-        tensors.save(path, {"weights": self.weights, "intercept": self.intercept}, record)
+        arrays = {"weights": self.weights, "intercept": self.intercept}
+        tensors.save(path, {name: np.asarray(part, np.float32) for name, part in arrays.items()}, record)
 
 
 def load(path: str | Path) -> LinearModel:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset
 
-State = tuple[NDArray[np.float32], ...]
+State = tuple[NDArray[Any], ...]
 """The parameters: arrays with one row per coordinate, its value first, then what the rule remembers about it."""
 
 
@@ -20,7 +20,7 @@ class Descent(Protocol):
     def __call__(
         self,
         chunk: Chunk,
-        rates: NDArray[np.float32],
+        rates: NDArray[Any],
         state: State,
         sync: NDArray[Any],
         first: int = 0,

@@ -9,9 +9,10 @@ from hogwild.rules.ftrl import FTRL
 from hogwild.rules.momentum import Momentum
 from hogwild.rules.passive_aggressive import PassiveAggressive
 from hogwild.rules.rule import Rule
+from hogwild.rules.sequential import Sequential
 from hogwild.rules.sgd import SGD
 
-# Those that go with every loss; PassiveAggressive, which goes with two, is given as an object.
+# Those that go with every loss and strategy; PassiveAggressive and Sequential, which do not, are given as objects.
 RULES: dict[str, type[Rule]] = {kebab(rule.__name__): rule for rule in (SGD, Momentum, AdaGrad, FTRL, Adam)}
 
 
@@ -24,4 +25,4 @@ def named(rule: str | Rule) -> Rule:
     return pick("rule", rule, RULES)() if isinstance(rule, str) else rule
 
 
-__all__ = ["FTRL", "RULES", "SGD", "AdaGrad", "Adam", "Momentum", "PassiveAggressive", "Rule", "named"]
+__all__ = ["FTRL", "RULES", "SGD", "AdaGrad", "Adam", "Momentum", "PassiveAggressive", "Rule", "Sequential", "named"]

@@ -18,8 +18,8 @@ from hogwild.data.dataset import Chunk, Dataset, Epoch
 from hogwild.errors import ParameterError
 from hogwild.runtimes.polyak import Mean
 
-State = tuple[NDArray[np.float32], ...]
-Rates = Callable[[int, int], NDArray[np.float32]]  # (updates done before, how many now) -> the step of each
+State = tuple[NDArray[Any], ...]
+Rates = Callable[[int, int], NDArray[Any]]  # (updates done before, how many now) -> the step of each
 
 TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
 
@@ -51,6 +51,7 @@ class Session:
         self.problem, self.strategy, self.workers = problem, strategy, workers
         self.state: State = problem.start(rule)
         self.mean: Mean | None = None
+        self._mean_column = getattr(rule, "mean", 0)
         self._descend = problem.descent(rule, strategy.access, 1 if strategy.replicas else workers)
         self._sync = problem.sync(strategy.access)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hogwild")
@@ -66,7 +67,7 @@ class Session:
         chunk = self.problem.data.epoch(0, 0)[0]
         nothing = Chunk(chunk.rows, chunk.order[:0])
         try:
-            self._descend(nothing, np.empty(0, np.float32), self.state, self._sync)
+            self._descend(nothing, np.empty(0, self.state[0].dtype), self.state, self._sync)
             self.problem.measure(nothing, self.state)
         except NumbaError as error:
             raise ParameterError(
@@ -90,6 +91,11 @@ class Session:
         if self.strategy.access == "turns":
             return _InTurns(self, walk, first, updates, rates, halt).run(tick)
         return _AtOnce(self, walk, first, updates, rates, halt).run(tick)
+
+    def average(self, state: State, terms: int) -> None:
+        """Let the iterates of a chunk of so many terms take part in the mean, if there is one."""
+        if self.mean is not None:
+            self.mean.add(state, self._mean_column, terms if self._mean_column else 1)
 
     def measure(self, data: Dataset, state: State) -> NDArray[np.float64]:
         """Add up what the problem measures over all chunks, on all workers."""
@@ -181,8 +187,7 @@ class _AtOnce(_Walk):
             with self.lock:
                 before, self.started = self.started, self.started + terms
             loss = session._descend(chunk, self.rates(before, terms), state, session._sync)
-            if session.mean is not None:
-                session.mean.add(state)
+            session.average(state, terms)
             self.walk.done(number)
             self.count(terms, loss)
 
@@ -204,8 +209,7 @@ class _InTurns(_Walk):
                 losses.append(session._descend(chunk, rates, session.state, session._sync, worker, stride))
 
             self.watch([session._pool.submit(work, worker) for worker in range(session.workers)], tick)
-            if session.mean is not None:
-                session.mean.add(session.state)
+            session.average(session.state, terms)
             self.walk.done(self.next)
             self.next += 1
             self.count(terms, sum(losses))

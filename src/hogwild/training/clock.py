@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +33,15 @@ class Clock:
     scale: float = 1.0  # what the divergence guard has left of the step
     spent: Callable[[], float] = float
     earlier: int = 0  # updates of runs before this one, which the schedule counts on from
+    precision: Any = np.float32  # that of the parameters
 
-    def rates(self, before: int, count: int) -> NDArray[np.float32]:
+    def rates(self, before: int, count: int) -> NDArray[Any]:
         """The steps of ``count`` updates, when ``before`` of them have been done."""
         updates = np.arange(before, before + count, dtype=np.float64)
         epochs = updates / self.rows
         by_epochs = epochs / self.epochs if self.epochs else 0 * epochs
         fraction = np.minimum(np.maximum(by_epochs, self.spent()), LAST)
-        return (self.schedule(Moment(updates + self.earlier + 1, epochs, fraction)) * self.scale).astype(np.float32)
+        return (self.schedule(Moment(updates + self.earlier + 1, epochs, fraction)) * self.scale).astype(self.precision)
 
 
 def time_spent(budget: Budget, seconds: Callable[[], float]) -> Callable[[], float]:

@@ -64,12 +64,14 @@ class Loop:
     stopped: str = ""
     earlier: int = 0  # updates of runs before this one
     shuffle: bool = True  # False: every epoch walks the rows in stored order
+    measured: bool = True  # False: the loss of an epoch is what was met on the way
     _good: Snapshot = field(init=False)  # where an explosion leads back to
 
     def run(self) -> State:
         """Train until something says stop; return the parameters to keep."""
         while not self.stopped:
             if self.position.chunk == 0:
+                self.position.met_loss, self.position.met_terms = 0.0, 0
                 self._good = snapshot(self.session, self.position)
             if self._walk_epoch() and self._look() and self.checkpoints:
                 self._save()
@@ -85,7 +87,11 @@ class Loop:
         walk = data.epoch(self.seed, self.position.epoch) if self.shuffle else data.in_order()
         while self.position.chunk < len(walk) and not self.stopped:
             leg = self._leg(walk)
-            mean = leg.loss / max(1, leg.updates - self.position.updates)
+            terms = leg.updates - self.position.updates
+            mean = leg.loss / max(1, terms)
+            self.position.met_loss, self.position.met_terms = (
+                self.position.met_loss + leg.loss, self.position.met_terms + terms,
+            )  # fmt: skip
             self.position.chunk, self.position.updates = leg.next_chunk, leg.updates
             if leg.interrupted or self.interrupt.pressed:
                 self.stopped = "interrupted"
@@ -110,7 +116,7 @@ class Loop:
 
         clock = Clock(
             self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
-            time_spent(self.budget, seconds), self.earlier,
+            time_spent(self.budget, seconds), self.earlier, self.session.state[0].dtype,
         )  # fmt: skip
 
         def tick(updates: int) -> None:
@@ -174,7 +180,10 @@ class Loop:
     def _evaluate(self) -> Event:
         """The figures of the present parameters: on the training data, and on the held-out data if there is any."""
         values = self._current()
-        measured = self.problem.metrics(self.session.measure(self.problem.data, values))
+        if self.measured:
+            measured = self.problem.metrics(self.session.measure(self.problem.data, values))
+        else:
+            measured = {"loss": self.position.met_loss / max(1, self.position.met_terms)}
         record = {
             "epoch": self.position.epoch,
             "updates": self.position.updates,
@@ -219,10 +228,14 @@ class Loop:
         return "seconds" if self._out_of_time(self.position.seconds) else ""
 
     def _watch_for_stalls(self, record: Event) -> None:
-        """If the objective no longer falls, go on with a smaller step where the schedule has one."""
+        """If what is watched gets no better, go on with a smaller step where the schedule has one."""
         if self.budget.tolerance is None:
             return
-        self.stall = self.stall.after(record["objective"], self.budget.tolerance)
+        if self.budget.watch == "score":
+            watched = -float(record["test_accuracy"] if "test_accuracy" in record else record["test_r2"])
+        else:
+            watched = float(record[self.budget.watch])
+        self.stall = self.stall.after(watched, self.budget.tolerance)
         smaller = self.schedule.after_stall() if hasattr(self.schedule, "after_stall") else None
         if self.stall.epochs >= self.budget.stalls and smaller is not None:
             self.schedule, self.stall = smaller, replace(self.stall, epochs=0)

@@ -44,6 +44,7 @@ def minimise(
     average: float = 0.0,
     start: Start | None = None,
     shuffle: bool = True,
+    measure: bool = True,
     explosion: float = EXPLODED,
     seed: int = 0,
     callbacks: Iterable[Callback] = (),
@@ -55,8 +56,10 @@ def minimise(
     Every part is a name or an object. ``test`` is held-out data: anything :func:`hogwild.data.open` takes, read in the
     same way as the problem's own. With ``average`` > 0 the result is the mean of the iterates over that last share of
     the budget (Polyak averaging). ``start`` begins from another run's parameters; without ``shuffle`` every epoch walks
-    the rows in the order in which they are stored. A loss ``explosion`` times that at the start makes the run go back
-    and halve its step. ``checkpoint`` is a folder; with ``resume`` the run goes on from what it finds there.
+    the rows in the order in which they are stored. Unless it is to ``measure`` after each epoch, which is another pass
+    over the data, the loss of an epoch is what was met on the way, and there is no accuracy. A loss ``explosion`` times
+    that at the start makes the run go back and halve its step. ``checkpoint`` is a folder; with ``resume`` the run goes
+    on from what it finds there.
 
     >>> import numpy as np
     >>> from hogwild import Linear, minimise
@@ -102,16 +105,17 @@ def minimise(
             schedule = _resolved(problem, schedule)
         else:
             schedule = _with_chosen_step(problem, rule, _resolved(problem, schedule), budget, seed, journal)
+        at_start = _loss_at_start(problem, session.state, seed)
         loop = Loop(
             problem, schedule, session, budget, held_out, average, seed, journal, checkpoints, asked,
-            Guard(_loss_at_start(problem, session.state, seed), explosion=explosion), shuffle=shuffle,
+            Guard(at_start, explosion=explosion), shuffle=shuffle, measured=measure,
             earlier=0 if start is None else start.updates,
         )  # fmt: skip
         if found is not None:
             loop.restore(*found)
         elif resume:
             journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
-        journal.tell("training")
+        journal.tell("training", loss=at_start)
         with first_one_waits() as loop.interrupt:
             values = loop.run()
     finally:
@@ -138,6 +142,8 @@ def _check(
         raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    if budget.watch == "score" and (test is None or budget.tolerance is None):
+        raise ParameterError("To watch the score give test data, and the budget a tolerance.")
     if hasattr(schedule, "after_stall") and budget.tolerance is None:
         raise ParameterError("The schedule 'adaptive' waits for the objective to stall: give the budget a tolerance.")
     if not 0 <= average <= 1:
@@ -149,7 +155,7 @@ def _check(
 def _put(start: Start, state: Any) -> None:
     """Let a run begin where another ended; what only its values are given of has a fresh memory."""
     for part, given in zip(state, start.state, strict=True):
-        given = np.asarray(given, np.float32)
+        given = np.asarray(given, part.dtype)
         if given.shape not in (part.shape, (len(part), 1)):
             raise must("start", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
         part[:, : given.shape[1]] = given

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.runtimes.polyak import Mean
 
-State = tuple[NDArray[np.float32], ...]
+State = tuple[NDArray[Any], ...]
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -23,6 +22,8 @@ class Position:
     chunk: int = 0
     updates: int = 0
     seconds: float = 0.0  # trained so far, over all sittings
+    met_loss: float = 0.0  # summed over the terms of this epoch, each just before its own update
+    met_terms: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +87,7 @@ class Snapshot:
 def snapshot(session: Any, position: Position) -> Snapshot:
     """The present moment, copied.
 
-    >>> from types import SimpleNamespace
+    >>> import numpy as np; from types import SimpleNamespace
     >>> session = SimpleNamespace(state=(np.zeros((2, 1), np.float32),), mean=None)
     >>> before = snapshot(session, Position())
     >>> session.state[0][:] = 7; before.put_back(session); session.state[0].ravel()
