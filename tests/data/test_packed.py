@@ -112,7 +112,7 @@ def test_a_folder_larger_than_memory_is_walked_from_many_threads(original, monke
 def test_what_nobody_says_is_done_goes_first_in_first_out(original):
     packed = Packed(original, memory=1)
     stored, walk = packed._stored, packed.in_order()
-    stored._limit = 40_000
+    stored._limit = lambda: 40_000
     for number in range(len(walk)):
         assert as_dicts(walk[number].rows)
         assert stored._held_bytes <= 40_000 or len(stored._held) == 1

@@ -305,3 +305,10 @@ def test_a_parallel_search_leaves_each_fit_its_share():
     cores = joblib.cpu_count()
     assert all(1 <= workers <= max(1, cores // 2) for workers in alone)
     assert processors_left(-1) == cores
+
+
+def test_one_warning_for_all_classes_points_to_the_call(data):
+    X, _ = data
+    with pytest.warns(ConvergenceWarning) as told:
+        HogwildClassifier(max_iter=2, tol=1e-9).fit(X, np.arange(len(X)) % 4)
+    assert [warning.filename for warning in told] == [__file__]

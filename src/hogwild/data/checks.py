@@ -13,6 +13,7 @@ from hogwild.errors import DataError
 
 ENCODE = "Encode text, dates and categories as numbers first."
 FINITE = "Replace or leave out missing and infinite values."
+SMALLER = "Scale the features to values of about one."
 
 
 def require_matrix(X: Any, path: Path | None) -> None:
@@ -48,9 +49,9 @@ def not_finite(value: float, row: int, column: int, path: Path | None) -> DataEr
     >>> print(not_finite(float("nan"), 3, 1, None))
     row 3, column 1: the value nan is not finite (rows and columns count from 0). Replace or leave out ...
     """
-    kind = "too large for single precision" if np.isfinite(value) else "not finite"
+    kind, remedy = ("too large for single precision", SMALLER) if np.isfinite(value) else ("not finite", FINITE)
     what = f"the value {value} is {kind} (rows and columns count from 0)"
-    return DataError(what, path=path, row=row, column=column, remedy=FINITE)
+    return DataError(what, path=path, row=row, column=column, remedy=remedy)
 
 
 @compiled

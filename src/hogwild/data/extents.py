@@ -11,14 +11,14 @@ from hogwild.data.dataset import BLOCK_ROWS, Chunk
 from hogwild.data.rows import Array, Rows
 
 # A chunk is one claim by one worker: long enough that claiming costs nothing, short enough that there are many.
-_FEWEST, _MOST, _CHUNKS = 2**14, 2**21, 64
+_FEWEST, _MOST, _CHUNKS = 2**14, 2**19, 64
 
 
 def rows_per_chunk(n_rows: int, nonzeros: int) -> int:
-    """How many rows a chunk has: whole blocks with some 2**14 to 2**21 non-zeros, by the data's size alone.
+    """How many rows a chunk has: whole blocks with some 2**14 to 2**19 non-zeros, by the data's size alone.
 
     >>> rows_per_chunk(32_561, 451_592), rows_per_chunk(800_000, 58_400_000), rows_per_chunk(10, 990)
-    (1152, 12480, 128)
+    (1152, 7168, 128)
     """
     per_row = max(1.0, nonzeros / max(1, n_rows))
     wanted = max(_FEWEST, min(_MOST, nonzeros // _CHUNKS))

@@ -51,6 +51,7 @@ class Learnt:
     state: State
     epochs: int
     step: float | None  # what was chosen, if it was to be chosen
+    complaints: frozenset[str]
 
 
 def state_of(coef: Array, intercept: Array) -> State:
@@ -64,7 +65,10 @@ def state_of(coef: Array, intercept: Array) -> State:
 
 def learn(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
     """Minimise: all classes in one run, or with a seed for each of them in runs of their own."""
-    return _minimised(task, parts, asked) if len(task.seeds) == 1 else _one_by_one(task, parts, asked)
+    learnt = _minimised(task, parts, asked) if len(task.seeds) == 1 else _one_by_one(task, parts, asked)
+    for complaint in sorted(learnt.complaints):
+        warnings.warn(complaint, ConvergenceWarning, stacklevel=6)  # past fit and what is between: where it was called
+    return learnt
 
 
 def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
@@ -104,33 +108,29 @@ def _heaviest(problem: Linear) -> float:
 def _outcome(run: Run, parts: Parts) -> Learnt:
     if run.stopped == "interrupted":
         raise KeyboardInterrupt
-    exploded = [event for event in run.events if event["event"] == "diverged"]
-    if exploded:
-        warnings.warn(
-            f"The fit diverged {len(exploded)} times and went on with {exploded[-1]['scale']:.3g} of the step. Scale "
-            "the features with StandardScaler or MinMaxScaler, or give a smaller eta0.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    start, end = next(event["loss"] for event in run.events if event["event"] == "training"), run.history[-1]["loss"]
-    if end > EXPLODED * max(start, 1.0):
-        warnings.warn(
-            f"The fit diverged: the loss went from {start:.3g} to {end:.3g}. Scale the features "
-            "with StandardScaler or MinMaxScaler, or give a smaller eta0.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    elif run.stopped == "epochs" and parts.budget.tolerance is not None:
-        warnings.warn(
-            "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the fit.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
     chosen = [event["step"] for event in run.events if event["event"] == "step chosen"]
     return Learnt(
         run.model.weights, run.model.intercept, (run.state[0], run.state[1]), run.history[-1]["epoch"],
-        chosen[0] if chosen else None,
+        chosen[0] if chosen else None, _complaints(run, parts),
     )  # fmt: skip
+
+
+def _complaints(run: Run, parts: Parts) -> frozenset[str]:
+    """What the user should know of a run that did not go as it should."""
+    found, remedy = set(), "Scale the features with StandardScaler or MinMaxScaler, or give a smaller eta0."
+    exploded = [event for event in run.events if event["event"] == "diverged"]
+    if exploded:
+        found.add(
+            f"The fit diverged {len(exploded)} times and went on with {exploded[-1]['scale']:.3g} of the step. {remedy}"
+        )
+    start, end = next(event["loss"] for event in run.events if event["event"] == "training"), run.history[-1]["loss"]
+    if end > EXPLODED * max(start, 1.0):
+        found.add(f"The fit diverged: the loss went from {start:.3g} to {end:.3g}. {remedy}")
+    elif run.stopped == "epochs" and parts.budget.tolerance is not None:
+        found.add(
+            "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the fit."
+        )
+    return frozenset(found)
 
 
 def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
@@ -158,6 +158,7 @@ def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
     return Learnt(
         np.hstack([one.weights for one in found]), np.concatenate([one.intercept for one in found]),
         (states[0], states[1]), max(one.epochs for one in found), None,
+        frozenset().union(*(one.complaints for one in found)),
     )  # fmt: skip
 
 

@@ -84,6 +84,9 @@ class MappedArray:
         self._verified[block] = True
 
 
+_LEAST_HELD = 2**23  # bytes of rows: less and nothing would move
+
+
 class MappedRows:
     """The rows of a packed folder. Whatever ``read`` hands out was verified and makes sense to a kernel."""
 
@@ -92,10 +95,7 @@ class MappedRows:
         self.memory = self.meta.memory if memory is None else memory
         self._arrays = dict(_mapped(folder, self.meta))
         total = sum(array.size for array in self._arrays.values())
-        # The rest of the memory is for the model, and for chunks that are being read.
-        room = self.memory - resident()
-        self.bounded = total > room // 2
-        self._limit = max(2**24, room // 4)
+        self.bounded = total > (self.memory - resident()) // 2
         self._held: OrderedDict[tuple[int, int], int] = OrderedDict()
         self._held_bytes = 0
         self._lock = threading.Lock()
@@ -162,13 +162,20 @@ class MappedRows:
         with self._lock:
             self._held_bytes += size - self._held.pop((start, stop), 0)
             self._held[start, stop] = size
-            too_many = []
-            while self._held_bytes > self._limit and len(self._held) > 1:
+            too_many, limit = [], self._limit()
+            while self._held_bytes > limit and len(self._held) > 1:
                 extent, freed = self._held.popitem(last=False)
                 self._held_bytes -= freed
                 too_many.append(extent)
         for extent in too_many:
             self.release(*extent)
+
+    def _limit(self) -> int:
+        """How many bytes of rows may be resident, as things are now: the model and compiled code take their part.
+
+        Half of the room is left for what is being read, and for what is still to come.
+        """
+        return max(_LEAST_HELD, (self.memory - resident() + self._held_bytes) // 2)
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[MappedArray, int, int]]:
         """Where these rows lie in each array."""
