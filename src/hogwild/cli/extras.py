@@ -44,6 +44,7 @@ EXTRAS = (
     Extra("torch", "training PyTorch modules", ("torch",), ("torch",), _TORCH),
     Extra("ray", "training on a cluster", ("ray",), ("ray",)),
     Extra("cuda", "training on a GPU", ("numba-cuda",), ("numba_cuda",), _CUDA),
+    Extra("onnx", "exporting models to ONNX", ("onnx",), ("onnx",)),
     Extra("lab", "experiments and reports", ("plotly", "jinja2", "networkx"), ("plotly", "jinja2", "networkx")),
 )
 
