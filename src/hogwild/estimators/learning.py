@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
     epochs = parts.budget.epochs or 1
     try:
         run = minimise(
-            problem, parts.rule, steadied(parts.schedule, parts.loss, _heaviest(problem)), parts.strategy,
+            problem, parts.rule, steadied(parts.schedule, parts.loss, partial(_heaviest, problem)), parts.strategy,
             budget=parts.budget, test=task.held_out,
             average=averaged_share(asked["average"], task.data.n_rows, epochs, task.earlier),
             start=Start(task.start, task.earlier), shuffle=asked["shuffle"], measure=False,

@@ -15,6 +15,7 @@ from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
 from hogwild.estimators.order import Reshuffled
 
+LONGEST = 2**22  # non-zeros between two looks at Ctrl-C: some ten milliseconds
 FLOATS = [np.float64, np.float32]
 NOTHING_TO_VALIDATE = "The sample weights for validation set are all zero, consider using a different random state."
 
@@ -76,10 +77,11 @@ def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
 def in_their_order(data: Memory) -> Memory:
     """The same rows, to be visited in the order of scikit-learn's SGD.
 
-    The end of a chunk costs the rule Sequential a walk over all weights, so chunks are no smaller than that.
+    One worker needs no chunks to share, but to look up now and then: they are large. The end of a chunk costs the rule
+    Sequential a walk over all weights, too.
     """
     per_row = max(1.0, data.nonzeros / max(1, data.n_rows))
-    chunk = max(data.chunk, int(4 * data.n_features / per_row))
+    chunk = int(max(LONGEST, 4 * data.n_features) / per_row) + 1
     return Memory(data.rows, shuffled=False, order=Reshuffled(data.n_rows), chunk=chunk)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -126,13 +126,14 @@ def _schedule(asked: Mapping[str, Any], step: float | None, once: bool) -> Sched
 
 
 def as_theirs(asked: Mapping[str, Any]) -> bool:
-    """Whether nothing is asked for that scikit-learn does not have: then rows are visited in its order.
+    """Whether nothing is asked for that scikit-learn does not have: then a fit takes the path it takes there.
 
     >>> from hogwild import HogwildClassifier
-    >>> [as_theirs(HogwildClassifier(**more).get_params()) for more in ({}, {"rule": "adagrad"}, {"n_jobs": 2})]
+    >>> [as_theirs(HogwildClassifier(**more).get_params()) for more in ({}, {"strategy": "serial"}, {"n_jobs": 2})]
     [True, False, False]
     """
-    return asked["rule"] is None and asked["loss"] != "softmax" and isinstance(strategy_of(asked), Serial)
+    ours = asked["rule"] is not None or asked["strategy"] is not None or asked["loss"] == "softmax"
+    return not ours and isinstance(strategy_of(asked), Serial)
 
 
 def strategy_of(asked: Mapping[str, Any]) -> InMemory:
@@ -161,21 +162,21 @@ def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:
     return Budget(epochs=asked["max_iter"], tolerance=float(tol), stalls=stalls, watch=watch)
 
 
-def steadied(schedule: Schedule, loss: Loss, length: float) -> Schedule:
+def steadied(schedule: Schedule, loss: Loss, length: Callable[[], float]) -> Schedule:
     """The same schedule; an optimal one no longer begins with steps that a loss with unbounded slopes cannot bear.
 
-    ``length`` is the largest squared length of a row, intercept included, times its weight. A step above
+    ``length()`` is the largest squared length of a row, intercept included, times its weight. A step above
     2 / (curvature * length) makes such a loss larger, and the next slope with it. scikit-learn lets them grow for
     hundreds of epochs, cut off at 1e12.
 
-    >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), 10.0), steadied(Optimal(1.0, 8.0), losses.HINGE, 10.0)
-    (Optimal(alpha=0.01, start=1000.0), Optimal(alpha=1.0, start=8.0))
+    >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), lambda: 10.0)
+    Optimal(alpha=0.01, start=1000.0)
     """
     if not isinstance(schedule, Optimal) or loss.name not in UNBOUNDED_SLOPES:
         return schedule
     assert schedule.alpha is not None
     assert schedule.start is not None
-    bearable = loss.curvature * length / schedule.alpha
+    bearable = loss.curvature * length() / schedule.alpha
     return Optimal(schedule.alpha, bearable) if schedule.start < bearable / 2 else schedule
 
 
