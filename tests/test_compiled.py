@@ -192,3 +192,31 @@ def test_kernels_are_compiled_in_the_first_process_and_read_from_disk_in_the_sec
     assert (first["hits"], first["misses"]) == (0, 2)  # the descent and the evaluation
     assert (second["hits"], second["misses"]) == (2, 0)
     assert first["weights"] == second["weights"]
+
+
+RACING = """
+import sys, numba.core.caching as caching, numpy as np
+from hogwild.compiled import compiled
+exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"))
+how, kind = sys.argv[2:]
+if how == "races":  # it looked before the other process had written, and is not the last to write the index
+    caching.IndexDataCacheFile._load_index = lambda self: {}
+    caching.IndexDataCacheFile._save_index = lambda self, overloads: None
+print(function(np.ones(3, kind)))
+"""
+
+
+def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_code(tmp_path):
+    source = tmp_path / "source.py"
+    source.write_text("@compiled\ndef function(x):\n    return x[0] + x[1] + x[2]\n")
+
+    def run(*what):
+        command = [sys.executable, "-c", RACING, str(source), *what]
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert run("alone", "int64") == "3"
+    assert run("races", "float64") == "3.0"
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2
+    assert run("alone", "int64") == "3"

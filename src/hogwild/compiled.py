@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import uuid
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -21,6 +22,7 @@ Function = Callable[..., Any]
 # Multiply-adds may be fused; nothing else about floating point is relaxed, so that NaN stays visible to the
 # divergence guard and one seed gives the same bits.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_PROCESS = uuid.uuid4().hex[:12]
 UNFUSED = {**OPTIONS, "fastmath": False}
 
 
@@ -34,7 +36,19 @@ def compiled(function: Function) -> Any:
     42
     """
     in_a_file = not function.__code__.co_filename.startswith("<")
-    return numba.njit(cache=in_a_file, **OPTIONS)(function)
+    return _own_files(numba.njit(cache=in_a_file, **OPTIONS)(function))
+
+
+def _own_files(dispatcher: Any) -> Any:
+    """Let what this process keeps on disk be in files of its own.
+
+    Numba numbers the files of one function, a file for each signature. Two processes that compile at the same time, as
+    in a parallel search, would count to the same number, and one signature would be given the other's machine code.
+    """
+    file = getattr(dispatcher._cache, "_cache_file", None)
+    if file is not None:
+        file._data_name_pattern = file._data_name_pattern.replace(".{number:d}.", f".{{number:d}}-{_PROCESS}.")
+    return dispatcher
 
 
 def bind(template: Function, **parts: Function) -> Function:
@@ -73,7 +87,7 @@ def specialise(template: Function, *, cache: bool = True, fused: bool = True, **
 def _specialised(template: Function, cache: bool, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
     copy = _with_calls_compiled(bind(template, **dict(parts)), fused)
     copy.__qualname__ = f"{template.__name__}_{_digest(copy)}"  # the name it has in numba's cache on disk
-    return numba.njit(cache=cache, **(OPTIONS if fused else UNFUSED))(copy)
+    return _own_files(numba.njit(cache=cache, **(OPTIONS if fused else UNFUSED))(copy))
 
 
 @functools.cache
