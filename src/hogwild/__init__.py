@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hogwild.rules import Adam as Adam
     from hogwild.rules import Momentum as Momentum
     from hogwild.rules import PassiveAggressive as PassiveAggressive
+    from hogwild.rules import Sequential as Sequential
     from hogwild.run import Budget as Budget
     from hogwild.run import Run as Run
     from hogwild.run import Start as Start
@@ -50,7 +51,7 @@ _HOMES = {
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.linear_model": ("load",),
-    "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive"),
+    "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",
     ),
