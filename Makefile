@@ -21,11 +21,8 @@ types: $(READY)
 layers: $(READY)
 	$(BIN)/lint-imports
 
-# In three goes, so that no process comes to hold every kernel there is, which takes more than a GiB.
 tests: $(READY)
-	$(BIN)/pytest -n 2 --dist loadfile tests/training tests/test_*.py src
-	$(BIN)/pytest -n 2 --dist loadfile tests/data tests/cli tests/fuzz tests/conformance tests/chaos
-	$(BIN)/pytest -n 2 --dist loadfile tests/estimators
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # Long suites: 500 damaged inputs per reader; 50 trainings killed and resumed.
 fuzz: $(READY)

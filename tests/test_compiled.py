@@ -220,3 +220,48 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_code(tmp_pa
     assert run("races", "float64") == "3.0"
     assert len(list(tmp_path.rglob("*.nbc"))) == 2
     assert run("alone", "int64") == "3"
+
+
+NAMESAKES = """
+import sys, numpy as np
+from hogwild.compiled import bind, specialise
+
+def inner(x, n):  # too long to be inlined at each of its calls
+    total = 0.0
+    for k in range(n):
+        if x[k] > 0:
+            total += term(x[k]) * np.sin(x[k]) + np.exp(-x[k]) * np.cos(x[k])
+        else:
+            total -= term(x[k]) * np.exp(x[k]) + np.log1p(-x[k])
+        j = k
+        while j > 0:
+            total += term(x[j]) / (1 + j)
+            j -= 7
+    return total
+
+def outer(x):
+    return part(x, x.size) + part(x, 3) * part(x, 7) + part(x, 20)
+
+def one(x):
+    return x
+
+def two(x):
+    return 100 * x
+
+for term in sys.argv[1:]:
+    print(specialise(outer, part=bind(inner, term={"one": one, "two": two}[term]))(np.linspace(-1, 2, 50)))
+"""
+
+
+def test_code_from_the_disk_calls_its_own_parts_and_not_others_of_their_name(tmp_path):
+    source = tmp_path / "source.py"
+    source.write_text(NAMESAKES)
+
+    def run(*terms):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, str(source), *terms]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    [one] = run("one")  # compiles it, and its part with it
+    two, again = run("two", "one")  # compiles another part, and takes the first from the disk
+    assert again == one != two

@@ -92,7 +92,11 @@ def _specialised(template: Function, cache: bool, fused: bool, parts: tuple[tupl
 
 @functools.cache
 def _compiled_part(function: Function, fused: bool) -> Any:
-    return numba.njit(**(OPTIONS if fused else UNFUSED))(_with_calls_compiled(function, fused))
+    copy = _with_calls_compiled(function, fused)
+    # Machine code from the disk brings its parts along, by name. Where two parts had one name, the linker would take
+    # whichever came first, for both.
+    copy.__qualname__ = f"{function.__name__}_{_digest(copy)}"
+    return numba.njit(**(OPTIONS if fused else UNFUSED))(copy)
 
 
 def _with_calls_compiled(function: Function, fused: bool) -> Function:
