@@ -26,7 +26,7 @@ def _sigmoid(m):
 
 
 LOSSES = {
-    "hinge": _by_margin(lambda m: np.maximum(0, 1 - m), lambda m: -1.0 * (m < 1)),
+    "hinge": _by_margin(lambda m: np.maximum(0, 1 - m), lambda m: -1.0 * (m <= 1)),
     "squared-hinge": _by_margin(lambda m: np.maximum(0, 1 - m) ** 2, lambda m: -2 * np.maximum(0, 1 - m)),
     "logistic": _by_margin(lambda m: np.logaddexp(0, -m), lambda m: -_sigmoid(-m)),
     "softmax": _by_margin(lambda m: np.logaddexp(0, -m), lambda m: -_sigmoid(-m)),

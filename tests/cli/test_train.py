@@ -385,3 +385,18 @@ def test_serial_with_several_workers_has_one(files: dict[str, str], capsys: pyte
     assert done.code == 0
     assert done.record["workers"] == 1
     assert "has one worker" in done.err
+
+
+def test_a_buffer_is_a_number_of_rows_and_goes_with_hogwild(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = files["classes"]
+    assert main(["train", train, "--workers", "2", "--buffer", "8", "--epochs", "2", "--json"]) == 0
+    events = json.loads(capsys.readouterr().out)["events"]
+    assert [event["rows"] for event in events if event["event"] == "buffers"] == [8]
+    for wrong, said in (
+        (["--buffer", "some"], "a number of rows"),
+        (["--strategy", "locked", "--buffer", "8"], "goes with"),
+    ):
+        assert main(["train", train, *wrong]) != 0
+        assert said in capsys.readouterr().err

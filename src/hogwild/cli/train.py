@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hogwild.run import Event, Run
 
 _WHAT, _HOW, _WHEN, _KEEP = "What is minimised", "How", "When to stop", "What is kept"
+WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # of the events, in the record of a run
 
 
 def train(
@@ -65,6 +66,13 @@ def train(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Default: one per core.", show_default=False, rich_help_panel=_HOW)
     ] = None,
+    buffer: Annotated[
+        str,
+        typer.Option(
+            help="hogwild: rows between two merges of a worker's own copies; 0 is textbook Hogwild!.",
+            rich_help_panel=_HOW,
+        ),
+    ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Chooses the order of the rows.", rich_help_panel=_HOW)] = 0,
     memory: Annotated[
         str | None, typer.Option(help="The most memory to use, such as 2GiB.", rich_help_panel=_HOW)
@@ -127,6 +135,8 @@ def train(
     if step != "auto" and step_of(chosen) is None:
         raise ParameterError(f"The schedule {schedule!r} finds its own steps. Leave out --step, or choose another one.")
     strategy_ = strategies.named(strategy, _workers(strategy, workers, screen))
+    if buffer != "auto":
+        strategy_ = _buffered(strategy_, buffer)
     budget = Budget(epochs, seconds, target, patience, tolerance)
     folder = _folder(checkpoint, resume)
     if test is not None and holdout is not None:
@@ -172,6 +182,14 @@ def train(
     screen.result(record)
     if run.stopped == "interrupted":
         raise typer.Exit(130)
+
+
+def _buffered(strategy: Any, buffer: str) -> Any:
+    if not hasattr(strategy, "buffer"):
+        raise ParameterError("--buffer goes with --strategy hogwild.")
+    if not buffer.isdecimal():
+        raise ParameterError(f"--buffer is a number of rows, or auto. Got {buffer!r} instead.")
+    return replace(strategy, buffer=int(buffer))
 
 
 def _workers(strategy: str, workers: int | None, screen: Output) -> int | None:
@@ -272,7 +290,7 @@ def _record(
         "stopped": run.stopped,
         "model": out,
         "history": run.history,
-        "events": [event for event in run.events if event["event"] in ("step chosen", "diverged", "resumed")],
+        "events": [event for event in run.events if event["event"] in WORTH_TELLING],
     }
 
 

@@ -40,8 +40,9 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
 
     Parameters that only this class has: ``strategy``, how workers share the weights (a name or an object; None: lock
     free if there are several); ``rule``, how a gradient becomes an update (None: plain SGD; with another rule such as
-    ``"adagrad"``, ``learning_rate="optimal"`` chooses a constant step by trials); ``memory``, the most that may be
-    resident when ``X`` is a file.
+    ``"adagrad"``, ``learning_rate="optimal"`` chooses a constant step by trials); ``buffer``, how many rows a worker
+    goes before it merges its own copy of the frequent coordinates (see :class:`hogwild.Hogwild`); ``memory``, the most
+    that may be resident when ``X`` is a file.
 
     ``X`` may also be the path of a file, a packed folder or an open data set, which have labels of their own.
 
@@ -61,7 +62,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         learning_rate: str = "optimal", eta0: float = 0.01, power_t: float = 0.5, early_stopping: bool = False,
         validation_fraction: float = 0.1, n_iter_no_change: int = 5, class_weight: Any = None,
         warm_start: bool = False, average: bool | int = False, strategy: Any = None, rule: Any = None,
-        memory: int | str | None = None,
+        buffer: int | str = "auto", memory: int | str | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -86,6 +87,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         self.average = average
         self.strategy = strategy
         self.rule = rule
+        self.buffer = buffer
         self.memory = memory
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -42,7 +42,8 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
         self, nu: float = 0.5, fit_intercept: bool = True, max_iter: int = 1000, tol: float | None = 1e-3,
         shuffle: bool = True, verbose: int = 0, random_state: Any = None, learning_rate: str = "optimal",
         eta0: float = 0.01, power_t: float = 0.5, warm_start: bool = False, average: bool | int = False, *,
-        n_jobs: int | None = None, strategy: Any = None, rule: Any = None, memory: int | str | None = None,
+        n_jobs: int | None = None, strategy: Any = None, rule: Any = None, buffer: int | str = "auto",
+        memory: int | str | None = None,
     ) -> None:  # fmt: skip
         self.nu = nu
         self.fit_intercept = fit_intercept
@@ -59,6 +60,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.strategy = strategy
         self.rule = rule
+        self.buffer = buffer
         self.memory = memory
 
     def _asked(self) -> dict[str, Any]:

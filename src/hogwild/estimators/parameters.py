@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from hogwild.losses import Loss
 
@@ -16,6 +16,7 @@ OURS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "strategy": [str, object],
     "rule": [str, object],
+    "buffer": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
     "memory": [str, Integral, None],
 }
 

@@ -40,7 +40,8 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         verbose: int = 0, epsilon: float = 0.1, random_state: Any = None, learning_rate: str = "invscaling",
         eta0: float = 0.01, power_t: float = 0.25, early_stopping: bool = False, validation_fraction: float = 0.1,
         n_iter_no_change: int = 5, warm_start: bool = False, average: bool | int = False, n_jobs: int | None = None,
-        strategy: Any = None, rule: Any = None, memory: int | str | None = None,
+        strategy: Any = None, rule: Any = None, buffer: int | str = "auto",
+        memory: int | str | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -64,6 +65,7 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.strategy = strategy
         self.rule = rule
+        self.buffer = buffer
         self.memory = memory
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -139,8 +139,9 @@ def as_theirs(asked: Mapping[str, Any]) -> bool:
 def strategy_of(asked: Mapping[str, Any]) -> InMemory:
     """How many workers share the parameters, and how: one alone, or several without locks.
 
-    >>> strategy_of({"strategy": None, "n_jobs": 2}), strategy_of({"strategy": "locked", "n_jobs": 2})
-    (Hogwild(workers=2), Locked(workers=2))
+    >>> from hogwild import HogwildClassifier
+    >>> [strategy_of(HogwildClassifier(n_jobs=2, strategy=name).get_params()) for name in (None, "locked")]
+    [Hogwild(workers=2, buffer='auto'), Locked(workers=2)]
     """
     strategy = asked["strategy"]
     if strategy is not None and not isinstance(strategy, str):
@@ -148,7 +149,7 @@ def strategy_of(asked: Mapping[str, Any]) -> InMemory:
     workers = processors_left(asked["n_jobs"])
     if strategy is not None:
         return strategies.named(strategy, workers)
-    return Serial() if workers == 1 else Hogwild(workers)
+    return Serial() if workers == 1 else Hogwild(workers, asked["buffer"])
 
 
 def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from hogwild.compiled import Function, bind, specialise
-from hogwild.kernels import linear, sequential
+from hogwild.kernels import buffered, linear, sequential
 from hogwild.kernels.access import ACCESS, hold_all, release_all
 from hogwild.kernels.dot import dot, dot_in_order
 from hogwild.kernels.layouts import LAYOUTS, PRECISE
@@ -45,10 +45,42 @@ def descend(
         step=step,
         dot=bind(dot, **columns),
         pace=bind(PACES[pace], value=columns["value"]),
-        penalty1=linear.shared_penalty if penalised[0] else linear.no_penalty,
-        penalty2=linear.shared_penalty if penalised[1] else linear.no_penalty,
-        skip=linear.when_zero if rests and not any(penalised) else linear.never,
+        **_penalties(rests, penalised),
     )
+
+
+@functools.cache
+def descend_buffered(
+    layout: str, everything: bool, step: Function, own_rate: Function, rests: bool, penalised: tuple[bool, bool],
+    loss: Function, keep: bool,
+) -> Any:  # fmt: skip
+    """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
+    mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
+    return specialise(
+        buffered.descend_buffered,
+        cache=keep,
+        fused=True,
+        **LAYOUTS[layout],
+        loss=loss,
+        step=step,
+        private=buffered.always if everything else buffered.if_frequent,
+        meet=bind(buffered.meet, mean_rate=mean_rate),
+        **_penalties(rests, penalised),
+    )
+
+
+@functools.cache
+def settle(own_rate: Function) -> Any:
+    """The compiled end of such descents: everything is merged."""
+    return specialise(buffered.settle, cache=True, fused=True, mean_rate=bind(buffered.mean_rate, own_rate=own_rate))
+
+
+def _penalties(rests: bool, penalised: tuple[bool, bool]) -> dict[str, Function]:
+    return {
+        "penalty1": linear.shared_penalty if penalised[0] else linear.no_penalty,
+        "penalty2": linear.shared_penalty if penalised[1] else linear.no_penalty,
+        "skip": linear.when_zero if rests and not any(penalised) else linear.never,
+    }
 
 
 @functools.cache

@@ -23,6 +23,7 @@ from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.naming import must
+from hogwild.problems.buffers import Buffers, Layout, Own, layout, worth_it
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
 from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
@@ -149,6 +150,48 @@ class Linear:
             )  # fmt: skip
 
         return descend
+
+    def buffers(self, rule: Any, rows: int | None, workers: int) -> Buffers | None:
+        """Copies of the frequent coordinates for each worker; None where they are of no use, or not to be had."""
+        if workers == 1 or self.n_outputs > 1 or not hasattr(rule, "own_rate"):
+            return None
+        if rows is None and not worth_it(workers, self.source.n_rows):
+            return None
+        penalised, width = (self.l1 > 0, self.l2 > 0), len(rule.initial)
+        plan = layout(self.source, 4 * width, self.loss.curvature, rows)
+        kernel = linear_parts.descend_buffered(
+            self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
+            self._functions[0], self.loss.ours,
+        )  # fmt: skip
+        shares = self._shares if any(penalised) else np.empty(0, np.float32)
+        constants = tuple(np.float32(c) for c in rule.constants)
+        l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
+        least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
+        bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
+
+        def descend(chunk: Chunk, rates: Array, state: State, hot: Array, own: Own, plan: Layout) -> float:
+            rows = chunk.rows
+            return float(
+                kernel(
+                    rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, rates, *state,
+                    hot, own.copy, own.seen, plan.where, own.places, own.control, plan.tiers, plan.stiff,
+                    self.intercept, shares, l1, l2, self._class_weights, parameter, constants, FLUSH_ROWS, least,
+                    stiffness, bias_rate, tilt,
+                )
+            )  # fmt: skip
+
+        compiled_settle = linear_parts.settle(rule.own_rate)
+
+        def settle(rate: Any, hot: Array, own: Own, plan: Layout) -> None:
+            compiled_settle(hot, own.copy, own.seen, own.control, plan.tiers, plan.stiff, rate, least, constants)
+
+        return Buffers(plan, descend, settle, workers, width, self._longest)
+
+    @cached_property
+    def _longest(self) -> int:
+        """How many entries a row has, at most."""
+        walk = self.source.in_order()
+        return max(int(np.diff(walk[number].rows.indptr).max(initial=0)) for number in range(len(walk)))
 
     def _descent_alone(self, rule: Any, workers: int) -> Descent:
         """The inner loop of the rule Sequential."""

@@ -18,6 +18,11 @@ def adagrad(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: 
     state[p, 0] = shrink(state[p, 0] - own_rate * g, own_rate, l1, l2)
 
 
+def shrinking(state: Any, p: Any, rate: Any, constants: Any) -> Any:
+    """A unit of gradient moves a coordinate the less, the more it has seen."""
+    return rate / sqrt(state[p, 1])
+
+
 @dataclass(frozen=True, slots=True)
 class AdaGrad:
     """AdaGrad (Duchi et al. 2011): the step of a coordinate is ``rate / sqrt(sum of its squared gradients)``.
@@ -31,6 +36,7 @@ class AdaGrad:
 
     constants = (0.0,)
     step = staticmethod(adagrad)
+    own_rate = staticmethod(shrinking)
     rests = True
 
     def __post_init__(self) -> None:

@@ -13,6 +13,11 @@ def sgd(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any)
     state[p, 0] = shrink(state[p, 0] - rate * g, rate, l1, l2)
 
 
+def whole(state: Any, p: Any, rate: Any, constants: Any) -> Any:
+    """A unit of gradient moves every coordinate by the rate."""
+    return rate
+
+
 @dataclass(frozen=True, slots=True)
 class SGD:
     """Plain stochastic gradient descent: ``w -= rate * g``."""
@@ -20,4 +25,5 @@ class SGD:
     initial = (0.0,)
     constants = (0.0,)
     step = staticmethod(sgd)
+    own_rate = staticmethod(whole)
     rests = True

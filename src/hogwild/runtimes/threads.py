@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from hogwild.runtimes.polyak import Mean
 
 State = tuple[NDArray[Any], ...]
 Rates = Callable[[int, int], NDArray[Any]]  # (updates done before, how many now) -> the step of each
+
+Descend = Callable[..., float]
 
 TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
 
@@ -54,6 +57,8 @@ class Session:
         self._mean_column = getattr(rule, "mean", 0)
         self._descend = problem.descent(rule, strategy.access, 1 if strategy.replicas else workers)
         self._sync = problem.sync(strategy.access)
+        rows = getattr(strategy, "buffer", 0)
+        self.buffers = problem.buffers(rule, None if rows == "auto" else rows, workers) if rows != 0 else None
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hogwild")
         self.compile_seconds = self._compile()
 
@@ -67,7 +72,8 @@ class Session:
         chunk = self.problem.data.epoch(0, 0)[0]
         nothing = Chunk(chunk.rows, chunk.order[:0])
         try:
-            self._descend(nothing, np.empty(0, self.state[0].dtype), self.state, self._sync)
+            for descend in self.descents()[:1]:
+                descend(nothing, np.empty(0, self.state[0].dtype), self.state, self._sync)
             self.problem.measure(nothing, self.state)
         except NumbaError as error:
             raise ParameterError(
@@ -75,6 +81,17 @@ class Session:
                 f"arithmetic on numbers that returns the loss and its derivative. Numba says: {_said(error)}"
             ) from error
         return time.perf_counter() - started
+
+    def descents(self) -> list[Descend]:
+        """How each worker descends."""
+        if self.buffers is None:
+            return [self._descend] * self.workers
+        return [partial(self._buffered, worker) for worker in range(self.workers)]
+
+    def _buffered(self, worker: int, chunk: Chunk, rates: NDArray[Any], state: State, sync: NDArray[Any]) -> float:
+        assert self.buffers is not None
+        loss: float = self.buffers.descend(worker, chunk, rates, state)
+        return loss
 
     def values(self) -> State:
         """A copy of the parameters alone, without what the rule remembers."""
@@ -167,13 +184,18 @@ class _AtOnce(_Walk):
         states = [session.state] * session.workers
         if session.strategy.replicas and session.workers > 1:
             states = [tuple(part.copy() for part in session.state) for _ in range(session.workers)]
-        self.watch([session._pool.submit(self.work, state) for state in states], tick)
+        if session.buffers is not None:
+            session.buffers.gather(session.state)
+        workers = zip(states, session.descents(), strict=True)
+        self.watch([session._pool.submit(self.work, state, descend) for state, descend in workers], tick)
+        if session.buffers is not None:
+            session.buffers.scatter(session.state)
         if session.strategy.replicas and session.workers > 1 and self.moved:
             for part, *replicas in zip(session.state, *self.moved.values(), strict=True):
                 np.mean(replicas, axis=0, out=part)
         return self.leg()
 
-    def work(self, state: State) -> None:
+    def work(self, state: State, descend: Descend) -> None:
         session = self.session
         while not self.halt.is_set():
             with self.lock:
@@ -186,7 +208,7 @@ class _AtOnce(_Walk):
             terms = len(chunk.order)
             with self.lock:
                 before, self.started = self.started, self.started + terms
-            loss = session._descend(chunk, self.rates(before, terms), state, session._sync)
+            loss = descend(chunk, self.rates(before, terms), state, session._sync)
             session.average(state, terms)
             self.walk.done(number)
             self.count(terms, loss)

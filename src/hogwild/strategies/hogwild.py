@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hogwild.naming import must
 from hogwild.strategies.sharing import Access, check_workers
 
 
@@ -14,12 +15,21 @@ class Hogwild:
 
     When terms are sparse, two workers seldom touch the same coordinate at the same time, and little is lost when they
     do. The intercept, which is in every term, is stepped in a copy per worker and merged every few terms.
+
+    On many cores the coordinates that most terms have in common would travel from core to core with every write. With a
+    ``buffer`` each worker steps a copy of its own of those, and merges it with the shared one every so many rows;
+    "auto" chooses, 0 is the algorithm of the paper. Buffers are for the rules SGD and AdaGrad and models with one
+    output; others do without.
     """
 
     workers: int | None = None
+    buffer: int | str = "auto"
 
     access: ClassVar[Access] = "free"
     replicas = False
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
+        number = isinstance(self.buffer, int) and not isinstance(self.buffer, bool) and self.buffer >= 0
+        if not number and self.buffer != "auto":
+            raise must("buffer", "a number of rows, or 'auto'", self.buffer)

@@ -98,6 +98,8 @@ def minimise(
     session = runtime.session(problem, rule, strategy, workers)
     try:
         journal.tell("compiled", seconds=session.compile_seconds)
+        if session.buffers is not None:
+            journal.tell("buffers", **session.buffers.describe())
         if start is not None:
             _put(start, session.state)
         if found is not None:

@@ -1,0 +1,161 @@
+"""The inner loop of a worker that keeps the coordinates it touches most in a copy of its own.
+
+Cache lines that all workers write travel from core to core with every write, and cost more than the arithmetic. Here a
+worker steps its own copy of the frequent ("hot") coordinates, ranked by frequency, and merges it with the shared one
+now and then: the most frequent often, the rarer the more seldom. Rare coordinates are read and written as ever.
+
+A template like those in :mod:`hogwild.kernels.linear`; besides their names it has ``private`` (whether a coordinate is
+in the worker's copy) and ``own_rate`` (how far a unit of gradient moves a coordinate).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hogwild.kernels.linear import damping, merge
+
+# mypy: disable-error-code="name-defined"
+# ruff: noqa: F821
+
+WAITING, EVENT, SEEN, PERIOD = 0, 1, 2, 3  # a worker's control: rows since the last merge, merges, rows, rows between
+SAMPLED = 8  # of so many rows of a copy, one tells how large their steps are
+CALM = 2.0  # of the way to the optimum that all workers' steps between two merges may go together
+
+
+def descend_buffered(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
+    hot: Any, own: Any, seen: Any, where: Any, places: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
+    shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, patience: Any, least: Any,
+    stiffness: Any, bias_rate: Any, tilt: Any,
+) -> float:  # fmt: skip
+    """Descend along the terms ``order`` of a model with one output; return their summed loss.
+
+    ``own`` is this worker's copy of ``hot``, and ``seen`` what it was when they last met. ``where[u]`` is the rank of
+    coordinate u, which is its row in them if it is less than their length.
+    """
+    mine, then = bias.copy(), bias.copy()
+    hots = own.shape[0]
+    total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
+    for k in range(order.size):
+        i = order[k]
+        start, stop = indptr[i], indptr[i + 1]
+        z0, z1, j = mine[0, 0], np.float32(0), start
+        while j + 2 <= stop:  # two sums in flight
+            u0, u1 = column(indices, j, start), column(indices, j + 1, start)
+            p0, p1 = where[u0], where[u1]
+            places[j - start], places[j + 1 - start] = p0, p1
+            z0 += (own[p0, 0] if private(p0, hots) else state[u0, 0]) * value(values, j)
+            z1 += (own[p1, 0] if private(p1, hots) else state[u1, 0]) * value(values, j + 1)
+            j += 2
+        if j < stop:
+            u0 = column(indices, j, start)
+            p0 = where[u0]
+            places[j - start] = p0
+            z0 += (own[p0, 0] if private(p0, hots) else state[u0, 0]) * value(values, j)
+        cost, slope = loss(float(z0 + z1), float(labels[i]), parameter)
+        weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
+        total += cost * weight
+        g, rate = np.float32(slope * weight), rates[k]
+        if not skip(g):
+            for j in range(start, stop):
+                u, p = column(indices, j, start), places[j - start]
+                p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
+                if private(p, hots):
+                    step(own, p, g * value(values, j), rate, p1, p2, constants)
+                else:
+                    step(state, u, g * value(values, j), rate, p1, p2, constants)
+            if intercept:
+                before = mine[0, 0]
+                step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
+                moved += abs(mine[0, 0] - before)
+                pulled += abs(g + tilt)
+        waiting += 1
+        if intercept and waiting >= patience:
+            merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
+            waiting, moved, pulled = 0, np.float32(0), np.float32(0)
+        control[WAITING] += 1
+        if control[WAITING] >= control[PERIOD]:
+            meet(hot, own, seen, control, tiers, stiff, rate, least, constants)
+    if intercept and waiting:
+        merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
+    return total
+
+
+def meet(
+    hot: Any, own: Any, seen: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any, constants: Any
+) -> None:
+    """Merge the first tier, and a part of each other one: each has twice the rows of the one before it.
+
+    So every merge costs about the same, and a tier that is half as frequent waits twice as long.
+    """
+    control[SEEN] += control[WAITING]
+    control[WAITING] = 0
+    control[EVENT] += 1
+    for k in range(tiers.size - 1):
+        parts = rounds(k, control)
+        first, size = tiers[k], tiers[k + 1] - tiers[k]
+        part = control[EVENT] % parts
+        low, high = first + part * size // parts, first + (part + 1) * size // parts
+        if low < high:
+            gain = stiff[k] * np.float32(control[PERIOD] * parts) * mean_rate(own, low, high, rate, constants)
+            merge_rows(hot, own, seen, low, high, calm(gain, least))
+
+
+def settle(
+    hot: Any, own: Any, seen: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any, constants: Any
+) -> None:
+    """Merge everything."""
+    for k in range(tiers.size - 1):
+        low, high = tiers[k], tiers[k + 1]
+        gain = stiff[k] * np.float32(control[PERIOD] * rounds(k, control))
+        gain *= mean_rate(own, low, high, rate, constants)
+        merge_rows(hot, own, seen, low, high, calm(gain, least))
+
+
+def rounds(k: Any, control: Any) -> Any:
+    """In how many parts tier ``k`` is merged; in few while there is much to learn."""
+    return max(1, min(1 << max(k - 1, 0), control[SEEN] // (4 * control[PERIOD])))
+
+
+def calm(gain: Any, least: Any) -> Any:
+    """How much of a worker's change counts, so that all workers' changes together do not overshoot.
+
+    ``gain`` is the share of its distance to the optimum that one worker's steps since the last merge close; ``least``
+    is 1 / workers. See :func:`hogwild.kernels.linear.damping`.
+    """
+    together = gain / (least * np.float32(CALM))
+    return np.float32(1) if together <= 1 else max(least, np.float32(1) / together)
+
+
+def mean_rate(own: Any, low: Any, high: Any, rate: Any, constants: Any) -> Any:
+    """How far a unit of gradient moves these rows, in a mean of some of them in which the small count most.
+
+    For those are the steps of coordinates that have been touched often: what is yet untouched needs no care.
+    """
+    total, count = np.float32(0), np.float32(0)
+    for p in range(low, high, SAMPLED):
+        total += np.float32(1) / own_rate(own, p, rate, constants) ** 2
+        count += np.float32(1)
+    return np.sqrt(count / total)
+
+
+def merge_rows(hot: Any, own: Any, seen: Any, low: Any, high: Any, share: Any) -> None:
+    """Add to shared rows what this worker changed: a share of the values, all of what the rule remembers."""
+    for p in range(low, high):
+        for s in range(hot.shape[1]):
+            merged = hot[p, s] + (share if s == 0 else np.float32(1)) * (own[p, s] - seen[p, s])
+            hot[p, s] = merged
+            own[p, s] = merged
+            seen[p, s] = merged
+
+
+def always(place: Any, hots: Any) -> bool:
+    """Every coordinate is in the worker's copy."""
+    return True
+
+
+def if_frequent(place: Any, hots: Any) -> bool:
+    """The frequent ones are."""
+    return bool(place < hots)

@@ -1,0 +1,128 @@
+"""Workers with copies of their own of the frequent coordinates."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hogwild import Constant, Hogwild, HogwildClassifier, Linear, Serial, minimise
+from hogwild.data import Chunk
+from hogwild.errors import ParameterError
+from hogwild.problems import buffers
+from hogwild.rules import named
+
+RNG = np.random.default_rng(0)
+ROWS, FEATURES = 3_000, 400
+
+
+def text(binary=False):
+    """Sparse rows whose features get rarer with their number, and labels that a model can learn."""
+    present = RNG.random((ROWS, FEATURES)) < 3 / (3 + np.arange(FEATURES))
+    X = np.where(present, 1.0 if binary else RNG.random((ROWS, FEATURES)), 0.0).astype(np.float32)[
+        :, RNG.permutation(FEATURES)
+    ]
+    return sp.csr_array(X), np.sign(X @ RNG.standard_normal(FEATURES) + 0.3 * RNG.standard_normal(ROWS) + 1e-9)
+
+
+DATA = {
+    "sparse": text(),
+    "binary": text(binary=True),
+    "dense": (text()[0].toarray()[:, :60], text()[1]),
+}
+HOTS = pytest.mark.parametrize("hots", ["all", "some"])
+
+
+@pytest.fixture
+def few_hots(hots, monkeypatch):
+    if hots == "some":
+        monkeypatch.setattr(buffers, "CACHED", 0)
+        monkeypatch.setattr(buffers, "FREQUENT", 50)
+        monkeypatch.setattr(buffers, "FIRST_TIER", 8)
+
+
+@HOTS
+@pytest.mark.usefixtures("few_hots")
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("rule", ["sgd", "adagrad"])
+def test_one_of_the_workers_alone_takes_the_steps_of_serial(rule, kind, hots):
+    """Then nothing is merged but its own changes, so the copies must make no difference."""
+    small = {"sgd": 0.01, "adagrad": 1e-4}[rule]  # so small that nothing is damped
+    problem, step = Linear(DATA[kind], "logistic", l1=1e-5, l2=1e-4), np.full(ROWS, small, np.float32)
+    rule = named(rule)
+    copies, order = problem.buffers(rule, 32, 2), np.arange(ROWS, dtype=np.uint32)
+    assert copies.plan.everything == (hots == "all")
+    state, expected = problem.start(rule), problem.start(rule)
+    for _ in range(2):
+        chunk = Chunk(problem.data.in_order()[0].rows, order[: len(problem.data.in_order()[0].order)])
+        copies.gather(state)
+        found = copies.descend(1, chunk, step[: len(chunk.order)], state)
+        copies.scatter(state)
+        loss = problem.descent(rule, "free", 2)(chunk, step[: len(chunk.order)], expected, problem.sync("free"))
+        assert found == pytest.approx(loss, rel=1e-3)
+    for mine, theirs in zip(state, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-4)
+    assert copies.own[1].control[buffers.EVENT] > 7_919 + 10
+
+
+@HOTS
+@pytest.mark.usefixtures("few_hots")
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("rule", ["sgd", "adagrad"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+@pytest.mark.parametrize("workers", [2, 4])
+def test_they_come_to_where_serial_comes(workers, loss, rule, kind):
+    problem = Linear(DATA[kind], loss, l2=1e-3)
+    serial, buffered = (
+        minimise(problem, rule, strategy=strategy, budget=60) for strategy in (Serial(), Hogwild(workers, buffer=32))
+    )
+    assert buffered.objective == pytest.approx(serial.objective, rel=1e-2)
+
+
+def test_a_state_goes_out_and_comes_back_as_it_was():
+    problem, rule = Linear(DATA["sparse"], "logistic"), named("adagrad")
+    copies, state = problem.buffers(rule, 32, 3), problem.start(rule)
+    state[0][:] = RNG.random(state[0].shape)
+    before = state[0].copy()
+    copies.gather(state)
+    assert np.array_equal(copies.hot, before[np.argsort(-problem.data.frequencies(), kind="stable")])
+    copies.scatter(state)
+    assert np.array_equal(state[0], before)
+
+
+def test_changes_of_all_workers_count():
+    problem, rule = Linear(DATA["sparse"], "logistic"), named("sgd")
+    copies, state = problem.buffers(rule, 32, 3), problem.start(rule)
+    copies.gather(state)
+    for own in copies.own:
+        own.copy[5] += 1
+    copies.scatter(state)
+    assert state[0][copies.plan.by_rank[5], 0] == pytest.approx(3)
+
+
+def test_none_where_they_are_of_no_use():
+    problem = Linear(DATA["sparse"], "logistic")
+    assert problem.buffers(named("adagrad"), 32, 1) is None
+    assert problem.buffers(named("adam"), 32, 2) is None
+    assert problem.buffers(named("adagrad"), None, 2) is None
+    assert Linear((DATA["sparse"][0], np.arange(ROWS) % 3)).buffers(named("sgd"), 32, 2) is None
+    for buffer in (-1, True, "some"):
+        with pytest.raises(ParameterError, match="'buffer'"):
+            Hogwild(2, buffer=buffer)
+
+
+def test_estimators_pass_it_on():
+    X, y = DATA["sparse"]
+    model = HogwildClassifier("log_loss", n_jobs=2, buffer=64, random_state=0, learning_rate="constant").fit(X, y)
+    assert model.score(X, y) > 0.8
+    with pytest.raises(ValueError, match="buffer"):
+        HogwildClassifier(buffer=-1).fit(X, y)
+
+
+def test_a_run_with_buffers_is_interrupted_between_chunks_and_goes_on(tmp_path):
+    problem = Linear(DATA["sparse"], "logistic", l2=1e-3)
+    how = {"rule": "adagrad", "schedule": Constant(0.1), "strategy": Hogwild(2, buffer=32)}
+    whole = minimise(problem, budget=20, **how)
+    told = [event for event in whole.events if event["event"] == "buffers"]
+    assert [(event["coordinates"], event["of"], event["rows"]) for event in told] == [(FEATURES, FEATURES, 32)]
+    minimise(problem, budget=10, checkpoint=tmp_path, **how)
+    rest = minimise(problem, budget=20, checkpoint=tmp_path, resume=True, **how)
+    assert rest.objective == pytest.approx(whole.objective, rel=1e-2)
