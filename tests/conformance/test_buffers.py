@@ -102,7 +102,7 @@ def test_none_where_they_are_of_no_use():
     problem = Linear(DATA["sparse"], "logistic")
     assert problem.buffers(named("adagrad"), 32, 1) is None
     assert problem.buffers(named("adam"), 32, 2) is None
-    assert problem.buffers(named("adagrad"), None, 2) is None
+    assert problem.buffers(named("adagrad"), 0, 2) is None
     assert Linear((DATA["sparse"][0], np.arange(ROWS) % 3)).buffers(named("sgd"), 32, 2) is None
     for buffer in (-1, True, "some"):
         with pytest.raises(ParameterError, match="'buffer'"):

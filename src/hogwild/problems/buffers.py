@@ -16,8 +16,6 @@ from hogwild.kernels.buffered import EVENT, PERIOD, WAITING
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
 FREQUENT = 2**13  # coordinates that are worth a copy where there are too many for all
 FIRST_TIER = 128  # coordinates that are merged every time
-ROWS, DENSE_ROWS = 256, 64  # rows between two merges
-FEWEST_WORKERS, FEWEST_ROWS = 4, 10_000  # rows each
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
 
@@ -52,17 +50,8 @@ class Own:
         self.seen[:] = hot
 
 
-def worth_it(workers: int, rows: int) -> bool:
-    """Whether copies pay: cache lines travel little between few cores, and few rows are learnt before they would meet.
-
-    >>> worth_it(2, 10**6), worth_it(16, 10**6), worth_it(16, 1_000)
-    (False, True, False)
-    """
-    return workers >= FEWEST_WORKERS and rows >= FEWEST_ROWS * workers
-
-
-def layout(data: Dataset, bytes_each: int, curvature: float, rows: int | None) -> Layout:
-    """Rank the coordinates and choose how many are hot; ``rows`` between merges, or None to choose those as well.
+def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layout:
+    """Rank the coordinates and choose how many are hot; they are merged every so many ``rows``.
 
     >>> from hogwild.data import open
     >>> plan = layout(open(np.eye(4, dtype=np.float32)[[0, 1, 1, 2, 2, 2]], np.zeros(6)), 8, 0.25, 16)
@@ -85,7 +74,7 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int | None) -
         curvature * max(np.square(means[tier]).sum(), squares[tier].max())
         for tier in (by_rank[low:high] for low, high in itertools.pairwise(tiers))
     ]
-    return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows or (DENSE_ROWS if dense else ROWS))
+    return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows)
 
 
 def _tiers(hots: int) -> Array:

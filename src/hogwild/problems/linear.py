@@ -23,7 +23,7 @@ from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.naming import must
-from hogwild.problems.buffers import Buffers, Layout, Own, layout, worth_it
+from hogwild.problems.buffers import Buffers, Layout, Own, layout
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
 from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
@@ -151,11 +151,9 @@ class Linear:
 
         return descend
 
-    def buffers(self, rule: Any, rows: int | None, workers: int) -> Buffers | None:
-        """Copies of the frequent coordinates for each worker; None where they are of no use, or not to be had."""
-        if workers == 1 or self.n_outputs > 1 or not hasattr(rule, "own_rate"):
-            return None
-        if rows is None and not worth_it(workers, self.source.n_rows):
+    def buffers(self, rule: Any, rows: int, workers: int) -> Buffers | None:
+        """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there can be none."""
+        if rows == 0 or workers == 1 or self.n_outputs > 1 or not hasattr(rule, "own_rate"):
             return None
         penalised, width = (self.l1 > 0, self.l2 > 0), len(rule.initial)
         plan = layout(self.source, 4 * width, self.loss.curvature, rows)

@@ -57,8 +57,8 @@ class Session:
         self._mean_column = getattr(rule, "mean", 0)
         self._descend = problem.descent(rule, strategy.access, 1 if strategy.replicas else workers)
         self._sync = problem.sync(strategy.access)
-        rows = getattr(strategy, "buffer", 0)
-        self.buffers = problem.buffers(rule, None if rows == "auto" else rows, workers) if rows != 0 else None
+        rows = getattr(strategy, "rows_apart", 0)
+        self.buffers = problem.buffers(rule, rows, workers) if rows else None
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hogwild")
         self.compile_seconds = self._compile()
 

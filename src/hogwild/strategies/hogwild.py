@@ -17,9 +17,9 @@ class Hogwild:
     do. The intercept, which is in every term, is stepped in a copy per worker and merged every few terms.
 
     On many cores the coordinates that most terms have in common would travel from core to core with every write. With a
-    ``buffer`` each worker steps a copy of its own of those, and merges it with the shared one every so many rows;
-    "auto" chooses, 0 is the algorithm of the paper. Buffers are for the rules SGD and AdaGrad and models with one
-    output; others do without.
+    ``buffer`` each worker steps a copy of its own of those, and merges it with the shared one every so many rows. 0 is
+    the algorithm of the paper, and so far what "auto" chooses: see docs/decisions/0006. Buffers are for the rules SGD
+    and AdaGrad and models with one output; others do without.
     """
 
     workers: int | None = None
@@ -33,3 +33,8 @@ class Hogwild:
         number = isinstance(self.buffer, int) and not isinstance(self.buffer, bool) and self.buffer >= 0
         if not number and self.buffer != "auto":
             raise must("buffer", "a number of rows, or 'auto'", self.buffer)
+
+    @property
+    def rows_apart(self) -> int:
+        """How many rows a worker goes before it merges its own copies; 0: it has none."""
+        return self.buffer if isinstance(self.buffer, int) else 0
