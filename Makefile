@@ -21,8 +21,10 @@ types: $(READY)
 layers: $(READY)
 	$(BIN)/lint-imports
 
+# In two goes: a process that has seen every test holds every kernel there is, which takes gigabytes.
 tests: $(READY)
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/estimators
+	$(BIN)/pytest -n 2 --dist loadfile tests/estimators
 
 # Long suites: 500 damaged inputs per reader; 50 trainings killed and resumed.
 fuzz: $(READY)

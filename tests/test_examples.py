@@ -1,6 +1,8 @@
 """Every example runs, on little data."""
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,11 @@ ARGUMENTS = {"demo.py": ["2000", "2"], "own_loss.py": ["1000"], "packed.py": ["3
 
 
 @pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.glob("*.py")))
-def test_example(example, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", [example, *ARGUMENTS[example]])
-    runpy.run_path(str(EXAMPLES / example), run_name="__main__")
-    assert capsys.readouterr().out
+def test_example(example):
+    command = [sys.executable, "-W", "error", str(EXAMPLES / example), *ARGUMENTS[example]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 def test_the_demo_shows_every_strategy(capsys):

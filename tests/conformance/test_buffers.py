@@ -53,8 +53,9 @@ def test_one_of_the_workers_alone_takes_the_steps_of_serial(rule, kind, hots):
     state, expected = problem.start(rule), problem.start(rule)
     for _ in range(2):
         chunk = Chunk(problem.data.in_order()[0].rows, order[: len(problem.data.in_order()[0].order)])
-        copies.gather(state)
-        found = copies.descend(1, chunk, step[: len(chunk.order)], state)
+        copies.gather(state, 1e-6)
+        found = copies.descent(1)(chunk, step[: len(chunk.order)], state, problem.sync("free"))
+        copies.settle(1)
         copies.scatter(state)
         loss = problem.descent(rule, "free", 2)(chunk, step[: len(chunk.order)], expected, problem.sync("free"))
         assert found == pytest.approx(loss, rel=1e-3)
@@ -82,8 +83,10 @@ def test_a_state_goes_out_and_comes_back_as_it_was():
     copies, state = problem.buffers(rule, 32, 3), problem.start(rule)
     state[0][:] = RNG.random(state[0].shape)
     before = state[0].copy()
-    copies.gather(state)
+    copies.gather(state, 1e-6)
     assert np.array_equal(copies.hot, before[np.argsort(-problem.data.frequencies(), kind="stable")])
+    for worker in range(3):
+        copies.settle(worker)
     copies.scatter(state)
     assert np.array_equal(state[0], before)
 
@@ -91,9 +94,11 @@ def test_a_state_goes_out_and_comes_back_as_it_was():
 def test_changes_of_all_workers_count():
     problem, rule = Linear(DATA["sparse"], "logistic"), named("sgd")
     copies, state = problem.buffers(rule, 32, 3), problem.start(rule)
-    copies.gather(state)
+    copies.gather(state, 1e-6)
     for own in copies.own:
         own.copy[5] += 1
+    for worker in range(3):
+        copies.settle(worker)
     copies.scatter(state)
     assert state[0][copies.plan.by_rank[5], 0] == pytest.approx(3)
 
@@ -103,6 +108,7 @@ def test_none_where_they_are_of_no_use():
     assert problem.buffers(named("adagrad"), 32, 1) is None
     assert problem.buffers(named("adam"), 32, 2) is None
     assert problem.buffers(named("adagrad"), 0, 2) is None
+    assert problem.buffers(named("adagrad"), "auto", 4) is None  # too few rows
     assert Linear((DATA["sparse"][0], np.arange(ROWS) % 3)).buffers(named("sgd"), 32, 2) is None
     for buffer in (-1, True, "some"):
         with pytest.raises(ParameterError, match="'buffer'"):

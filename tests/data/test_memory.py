@@ -155,3 +155,16 @@ def test_a_slice_that_does_not_start_at_the_first_entry_counts_right():
     start, stop = rows.indptr[0], rows.indptr[-1]
     assert np.array_equal(data.frequencies(), np.bincount(rows.indices[start:stop], minlength=50))
     assert walked(data.epoch(0, 0)) == as_dicts(rows)
+
+
+@BOTH
+def test_a_whole_epoch_is_its_chunks_one_after_the_other(shuffled):
+    data = long_data(shuffled)
+    for walk in (data.epoch(1, 2), data.in_order(), data.split(0.3, seed=0)[0].epoch(3, 4)):
+        whole = walk.whole()
+        assert len(whole.starts) == len(walk) + 1 > 2
+        for number in range(len(walk)):
+            chunk, part = walk[number], whole.order[whole.starts[number] : whole.starts[number + 1]]
+            assert np.array_equal(chunk.rows.labels[chunk.order], whole.rows.labels[part])
+            lengths = [np.diff(rows.indptr)[order] for rows, order in ((chunk.rows, chunk.order), (whole.rows, part))]
+            assert np.array_equal(*lengths)

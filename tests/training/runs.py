@@ -106,6 +106,9 @@ class SlowWalk:
         time.sleep(self._seconds)
         return self._walk[number]
 
+    def whole(self) -> None:
+        """It is slow, chunk by chunk."""
+
     def done(self, number: int) -> None:
         self._walk.done(number)
 

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from runs import ROWS, arrays, problem, same_bits, slowed, told
 
-from hogwild import Budget, Constant, Cosine, minimise
+from hogwild import Budget, Constant, Cosine, Hogwild, Linear, minimise
+from hogwild.rules import named
+from hogwild.runtimes import threads
 from hogwild.runtimes.threads import Session
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.loop import Loop
@@ -158,3 +160,30 @@ def test_an_interrupted_run_that_exploded_keeps_its_last_good_parameters(monkeyp
     assert np.array_equal(run.model.weights, good.model.weights)
     assert [record["epoch"] for record in run.history] == [1]
     assert told(run, "diverged")[0]["scale"] == 1.0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("reason", [KeyboardInterrupt, OSError])
+def test_workers_in_compiled_code_end_with_their_chunk(workers, reason, monkeypatch):
+    """Where an epoch is all in memory nobody comes back to Python before its end, unless told to."""
+    monkeypatch.setattr(threads, "TICK", 1e-3)
+    X = np.random.default_rng(0).random((40_000, 200), np.float32)
+    problem = Linear((X, X[:, 0] > 0.5), "logistic")
+    session = threads.Threads().session(problem, named("adagrad"), Hogwild(workers), workers)
+    walk, halt, looks = problem.data.epoch(0, 0), threading.Event(), []
+
+    def tick(updates):
+        looks.append(updates)
+        raise reason
+
+    try:
+        leg = session.advance(walk, 0, 0, lambda first, count: np.full(count, 0.1, np.float32), halt, tick)
+    except OSError:
+        assert reason is OSError
+    else:
+        assert leg.interrupted
+        assert 0 < leg.next_chunk < len(walk)
+        assert leg.updates == walk.whole().starts[leg.next_chunk]
+    finally:
+        session.close()
+    assert len(looks) == 1

@@ -29,6 +29,15 @@ class Chunk:
     order: Array  # uint32 or int64 row numbers within ``rows``
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """All chunks of an epoch at once: chunk ``c`` is ``order[starts[c]:starts[c + 1]]``."""
+
+    rows: Rows
+    order: Array
+    starts: Array  # int64
+
+
 class Epoch(Protocol):
     """One walk over a data set, cut into chunks that may be claimed in any order and from any thread."""
 
@@ -38,6 +47,9 @@ class Epoch(Protocol):
 
     def done(self, number: int) -> None:
         """Say that this chunk will not be asked for again in this epoch: its memory may go."""
+
+    def whole(self) -> Whole | None:
+        """All of it at once, where it is in memory."""
 
 
 class Dataset(Protocol):

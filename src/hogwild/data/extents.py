@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from hogwild.data.dataset import BLOCK_ROWS, Chunk
+from hogwild.compiled import compiled
+from hogwild.data.dataset import BLOCK_ROWS, Chunk, Whole
 from hogwild.data.rows import Array, Rows
+from hogwild.data.shuffle import mixed
 
 # A chunk is one claim by one worker: long enough that claiming costs nothing, short enough that there are many.
 _FEWEST, _MOST, _CHUNKS = 2**14, 2**19, 64
@@ -46,6 +48,9 @@ class Stored(Protocol):
 
     def release(self, start: int, stop: int) -> None:
         """These rows will not be read again soon."""
+
+    def everything(self) -> Rows | None:
+        """All rows, where they are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,19 @@ class ShuffledWalk:
         """Let the memory of this chunk go."""
         self._stored.release(*self._extents[int(self._order[number])])
 
+    def whole(self) -> Whole | None:
+        """All chunks, if they are in memory."""
+        rows = self._stored.everything()
+        if rows is None:
+            return None
+        extents = [self._extents[int(number)] for number in self._order]
+        starts = np.cumsum([0, *(stop - start for start, stop in extents)])
+        order = np.empty(int(starts[-1]), number_type(self._extents.last))
+        for number, (start, stop) in enumerate(extents):
+            chunk = _shuffled_blocks(stop - start, [*self._seed, number])
+            np.add(chunk, start, out=order[starts[number] : starts[number + 1]], casting="unsafe")
+        return Whole(rows, order, starts)
+
 
 class OrderedWalk:
     """All rows in the order in which they are stored."""
@@ -114,6 +132,14 @@ class OrderedWalk:
         """Let the memory of this chunk go."""
         self._stored.release(*self._extents[number])
 
+    def whole(self) -> Whole | None:
+        """All chunks, if they are in memory."""
+        rows, extents = self._stored.everything(), self._extents
+        if rows is None:
+            return None
+        bounds = np.minimum(extents.first + extents.size * np.arange(len(extents) + 1), extents.last)
+        return Whole(rows, row_numbers(extents.first, extents.last), bounds - extents.first)
+
 
 class ListedWalk:
     """Rows of one set of arrays in the order of a list of row numbers."""
@@ -131,8 +157,29 @@ class ListedWalk:
     def done(self, number: int) -> None:
         """Nothing to let go: the arrays belong to the user."""
 
+    def whole(self) -> Whole:
+        """All chunks."""
+        bounds = np.minimum(self._extents.size * np.arange(len(self) + 1), len(self._order))
+        return Whole(self._rows, self._order, bounds)
+
 
 def _shuffled_blocks(n_rows: int, seed: list[int]) -> Array:
-    blocks = np.random.default_rng(seed).permutation(-(-n_rows // BLOCK_ROWS)).astype(np.int64)
-    order = (blocks[:, None] * BLOCK_ROWS + np.arange(BLOCK_ROWS)).ravel()
-    return order[order < n_rows].astype(number_type(n_rows))
+    order = np.empty(n_rows, number_type(n_rows))
+    _fill_in_blocks(order, np.uint64(mixed(*seed)))
+    return order
+
+
+@compiled
+def _fill_in_blocks(order: Any, seed: Any) -> None:
+    """Write the numbers of all rows, block by block, in an order of the blocks that is as random as the seed."""
+    count = (order.size + BLOCK_ROWS - 1) // BLOCK_ROWS
+    blocks, state, at = np.arange(count), np.uint64(seed), 0
+    for k in range(count - 1, -1, -1):
+        state += np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele et al. 2014)
+        bits = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        other = np.int64((bits ^ (bits >> np.uint64(31))) % np.uint64(k + 1))
+        chosen, blocks[other] = blocks[other], blocks[k]
+        for row in range(chosen * BLOCK_ROWS, min(chosen * BLOCK_ROWS + BLOCK_ROWS, order.size)):
+            order[at] = row
+            at += 1

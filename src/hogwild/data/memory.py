@@ -160,6 +160,9 @@ class _InMemory:
     def release(self, start: int, stop: int) -> None:
         pass
 
+    def everything(self) -> Rows:
+        return self.rows
+
 
 def rows_set_aside(n_rows: int, fraction: float) -> int:
     """How many rows a fraction is: at least one, and at least one stays.

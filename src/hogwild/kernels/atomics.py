@@ -58,6 +58,16 @@ def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return signature(types.int32, array, types.intp, array.dtype), generate
 
 
+@intrinsic
+def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Add to one element; say what was there before."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", _address(context, builder, signature_, args), args[2], "acq_rel")
+
+    return signature(array.dtype, array, types.intp, array.dtype), generate
+
+
 @compiled
 def lock(locks: Any, at: Any) -> None:
     """Take a lock, waiting while another thread has it."""

@@ -19,7 +19,9 @@ from hogwild.kernels.linear import damping, merge
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
 
-WAITING, EVENT, SEEN, PERIOD = 0, 1, 2, 3  # a worker's control: rows since the last merge, merges, rows, rows between
+# What a worker keeps count of: rows since the last merge, merges, rows before it, and rows to go between two merges,
+# which grow from the shortest to the longest.
+WAITING, EVENT, SEEN, PERIOD, SHORTEST, LONGEST = range(6)
 SAMPLED = 8  # of so many rows of a copy, one tells how large their steps are
 CALM = 2.0  # of the way to the optimum that all workers' steps between two merges may go together
 
@@ -27,7 +29,7 @@ CALM = 2.0  # of the way to the optimum that all workers' steps between two merg
 def descend_buffered(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
     hot: Any, own: Any, seen: Any, where: Any, places: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
-    shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, patience: Any, least: Any,
+    shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, least: Any,
     stiffness: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
@@ -36,7 +38,7 @@ def descend_buffered(
     coordinate u, which is its row in them if it is less than their length.
     """
     mine, then = bias.copy(), bias.copy()
-    hots = own.shape[0]
+    hots, apart = own.shape[0], control[WAITING]
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
     for k in range(order.size):
         i = order[k]
@@ -72,12 +74,14 @@ def descend_buffered(
                 moved += abs(mine[0, 0] - before)
                 pulled += abs(g + tilt)
         waiting += 1
-        if intercept and waiting >= patience:
-            merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
-            waiting, moved, pulled = 0, np.float32(0), np.float32(0)
-        control[WAITING] += 1
-        if control[WAITING] >= control[PERIOD]:
+        apart += 1
+        if apart >= control[PERIOD]:
             meet(hot, own, seen, control, tiers, stiff, rate, least, constants)
+            apart = 0
+            if intercept:
+                merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
+                waiting, moved, pulled = 0, np.float32(0), np.float32(0)
+    control[WAITING] = apart
     if intercept and waiting:
         merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
     return total
@@ -90,9 +94,9 @@ def meet(
 
     So every merge costs about the same, and a tier that is half as frequent waits twice as long.
     """
-    control[SEEN] += control[WAITING]
-    control[WAITING] = 0
+    control[SEEN] += control[PERIOD]
     control[EVENT] += 1
+    control[PERIOD] = max(control[SHORTEST], min(control[LONGEST], control[SEEN] // 4))
     for k in range(tiers.size - 1):
         parts = rounds(k, control)
         first, size = tiers[k], tiers[k + 1] - tiers[k]

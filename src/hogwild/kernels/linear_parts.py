@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from hogwild.compiled import Function, bind, specialise
-from hogwild.kernels import buffered, linear, sequential
+from hogwild.kernels import buffered, claims, linear, sequential
 from hogwild.kernels.access import ACCESS, hold_all, release_all
 from hogwild.kernels.dot import dot, dot_in_order
 from hogwild.kernels.layouts import LAYOUTS, PRECISE
@@ -34,19 +34,25 @@ def descend(
         if way in (hold_all, release_all):
             ways[name] = bind(way, column=columns["column"])
     ways["flush"] = bind(linear.flush, guard=ways.pop("guard"), unguard=ways.pop("unguard"))
-    template, losses = (linear.descend, {"loss": loss}) if loss else (linear.descend_many, {"slopes": slopes})
-    return specialise(
-        template,
-        cache=keep,
-        fused=True,
+    template = linear.descend if loss else linear.descend_many
+    losses = {name: function for name, function in (("loss", loss), ("slopes", slopes)) if function is not None}
+    parts: dict[str, Any] = {
         **columns,
         **ways,
         **losses,
-        step=step,
-        dot=bind(dot, **columns),
-        pace=bind(PACES[pace], value=columns["value"]),
+        "step": step,
+        "dot": bind(dot, **columns),
+        "pace": bind(PACES[pace], value=columns["value"]),
         **_penalties(rests, penalised),
-    )
+    }
+    if access == "turns":
+        return specialise(template, cache=keep, fused=True, **parts)
+    return _claiming(claims.with_turns, bind(template, **parts), keep)
+
+
+def _claiming(adapter: Function, kernel: Function, keep: bool) -> Any:
+    """The compiled walk of a worker that claims its chunks itself."""
+    return specialise(claims.walk, cache=keep, fused=True, descend=bind(adapter, kernel=kernel))
 
 
 @functools.cache
@@ -56,10 +62,8 @@ def descend_buffered(
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
-    return specialise(
+    kernel = bind(
         buffered.descend_buffered,
-        cache=keep,
-        fused=True,
         **LAYOUTS[layout],
         loss=loss,
         step=step,
@@ -67,6 +71,7 @@ def descend_buffered(
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised),
     )
+    return _claiming(claims.without_turns, kernel, keep)
 
 
 @functools.cache

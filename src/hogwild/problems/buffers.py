@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from hogwild.data.dataset import Chunk, Dataset
-from hogwild.data.rows import Array
+from hogwild.data.dataset import Dataset
+from hogwild.data.rows import Array, Rows
 from hogwild.data.sample import sample
-from hogwild.kernels.buffered import EVENT, PERIOD, WAITING
+from hogwild.kernels.buffered import EVENT, LONGEST, PERIOD, SHORTEST, WAITING
+from hogwild.problems.descent import Claiming
 
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
 FREQUENT = 2**13  # coordinates that are worth a copy where there are too many for all
 FIRST_TIER = 128  # coordinates that are merged every time
+FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
+FEWEST_WORKERS, FEWEST_ROWS = 4, 10_000  # rows for each
+DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together
+POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
 
@@ -50,6 +56,19 @@ class Own:
         self.seen[:] = hot
 
 
+def rows_apart(rows: int, workers: int, dense: bool) -> int:
+    """How many rows each worker goes between two merges; 0 where copies do not pay.
+
+    Lines travel little between few cores, and of few rows little is learnt before workers would meet.
+
+    >>> [rows_apart(10**6, workers, dense=False) for workers in (2, 16)], rows_apart(1_000, 16, dense=True)
+    ([0, 488], 0)
+    """
+    if workers < FEWEST_WORKERS or rows < FEWEST_ROWS * workers:
+        return 0
+    return max(1, (DENSE_ROWS if dense else max(512, min(8_192, rows // 128))) // workers)
+
+
 def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layout:
     """Rank the coordinates and choose how many are hot; they are merged every so many ``rows``.
 
@@ -66,15 +85,38 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
     by_rank = np.arange(features) if dense else np.argsort(-data.frequencies(), kind="stable")
     where = np.empty(features, np.uint32)
     where[by_rank] = np.arange(features, dtype=np.uint32)
-    tiers = _tiers(hots)
-    columns = np.tile(np.arange(features), len(few)) if dense else few.indices[few.indptr[0] : few.indptr[-1]]
-    values = np.ones(len(columns)) if few.layout == "binary" else few.values[few.indptr[0] : few.indptr[-1]]
-    means, squares = (np.bincount(columns, weights, features) / len(few) for weights in (values, np.square(values)))
-    stiff = [
-        curvature * max(np.square(means[tier]).sum(), squares[tier].max())
-        for tier in (by_rank[low:high] for low, high in itertools.pairwise(tiers))
-    ]
+    tiers = np.array([0, hots]) if dense else _tiers(hots)  # of dense rows none is rarer
+    if dense:
+        stiff = [curvature * _steepest(few.values[few.indptr[0] : few.indptr[-1]].reshape(len(few), features))]
+    else:
+        present = data.frequencies()[by_rank[:hots]] / data.n_rows
+        stiff = [curvature * _steepest_sparse(few, present[low:high]) for low, high in itertools.pairwise(tiers)]
     return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows)
+
+
+def _steepest(table: Any) -> float:
+    """The largest eigenvalue of the second moments of some columns, by power iteration.
+
+    >>> round(_steepest(np.array([[3.0, 0.0], [0.0, 1.0]])), 3)
+    4.5
+    """
+    direction, length = np.ones(table.shape[1]), 0.0
+    for _ in range(POWERS):
+        direction = table.T @ (table @ direction) / table.shape[0]
+        length = float(np.linalg.norm(direction))
+        if length == 0:
+            return 0.0
+        direction = direction / length
+    return length
+
+
+def _steepest_sparse(few: Rows, present: Array) -> float:
+    """The same of columns that are present in these shares of the rows, apart from each other, with such values.
+
+    Not measured as it is for dense rows: rare columns that met in one row of a sample would look like one.
+    """
+    values = np.ones(1) if few.layout == "binary" else few.values[few.indptr[0] : few.indptr[-1]]
+    return float(max(np.mean(values) ** 2 * (present**2).sum(), np.mean(np.square(values)) * present.max()))
 
 
 def _tiers(hots: int) -> Array:
@@ -94,14 +136,15 @@ class Buffers:
     """The shared copy of the hot coordinates, ranked, and every worker's own."""
 
     plan: Layout
-    kernel: Any  # (chunk, rates, state, hot, own, plan) -> the loss
-    settle: Any  # (rate, hot, own, plan): merge all of a worker's copy
+    kernel: Any
+    rest: Callable[..., tuple[Any, ...]]  # (state, hot, own) -> what the kernel gets besides the data
+    merge: Any  # (rate, hot, own, plan): all of a worker's copy
     workers: int
     width: int  # how many numbers a coordinate has
     longest: int  # coordinates in one row, at most
     hot: Array = field(init=False)
     own: list[Own] = field(init=False)
-    rate: Any = 0.0  # the last step that a worker took
+    rate: Any = field(default_factory=np.float32)  # how large steps are at present
 
     def __post_init__(self) -> None:
         shape = len(self.plan.by_rank), self.width
@@ -110,34 +153,41 @@ class Buffers:
             Own(
                 np.zeros(shape, np.float32),
                 np.zeros(shape, np.float32),
-                np.zeros(8, np.int64),
-                np.zeros(self.longest, np.uint32),
+                np.zeros(64, np.int64),  # more than there is to count, so that no two workers' are in one cache line
+                np.zeros(self.longest + 32, np.uint32),
             )
             for _ in range(self.workers)
         ]
         for number, own in enumerate(self.own):  # so that they do not all merge at the same time, nor the same part
-            own.control[WAITING] = number * self.plan.period // self.workers
+            shortest = min(FIRST_ROWS, self.plan.period)
+            own.control[WAITING] = number * shortest // self.workers
             own.control[EVENT] = number * 7_919
-            own.control[PERIOD] = self.plan.period
+            own.control[PERIOD] = own.control[SHORTEST] = shortest
+            own.control[LONGEST] = self.plan.period
 
     def describe(self) -> dict[str, Any]:
         """What was chosen, for records."""
         return {"coordinates": len(self.plan.by_rank), "of": len(self.plan.where), "rows": self.plan.period}
 
-    def gather(self, state: Any) -> None:
-        """Take the hot coordinates from the parameters."""
+    def gather(self, state: Any, rate: Any) -> None:
+        """Take the hot coordinates from the parameters; steps are about as large as ``rate``."""
+        self.rate = np.float32(rate)
         self.hot[:] = state[0][self.plan.by_rank]
         for own in self.own:
             own.start(self.hot)
 
+    def settle(self, worker: int) -> None:
+        """Merge what a worker still has to itself."""
+        self.merge(self.rate, self.hot, self.own[worker], self.plan)
+
     def scatter(self, state: Any) -> None:
-        """Merge what workers still have to themselves, and put the hot coordinates back."""
-        for own in self.own:
-            self.settle(self.rate, self.hot, own, self.plan)
+        """Put the hot coordinates back, when all workers have settled."""
         state[0][self.plan.by_rank] = self.hot
 
-    def descend(self, worker: int, chunk: Chunk, rates: Array, state: Any) -> float:
-        """One worker descends along a chunk."""
-        if len(rates):
-            self.rate = rates[-1]
-        return float(self.kernel(chunk, rates, state, self.hot, self.own[worker], self.plan))
+    def descent(self, worker: int) -> Claiming:
+        """How one worker descends."""
+
+        def rest(state: Any, sync: Array) -> tuple[Any, ...]:
+            return self.rest(state, self.hot, self.own[worker])
+
+        return Claiming(self.kernel, rest)

@@ -23,7 +23,8 @@ from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.naming import must
-from hogwild.problems.buffers import Buffers, Layout, Own, layout
+from hogwild.problems.buffers import Buffers, Layout, Own, layout, rows_apart
+from hogwild.problems.descent import Claiming, Plain
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
 from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
@@ -139,24 +140,23 @@ class Linear:
         patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
         stiffness = np.float32(self.loss.curvature)
 
-        def descend(chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
-            rows, (weights, bias) = chunk.rows, state
-            return float(
-                kernel(
-                    rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, first, stride,
-                    rates, weights, bias, self.intercept, shares, l1, l2, self._class_weights, parameter, constants,
-                    sync, patience, least, stiffness, bias_rate, tilt,
-                )
+        def rest(state: State, sync: Array) -> tuple[Any, ...]:
+            return (
+                *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, sync, patience,
+                least, stiffness, bias_rate, tilt,
             )  # fmt: skip
 
-        return descend
+        return Plain(kernel, rest, turns=True) if access == "turns" else Claiming(kernel, rest)
 
-    def buffers(self, rule: Any, rows: int, workers: int) -> Buffers | None:
-        """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there can be none."""
+    def buffers(self, rule: Any, rows: int | str, workers: int) -> Buffers | None:
+        """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there are none."""
         if rows == 0 or workers == 1 or self.n_outputs > 1 or not hasattr(rule, "own_rate"):
             return None
+        apart = rows if isinstance(rows, int) else rows_apart(self.source.n_rows, workers, self._layout == "dense")
+        if apart == 0:
+            return None
         penalised, width = (self.l1 > 0, self.l2 > 0), len(rule.initial)
-        plan = layout(self.source, 4 * width, self.loss.curvature, rows)
+        plan = layout(self.source, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
             self._functions[0], self.loss.ours,
@@ -167,15 +167,11 @@ class Linear:
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
 
-        def descend(chunk: Chunk, rates: Array, state: State, hot: Array, own: Own, plan: Layout) -> float:
-            rows = chunk.rows
-            return float(
-                kernel(
-                    rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, rates, *state,
-                    hot, own.copy, own.seen, plan.where, own.places, own.control, plan.tiers, plan.stiff,
-                    self.intercept, shares, l1, l2, self._class_weights, parameter, constants, FLUSH_ROWS, least,
-                    stiffness, bias_rate, tilt,
-                )
+        def rest(state: State, hot: Array, own: Own) -> tuple[Any, ...]:
+            return (
+                *state, hot, own.copy, own.seen, plan.where, own.places, own.control, plan.tiers, plan.stiff,
+                self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
+                bias_rate, tilt,
             )  # fmt: skip
 
         compiled_settle = linear_parts.settle(rule.own_rate)
@@ -183,7 +179,7 @@ class Linear:
         def settle(rate: Any, hot: Array, own: Own, plan: Layout) -> None:
             compiled_settle(hot, own.copy, own.seen, own.control, plan.tiers, plan.stiff, rate, least, constants)
 
-        return Buffers(plan, descend, settle, workers, width, self._longest)
+        return Buffers(plan, kernel, rest, settle, workers, width, self._longest)
 
     @cached_property
     def _longest(self) -> int:
@@ -201,17 +197,13 @@ class Linear:
             raise ParameterError("A penalty l1 needs a rule Sequential(owes=True).")
         kernel = linear_parts.descend_alone(self._layout, rule.pace, self._functions[0], self.loss.ours)
 
-        def descend(chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
-            rows = chunk.rows
-            return float(
-                kernel(
-                    rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, rates, *state,
-                    self.intercept, self.l1, self.l2, self._class_weights, float(self.loss.parameter),
-                    float(self.intercept_step), float(self.tilt), rule.averages,
-                )
+        def rest(state: State, sync: Array) -> tuple[Any, ...]:
+            return (
+                *state, self.intercept, self.l1, self.l2, self._class_weights, float(self.loss.parameter),
+                float(self.intercept_step), float(self.tilt), rule.averages,
             )  # fmt: skip
 
-        return descend
+        return Plain(kernel, rest, turns=False)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""

@@ -15,18 +15,14 @@ State = tuple[NDArray[Any], ...]
 
 
 class Descent(Protocol):
-    """Compiled code that descends along one chunk."""
+    """Compiled code that descends along one chunk.
 
-    def __call__(
-        self,
-        chunk: Chunk,
-        rates: NDArray[Any],
-        state: State,
-        sync: NDArray[Any],
-        first: int = 0,
-        stride: int = 1,
-    ) -> float:
-        """Descend along the terms ``order[first::stride]`` of a chunk, in place; return their summed loss."""
+    One for workers that take turns also takes ``first`` and ``stride``, for the terms ``order[first::stride]``. Others
+    may have a method ``walk``, with which a worker claims chunks of a whole epoch until none is left.
+    """
+
+    def __call__(self, chunk: Chunk, rates: NDArray[Any], state: State, sync: NDArray[Any]) -> float:
+        """Descend along the terms of a chunk, in place; return their summed loss."""
 
 
 class Problem(Protocol):

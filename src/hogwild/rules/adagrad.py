@@ -11,11 +11,17 @@ from hogwild.rules.rule import shrink
 
 
 def adagrad(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
-    """a <- a + g^2; w <- shrink(w - rate g / sqrt(a))"""
+    """a <- a + g^2; w <- shrink(w - rate g / sqrt(a))
+
+    Without L1 it is so written that one division does for the step and for its penalty.
+    """
     a = state[p, 1] + g * g
     state[p, 1] = a
-    own_rate = rate / sqrt(a)
-    state[p, 0] = shrink(state[p, 0] - own_rate * g, own_rate, l1, l2)
+    root, w = sqrt(a), state[p, 0]
+    if l1 != 0:
+        state[p, 0] = shrink(w - rate / root * g, rate / root, l1, l2)
+    else:
+        state[p, 0] = w - rate * (g + w * l2) / (root + rate * l2)
 
 
 def shrinking(state: Any, p: Any, rate: Any, constants: Any) -> Any:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from hogwild.data.dataset import Chunk, Dataset, Epoch
+from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import ParameterError
+from hogwild.kernels.claims import HALT, LOSS, NEXT, TERMS, WORST, new_claims, new_tally
 from hogwild.runtimes.polyak import Mean
 
 State = tuple[NDArray[Any], ...]
 Rates = Callable[[int, int], NDArray[Any]]  # (updates done before, how many now) -> the step of each
-
-Descend = Callable[..., float]
 
 TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
 
@@ -57,8 +57,7 @@ class Session:
         self._mean_column = getattr(rule, "mean", 0)
         self._descend = problem.descent(rule, strategy.access, 1 if strategy.replicas else workers)
         self._sync = problem.sync(strategy.access)
-        rows = getattr(strategy, "rows_apart", 0)
-        self.buffers = problem.buffers(rule, rows, workers) if rows else None
+        self.buffers = problem.buffers(rule, getattr(strategy, "buffer", 0), workers)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hogwild")
         self.compile_seconds = self._compile()
 
@@ -82,16 +81,11 @@ class Session:
             ) from error
         return time.perf_counter() - started
 
-    def descents(self) -> list[Descend]:
+    def descents(self) -> list[Any]:
         """How each worker descends."""
         if self.buffers is None:
             return [self._descend] * self.workers
-        return [partial(self._buffered, worker) for worker in range(self.workers)]
-
-    def _buffered(self, worker: int, chunk: Chunk, rates: NDArray[Any], state: State, sync: NDArray[Any]) -> float:
-        assert self.buffers is not None
-        loss: float = self.buffers.descend(worker, chunk, rates, state)
-        return loss
+        return [self.buffers.descent(worker) for worker in range(self.workers)]
 
     def values(self) -> State:
         """A copy of the parameters alone, without what the rule remembers."""
@@ -107,6 +101,9 @@ class Session:
         """
         if self.strategy.access == "turns":
             return _InTurns(self, walk, first, updates, rates, halt).run(tick)
+        whole = walk.whole() if self.mean is None and hasattr(self._descend, "walk") else None
+        if whole is not None:
+            return _AllInMemory(self, walk, first, updates, rates, halt, whole).run(tick)
         return _AtOnce(self, walk, first, updates, rates, halt).run(tick)
 
     def average(self, state: State, terms: int) -> None:
@@ -126,6 +123,20 @@ class Session:
         # Summed in the order of the chunks, so that the same parameters always give the same figures.
         total: NDArray[np.float64] = np.sum(list(self._pool.map(one, range(len(walk)))), axis=0)
         return total
+
+
+def spread(worker: int) -> None:
+    """Move this thread to a core of its own; it may be moved again.
+
+    Threads that wake up together often do so on one core, and a system that looks around only every few milliseconds
+    lets them wait for each other there for as long as an epoch takes.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        if len(allowed) > 1:
+            with contextlib.suppress(OSError):  # it is a favour, not a need
+                os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
+                os.sched_setaffinity(0, allowed)
 
 
 def _said(error: NumbaError) -> str:
@@ -155,6 +166,10 @@ class _Walk:
             if not math.isfinite(loss):
                 self.halt.set()  # nothing that follows can be of use
 
+    def stop(self) -> None:
+        """Let workers end with the chunk they are at."""
+        self.halt.set()
+
     def watch(self, futures: list[Future[None]], tick: Callable[[int], None]) -> None:
         """Wait for workers, looking up now and then and at the end; if anything goes wrong, none is left running."""
         try:
@@ -166,7 +181,7 @@ class _Walk:
                 working = bool(waiting)
                 tick(self.done)
         except BaseException as reason:
-            self.halt.set()
+            self.stop()
             wait(futures)
             if not isinstance(reason, KeyboardInterrupt):
                 raise
@@ -185,9 +200,8 @@ class _AtOnce(_Walk):
         if session.strategy.replicas and session.workers > 1:
             states = [tuple(part.copy() for part in session.state) for _ in range(session.workers)]
         if session.buffers is not None:
-            session.buffers.gather(session.state)
-        workers = zip(states, session.descents(), strict=True)
-        self.watch([session._pool.submit(self.work, state, descend) for state, descend in workers], tick)
+            session.buffers.gather(session.state, self.rates(self.started, 1)[0])
+        self.watch([session._pool.submit(self.work, state, worker) for worker, state in enumerate(states)], tick)
         if session.buffers is not None:
             session.buffers.scatter(session.state)
         if session.strategy.replicas and session.workers > 1 and self.moved:
@@ -195,14 +209,17 @@ class _AtOnce(_Walk):
                 np.mean(replicas, axis=0, out=part)
         return self.leg()
 
-    def work(self, state: State, descend: Descend) -> None:
+    def work(self, state: State, worker: int) -> None:
         session = self.session
+        descend = session.descents()[worker]
+        if session.workers > 1:
+            spread(worker)
         while not self.halt.is_set():
             with self.lock:
                 number, self.next = self.next, self.next + 1
                 if number >= len(self.walk):
                     self.next = number
-                    return
+                    break
                 self.moved[id(state)] = state
             chunk = self.walk[number]
             terms = len(chunk.order)
@@ -212,6 +229,55 @@ class _AtOnce(_Walk):
             session.average(state, terms)
             self.walk.done(number)
             self.count(terms, loss)
+        if session.buffers is not None:
+            session.buffers.settle(worker)
+
+
+class _AllInMemory(_AtOnce):
+    """The same where the whole epoch is in memory: chunks are claimed in compiled code."""
+
+    def __init__(self, *what: Any) -> None:
+        super().__init__(*what[:-1])
+        self.whole: Whole = what[-1]
+        self.first, self.before, self.claims = self.next, self.started, new_claims(self.next)
+        left = int(self.whole.starts[-1] - self.whole.starts[self.first])
+        self.steps = self.rates(self.before, left)
+        self.tallies = [new_tally() for _ in range(self.session.workers)]
+
+    def work(self, state: State, worker: int) -> None:
+        session = self.session
+        if session.workers > 1:
+            spread(worker)
+        tally = self.tallies[worker]
+        session.descents()[worker].walk(self.whole, self.claims, tally, self.steps, state, session._sync)
+        if session.buffers is not None:
+            session.buffers.settle(worker)
+        if tally[TERMS]:
+            self.moved[id(state)] = state
+
+    def watch(self, futures: list[Future[None]], tick: Callable[[int], None]) -> None:
+        def looked(_: int) -> None:
+            """Let those who ask know how far it is, and workers know if it is to end."""
+            tick(self.before + self._terms())
+            if self.halt.is_set():
+                self.stop()
+
+        super().watch(futures, looked)
+        self.next, self.done = self._claimed(), self.before + self._terms()
+        self.loss = float(sum(tally[LOSS] for tally in self.tallies))
+        worst = [float(tally[WORST]) for tally in self.tallies]
+        self.worst = max(worst) if all(map(math.isfinite, worst)) else math.nan
+
+    def stop(self) -> None:
+        super().stop()
+        self.claims[HALT] = 1
+
+    def _claimed(self) -> int:
+        return min(int(self.claims[NEXT]), len(self.whole.starts) - 1)
+
+    def _terms(self) -> int:
+        starts = self.whole.starts
+        return int(starts[self._claimed()] - starts[self.first])
 
 
 class _InTurns(_Walk):
@@ -228,6 +294,7 @@ class _InTurns(_Walk):
 
             def work(worker: int, chunk: Chunk = chunk, rates: Any = rates, losses: list[float] = losses) -> None:
                 stride = session.workers
+                spread(worker)
                 losses.append(session._descend(chunk, rates, session.state, session._sync, worker, stride))
 
             self.watch([session._pool.submit(work, worker) for worker in range(session.workers)], tick)

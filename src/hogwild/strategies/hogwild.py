@@ -18,8 +18,8 @@ class Hogwild:
 
     On many cores the coordinates that most terms have in common would travel from core to core with every write. With a
     ``buffer`` each worker steps a copy of its own of those, and merges it with the shared one every so many rows. 0 is
-    the algorithm of the paper, and so far what "auto" chooses: see docs/decisions/0006. Buffers are for the rules SGD
-    and AdaGrad and models with one output; others do without.
+    the algorithm of the paper; "auto" has buffers where they were measured to pay: with four workers or more and many
+    rows for each. Buffers are for the rules SGD and AdaGrad and models with one output; others do without.
     """
 
     workers: int | None = None
@@ -33,8 +33,3 @@ class Hogwild:
         number = isinstance(self.buffer, int) and not isinstance(self.buffer, bool) and self.buffer >= 0
         if not number and self.buffer != "auto":
             raise must("buffer", "a number of rows, or 'auto'", self.buffer)
-
-    @property
-    def rows_apart(self) -> int:
-        """How many rows a worker goes before it merges its own copies; 0: it has none."""
-        return self.buffer if isinstance(self.buffer, int) else 0

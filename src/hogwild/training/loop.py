@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.data.dataset import Chunk, Dataset, Epoch
+from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import CheckpointError
 from hogwild.run import Budget, Event
 from hogwild.runtimes.polyak import Mean
@@ -39,6 +39,11 @@ class Part:
     def done(self, number: int) -> None:
         """Pass it on."""
         self.epoch.done(number)
+
+    def whole(self) -> Whole | None:
+        """All of it at once, where it is in memory."""
+        found = self.epoch.whole()
+        return None if found is None else replace(found, starts=found.starts[: self.end + 1])
 
 
 @dataclass(eq=False)
@@ -127,7 +132,9 @@ class Loop:
                 halt.set()
 
         part = Part(walk, self._averaging_begins(len(walk)))
-        leg = self.session.advance(part, self.position.chunk, self.position.updates, clock.rates, halt, tick)
+        left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
+        rates = clock.ahead(self.position.updates, left)
+        leg = self.session.advance(part, self.position.chunk, self.position.updates, rates, halt, tick)
         self.position.seconds = seconds()
         tick(leg.updates)
         return leg

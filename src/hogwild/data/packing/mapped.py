@@ -147,6 +147,9 @@ class MappedRows:
         for array, first, last in self._parts(start, stop):
             array.ahead(first, last)
 
+    def everything(self) -> None:
+        """Not at once: they are on disk."""
+
     def release(self, start: int, stop: int) -> None:
         """Take these rows out of memory, where memory is short; they come back from the file when asked for."""
         if self.bounded:

@@ -1,0 +1,51 @@
+"""A compiled inner loop with all it needs but the data: for one chunk, or for as many as a worker can claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.dataset import Chunk, Whole
+from hogwild.data.rows import Array, Rows
+from hogwild.kernels.claims import LOSS, new_claims, new_tally
+from hogwild.problems.problem import State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claiming:
+    """A loop that claims chunks itself."""
+
+    kernel: Any
+    rest: Callable[[State, Array], tuple[Any, ...]]  # (state, sync) -> what the kernel gets besides the data
+
+    def __call__(self, chunk: Chunk, rates: Array, state: State, sync: Array) -> float:
+        """Descend along one chunk; return its summed loss."""
+        tally = new_tally()
+        starts = np.array([0, len(chunk.order)])
+        self.kernel(new_claims(), starts, tally, _data(chunk.rows), chunk.order, rates, self.rest(state, sync))
+        return float(tally[LOSS])
+
+    def walk(self, whole: Whole, claims: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
+        """Descend along chunks of an epoch, as long as there are some to claim."""
+        self.kernel(claims, whole.starts, tally, _data(whole.rows), whole.order, rates, self.rest(state, sync))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plain:
+    """A loop over the terms it is given."""
+
+    kernel: Any
+    rest: Callable[[State, Array], tuple[Any, ...]]
+    turns: bool  # whether it can take every n-th term
+
+    def __call__(self, chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
+        """Descend along a chunk, or along every n-th of its terms; return their summed loss."""
+        turns = (first, stride) if self.turns else ()
+        return float(self.kernel(*_data(chunk.rows), chunk.order, *turns, rates, *self.rest(state, sync)))
+
+
+def _data(rows: Rows) -> tuple[Array, ...]:
+    return rows.indptr, rows.indices, rows.values, rows.labels, rows.weights
