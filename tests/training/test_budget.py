@@ -10,6 +10,7 @@ from runs import FEATURES, ROWS, arrays, problem, slowed, told
 
 from hogwild import Budget, Constant, Cosine, Linear, Optimal, Serial, minimise
 from hogwild.errors import DataError, ParameterError
+from hogwild.runtimes.threads import Session
 from hogwild.training.clock import Clock
 
 HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial"}
@@ -235,3 +236,28 @@ def test_averaging_the_last_share_of_a_time() -> None:
     noisy = minimise(problem("squared"), budget=8, **how)
     assert run.stopped == "seconds"
     assert run.loss < min(record["loss"] for record in noisy.history)
+
+
+def test_steps_that_fall_with_time_are_worked_out_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    advance, known = Session.advance, []
+
+    def told(self: Session, walk: Any, *what: Any) -> Any:
+        known.append(walk.whole() is not None)
+        return advance(self, walk, *what)
+
+    monkeypatch.setattr(Session, "advance", told)
+    minimise(problem(), budget=Budget(epochs=1), **HOW)
+    minimise(problem(), budget=Budget(epochs=1, seconds=60), **HOW)
+    assert known == [True, False]
+
+
+def test_steps_worked_out_ahead_are_those_of_each_chunk() -> None:
+    clock = Clock(Cosine(1.0), rows=1_000, epochs=3)
+    ahead = clock.ahead(500, 500)
+    assert ahead is not None
+    assert np.array_equal(ahead(600, 100), clock.rates(600, 100))
+    large = Clock(Cosine(1.0), rows=10**6, epochs=3)
+    ahead = large.ahead(0, 10**6)
+    assert ahead is not None
+    np.testing.assert_allclose(ahead(300_000, 1_000), large.rates(300_000, 1_000), rtol=1e-4)
+    assert large.ahead(0, 10**9) is None

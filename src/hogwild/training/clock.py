@@ -46,14 +46,14 @@ class Clock:
         fraction = np.minimum(np.maximum(by_epochs, self.spent()), LAST)
         return (self.schedule(Moment(updates + self.earlier + 1, epochs, fraction)) * self.scale).astype(self.precision)
 
-    def ahead(self, before: int, count: int) -> Callable[[int, int], NDArray[Any]]:
-        """The same function for the next ``count`` updates, worked out at once where that can be.
+    def ahead(self, before: int, count: int) -> Callable[[int, int], NDArray[Any]] | None:
+        """The same function for the next ``count`` updates, all worked out now; None where that cannot be.
 
         Workers that each called numpy for their own steps would wait for each other to get back into Python. Among very
         many rows steps are worked out for every 64th, and those between are the same: they differ less than they round.
         """
         if self.spent is not float or count > MOST_AHEAD:
-            return self.rates
+            return None
         stride = max(1, min(64, self.rows // 4096))
         updates = np.arange(before, before + count, stride, dtype=np.float64)
         table = np.repeat(self._at(updates), stride)

@@ -29,6 +29,7 @@ class Part:
 
     epoch: Epoch
     end: int
+    at_once: bool = True  # whether the steps of all its chunks are known beforehand
 
     def __len__(self) -> int:
         return self.end
@@ -42,7 +43,7 @@ class Part:
 
     def whole(self) -> Whole | None:
         """All of it at once, where it is in memory."""
-        found = self.epoch.whole()
+        found = self.epoch.whole() if self.at_once else None
         return None if found is None else replace(found, starts=found.starts[: self.end + 1])
 
 
@@ -131,9 +132,9 @@ class Loop:
             if due or self.interrupt.pressed or self._out_of_time(elapsed) or self._time_to_average(elapsed):
                 halt.set()
 
-        part = Part(walk, self._averaging_begins(len(walk)))
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
-        rates = clock.ahead(self.position.updates, left)
+        ahead = clock.ahead(self.position.updates, left)
+        part, rates = Part(walk, self._averaging_begins(len(walk)), at_once=ahead is not None), ahead or clock.rates
         leg = self.session.advance(part, self.position.chunk, self.position.updates, rates, halt, tick)
         self.position.seconds = seconds()
         tick(leg.updates)
