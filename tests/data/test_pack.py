@@ -284,7 +284,7 @@ print(json.dumps({"packing": packing, "walking": peak(), "bounded": data.bounded
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures resident memory as Linux counts it")
 def test_data_four_times_larger_than_memory_is_packed_walked_and_trained_on_within_it(tmp_path):
-    memory = 256 * 2**20
+    memory = 288 * 2**20  # the program itself and its compiler take 260 of it
     arguments = [str(fake_file(tmp_path)), str(tmp_path / "out"), str(4 * memory), str(memory)]
     done = subprocess.run([sys.executable, "-c", MEASURED, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -294,7 +294,7 @@ def test_data_four_times_larger_than_memory_is_packed_walked_and_trained_on_with
     assert found["bytes"] > 3.9 * memory
     assert found["packing"] <= memory, found
     assert found["walking"] <= memory, found
-    peak, printed = peak_of([sys.executable, "-m", "hogwild", "train", str(tmp_path / "out"), "--memory", "256MiB",
+    peak, printed = peak_of([sys.executable, "-m", "hogwild", "train", str(tmp_path / "out"), "--memory", "288MiB",
                              "--epochs", "2", "--workers", "2", "--holdout", "0.1", "--json"])  # fmt: skip
     trained = json.loads(printed)
     assert trained["epochs"] == 2
