@@ -38,9 +38,7 @@ class Clock:
 
     def rates(self, before: int, count: int) -> NDArray[Any]:
         """The steps of ``count`` updates, when ``before`` of them have been done."""
-        return self._at(np.arange(before, before + count, dtype=np.float64))
-
-    def _at(self, updates: NDArray[np.float64]) -> NDArray[Any]:
+        updates = np.arange(before, before + count, dtype=np.float64)
         epochs = updates / self.rows
         by_epochs = epochs / self.epochs if self.epochs else 0 * epochs
         fraction = np.minimum(np.maximum(by_epochs, self.spent()), LAST)
@@ -49,14 +47,11 @@ class Clock:
     def ahead(self, before: int, count: int) -> Callable[[int, int], NDArray[Any]] | None:
         """The same function for the next ``count`` updates, all worked out now; None where that cannot be.
 
-        Workers that each called numpy for their own steps would wait for each other to get back into Python. Among very
-        many rows steps are worked out for every 64th, and those between are the same: they differ less than they round.
+        Workers that each called numpy for their own steps would wait for each other to get back into Python.
         """
         if self.spent is not float or count > MOST_AHEAD:
             return None
-        stride = max(1, min(64, self.rows // 4096))
-        updates = np.arange(before, before + count, stride, dtype=np.float64)
-        table = np.repeat(self._at(updates), stride)
+        table = self.rates(before, count)
 
         def rates(first: int, terms: int) -> NDArray[Any]:
             return table[first - before : first - before + terms]
