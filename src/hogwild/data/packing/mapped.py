@@ -176,9 +176,9 @@ class MappedRows:
     def _limit(self) -> int:
         """How many bytes of rows may be resident, as things are now: the model and compiled code take their part.
 
-        Half of the room is left for what is being read, and for what is still to come.
+        Most of the room is left for what is being read, and for what is still to come.
         """
-        return max(_LEAST_HELD, (self.memory - resident() + self._held_bytes) // 2)
+        return max(_LEAST_HELD, (self.memory - resident() + self._held_bytes) // 4)
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[MappedArray, int, int]]:
         """Where these rows lie in each array."""
