@@ -272,3 +272,18 @@ def test_kernels_read_float64_values_as_well():
     ]
     assert runs[0].model.weights.tobytes() == runs[1].model.weights.tobytes()
     assert runs[0].model.weights.any()
+
+
+def test_one_compiled_loop_serves_arrays_that_may_be_written_and_others():
+    X = sparse()
+    y, kernels = signs(X), []
+    for writeable in (True, False):
+        for array in (X.data, X.indices, X.indptr, y):
+            array.flags.writeable = writeable
+        problem = Linear((X, y), "logistic")
+        minimise(problem, strategy=Serial(), schedule=Constant(0.1), budget=1)
+        kernels.append(problem.descent(rule_named("adagrad"), "free", 1).kernel)
+    assert kernels[0] is kernels[1]
+    types = [signature[3] for signature in kernels[0].signatures]
+    assert types
+    assert not any(array.mutable for data in types for array in data)

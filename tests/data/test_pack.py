@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import signal
@@ -282,9 +283,9 @@ print(json.dumps({"packing": packing, "walking": peak(), "bounded": data.bounded
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures resident memory as Linux counts it")
-def test_data_four_times_larger_than_memory_is_packed_and_walked_within_it(tmp_path):
-    memory = 240 * 2**20
-    arguments = [str(fake_file(tmp_path)), str(tmp_path / "out"), str(4 * memory), str(memory)]
+def test_data_four_times_larger_than_memory_is_packed_walked_and_trained_on_within_it(tmp_path, monkeypatch):
+    memory, folder = 240 * 2**20, tmp_path / "out"
+    arguments = [str(fake_file(tmp_path)), str(folder), str(4 * memory), str(memory)]
     done = subprocess.run([sys.executable, "-c", MEASURED, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -293,6 +294,28 @@ def test_data_four_times_larger_than_memory_is_packed_and_walked_within_it(tmp_p
     assert found["bytes"] > 3.9 * memory
     assert found["packing"] <= memory, found
     assert found["walking"] <= memory, found
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "nothing compiled yet"))
+    command = [sys.executable, "-m", "hogwild", "train", str(folder), "--memory", "240MiB", "--epochs", "2",
+               "--workers", "2", "--holdout", "0.1", "--json"]  # fmt: skip
+    for _ in ("compiling", "with compiled code on disk"):
+        peak, printed = peak_of(command)
+        trained = json.loads(printed)
+        assert trained["epochs"] == 2
+        assert trained["loss"] < np.log(2)
+        assert peak <= memory, peak / 2**20
+
+
+def peak_of(command):
+    """The most memory a process had resident, as the kernel tells until its end, and what it printed."""
+    process, peak = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), 0
+    while process.poll() is None:
+        with contextlib.suppress(OSError, StopIteration):
+            status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            peak = max(peak, 1024 * int(next(line for line in status if line.startswith("VmHWM")).split()[1]))
+        time.sleep(0.01)
+    printed, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return peak, printed
 
 
 def test_a_real_file_round_trips(tmp_path):

@@ -1,5 +1,7 @@
 import json
 import shutil
+import subprocess
+import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 from making import as_dicts, fake_file, random_rows, reader_of, visited, walked
 
+from hogwild.data import budget
 from hogwild.data.memory import Memory
 from hogwild.data.packing import format as packed_format
 from hogwild.data.packing import mapped
@@ -14,6 +17,8 @@ from hogwild.data.packing.format import read_meta, write_meta
 from hogwild.data.packing.pack import pack
 from hogwild.data.packing.packed import Packed
 from hogwild.errors import DataError
+from hogwild.problems.linear import Linear
+from hogwild.rules import SGD
 
 ROWS, FEATURES = 9_000, 40
 
@@ -117,6 +122,29 @@ def test_what_nobody_says_is_done_goes_first_in_first_out(original):
         assert as_dicts(walk[number].rows)
         assert stored._held_bytes <= 40_000 or len(stored._held) == 1
     assert stored._held_bytes == sum(stored._held.values())
+
+
+def test_program_code_leaves_the_memory_when_it_is_short_and_comes_back(original, monkeypatch):
+    shed = []
+    monkeypatch.setattr(mapped, "shed", lambda: shed.append(budget.shed()))
+    assert as_dicts(Packed(original, memory=2**40).in_order()[0].rows)
+    assert not shed
+    walk = Packed(original, memory=1).in_order()
+    assert [as_dicts(walk[number].rows) for number in range(len(walk))]
+    assert 1 <= len(shed) < len(walk)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads what Linux tells")
+def test_shedding_takes_pages_of_code_out_of_this_process():
+    code = "from hogwild.data.budget import *; import numba; before = resident(); shed(); print(before - resident())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 2**23
+
+
+def test_a_model_that_the_memory_asked_for_cannot_hold_is_refused(original):
+    with pytest.raises(DataError, match=r"a model of 40 features x 1 outputs takes .* of memory.* or allow more"):
+        Linear(Packed(original, memory=1), "squared").start(SGD())
+    assert Linear(Packed(original, memory=2**40), "squared").start(SGD())
 
 
 def test_with_room_enough_nothing_leaves_the_memory(original):

@@ -69,6 +69,10 @@ class Dataset(Protocol):
     def fingerprint(self) -> str:
         """A short digest that tells this data from other data."""
 
+    @property
+    def room(self) -> int:
+        """How many bytes a model may take besides the rows."""
+
     def labels(self) -> Array:
         """All labels as float64, in stored order."""
 

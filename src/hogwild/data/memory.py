@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from hogwild.data.budget import available
 from hogwild.data.counting import feature_counts
 from hogwild.data.dataset import MOST_CLASSES, Epoch
 from hogwild.data.extents import (
@@ -72,6 +73,11 @@ class Memory:
     def layout(self) -> str:
         """How the rows are stored: sparse, binary or dense."""
         return self.rows.layout
+
+    @property
+    def room(self) -> int:
+        """How many bytes a model may take besides the rows."""
+        return available()
 
     @cached_property
     def fingerprint(self) -> str:

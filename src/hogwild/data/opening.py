@@ -17,7 +17,7 @@ from hogwild.data.reading import Reader, Reading
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
 
-_LEAST_ROOM = 96 * 2**20  # what compiling and training take besides the data
+_LEAST_ROOM = 120 * 2**20  # what compiling and training take besides the data
 
 
 def open(

@@ -46,6 +46,17 @@ class Rows:
         """How many entries are stored."""
         return int(self.indptr[-1] - self.indptr[0])
 
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Offsets, indices, values, labels and weights as a kernel is given them: not to be written.
+
+        Arrays that may be written are of another type to the compiler, and each type costs seconds and memory.
+        """
+        views = self.indptr.view(), self.indices.view(), self.values.view(), self.labels.view(), self.weights.view()
+        for view in views:
+            view.flags.writeable = False
+        return views
+
     def __getitem__(self, part: slice) -> Rows:
         start, stop, step = part.indices(len(self))
         if step != 1:

@@ -11,7 +11,6 @@ import numpy as np
 
 from hogwild.compiled import bind
 from hogwild.data import opened
-from hogwild.data.budget import available
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
@@ -209,9 +208,8 @@ class Linear:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
         rows, sums = chunk.rows, np.zeros(6)
         self._evaluate(rows.layout)(
-            rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, *state,
-            self._class_weights, float(self.loss.parameter), sums,
-        )  # fmt: skip
+            *rows.arrays, chunk.order, *state, self._class_weights, float(self.loss.parameter), sums
+        )
         sums[5] = len(chunk.order)
         return sums
 
@@ -308,9 +306,8 @@ def _is_strength(value: Any) -> bool:
 def _check_room(data: Dataset, outputs: int, bytes_each: int) -> None:
     """Refuse a model that cannot fit, with its copies, instead of being killed for it."""
     needed = 3 * data.n_features * outputs * bytes_each  # the parameters, those to go back to, and copies to measure
-    if needed > available():
+    room = data.room
+    if needed > room:
         what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
-        remedy = (
-            f"There is {format_size(available())}. Number the features without gaps, or hash them into fewer columns."
-        )
+        remedy = f"There is {format_size(room)}. Number features without gaps, hash them into fewer, or allow more."
         raise DataError(what, path=data.name, remedy=remedy)

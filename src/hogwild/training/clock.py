@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from hogwild.run import Budget
 from hogwild.schedules import Moment, Schedule
 
-MOST_AHEAD = 2**24  # steps that are worked out at once: 64 MiB of them
+MOST_AHEAD = 2**20  # steps that are worked out before they are needed: 4 MiB of them
+_PIECE = 2**14  # steps that are worked out at a time, so that what lies between stays in the cache
 LAST = 1 - 1e-6  # out of time, workers still end their chunks: with a step of exactly zero FTRL would divide by it
 
 
@@ -38,18 +39,27 @@ class Clock:
 
     def rates(self, before: int, count: int) -> NDArray[Any]:
         """The steps of ``count`` updates, when ``before`` of them have been done."""
-        updates = np.arange(before, before + count, dtype=np.float64)
-        epochs = updates / self.rows
-        by_epochs = epochs / self.epochs if self.epochs else 0 * epochs
-        fraction = np.minimum(np.maximum(by_epochs, self.spent()), LAST)
-        return (self.schedule(Moment(updates + self.earlier + 1, epochs, fraction)) * self.scale).astype(self.precision)
+        steps, spent = np.empty(count, self.precision), self.spent()
+        for first in range(0, count, _PIECE):
+            piece = steps[first : first + _PIECE]
+            updates = np.arange(before + first, before + first + len(piece), dtype=np.float64)
+            epochs = updates / self.rows
+            by_epochs = epochs / self.epochs if self.epochs else 0 * epochs
+            fraction = np.minimum(np.maximum(by_epochs, spent), LAST)
+            piece[:] = self.schedule(Moment(updates + self.earlier + 1, epochs, fraction)) * self.scale
+        return steps
+
+    @property
+    def known(self) -> bool:
+        """Whether steps are known beforehand: those that depend on the time are not."""
+        return self.spent is float
 
     def ahead(self, before: int, count: int) -> Callable[[int, int], NDArray[Any]] | None:
         """The same function for the next ``count`` updates, all worked out now; None where that cannot be.
 
         Workers that each called numpy for their own steps would wait for each other to get back into Python.
         """
-        if self.spent is not float or count > MOST_AHEAD:
+        if not self.known or count > MOST_AHEAD:
             return None
         table = self.rates(before, count)
 

@@ -133,8 +133,8 @@ class Loop:
                 halt.set()
 
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
-        ahead = clock.ahead(self.position.updates, left)
-        part, rates = Part(walk, self._averaging_begins(len(walk)), at_once=ahead is not None), ahead or clock.rates
+        rates = clock.ahead(self.position.updates, left) or clock.rates
+        part = Part(walk, self._averaging_begins(len(walk)), at_once=clock.known)
         leg = self.session.advance(part, self.position.chunk, self.position.updates, rates, halt, tick)
         self.position.seconds = seconds()
         tick(leg.updates)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import threading
+import time
 import weakref
 import zlib
 from collections import OrderedDict
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.budget import resident
+from hogwild.data.budget import available, resident, shed
 from hogwild.data.counting import cores
 from hogwild.data.extents import Extents, rows_per_chunk
 from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
@@ -85,6 +86,8 @@ class MappedArray:
 
 
 _LEAST_HELD = 2**23  # bytes of rows: less and nothing would move
+_SHORT = 2**25  # bytes of room: with less, program code that is not running leaves the memory too,
+_SHED_EVERY = 0.5  # but not all the time: some of it comes back, and some has only just been needed (seconds)
 
 
 class MappedRows:
@@ -92,7 +95,7 @@ class MappedRows:
 
     def __init__(self, folder: Path, memory: int | None, verify: bool) -> None:
         self.folder, self.meta = folder, read_meta(folder)
-        self.memory = self.meta.memory if memory is None else memory
+        self.memory, self._asked = self.meta.memory if memory is None else memory, memory is not None
         self._arrays = dict(_mapped(folder, self.meta))
         total = sum(array.size for array in self._arrays.values())
         self.bounded = total > (self.memory - resident()) // 2
@@ -100,6 +103,7 @@ class MappedRows:
         self._held_bytes = 0
         self._lock = threading.Lock()
         self._sound: set[tuple[int, int]] = set()
+        self._shed = -_SHED_EVERY
         if self.offset(0) != 0 or self.offset(self.meta.rows) != self.meta.nonzeros:
             raise self._nonsense("indptr", "the rows do not cover all entries")
         if verify and total <= _VERIFIED_AT_ONCE:
@@ -173,12 +177,22 @@ class MappedRows:
         for extent in too_many:
             self.release(*extent)
 
+    @property
+    def room(self) -> int:
+        """How many bytes may become resident besides what is; a limit nobody asked for binds rows, not models."""
+        return max(0, self.memory - resident()) if self.bounded and self._asked else available()
+
     def _limit(self) -> int:
         """How many bytes of rows may be resident, as things are now: the model and compiled code take their part.
 
         Most of the room is left for what is being read, and for what is still to come.
         """
-        return max(_LEAST_HELD, (self.memory - resident() + self._held_bytes) // 4)
+        room = self.memory - resident()
+        if room < _SHORT and time.monotonic() > self._shed + _SHED_EVERY:
+            self._shed = time.monotonic()
+            shed()
+            room = self.memory - resident()
+        return max(_LEAST_HELD, (room + self._held_bytes) // 4)
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[MappedArray, int, int]]:
         """Where these rows lie in each array."""

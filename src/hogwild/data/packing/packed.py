@@ -74,6 +74,11 @@ class Packed:
         """Whether chunks that are done leave the memory."""
         return self._stored.bounded
 
+    @property
+    def room(self) -> int:
+        """How many bytes a model may take besides the rows."""
+        return self._stored.room
+
     @cached_property
     def fingerprint(self) -> str:
         """A short digest of the checksums, and of which rows these are."""
