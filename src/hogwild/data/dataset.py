@@ -96,3 +96,6 @@ class Dataset(Protocol):
 
     def with_labels(self, encode: Callable[[Array], Array]) -> Dataset:
         """The same rows, each chunk's labels passed through ``encode`` (float64 in, float32 out)."""
+
+    def with_rows(self, change: Callable[[Rows], Rows]) -> Dataset:
+        """The same data, its rows passed through ``change``, which leaves their number, order and labels alone."""

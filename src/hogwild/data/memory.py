@@ -142,6 +142,10 @@ class Memory:
         labels[self.ids] = _encoded(encode, self.rows.labels[self.ids])
         return self._part(replace(self.rows, labels=labels), self.ids)
 
+    def with_rows(self, change: Callable[[Rows], Rows]) -> Memory:
+        """The same data, its rows passed through ``change`` once."""
+        return self._part(change(self.rows), self.ids)
+
     def _part(self, rows: Rows, ids: Array | None = None) -> Memory:
         return Memory(
             rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order, chunk=self._asked

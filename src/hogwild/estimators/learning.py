@@ -77,7 +77,7 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
     problem = Linear(
         task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=asked["fit_intercept"],
         class_weight=task.class_weight, labels=task.labels, tilt=task.tilt,
-        intercept_step=1.0 if dense else SPARSE_INTERCEPT_STEP,
+        intercept_step=1.0 if dense else SPARSE_INTERCEPT_STEP, framed=False,
     )  # fmt: skip
     epochs = parts.budget.epochs or 1
     try:

@@ -24,9 +24,11 @@ from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.naming import must
 from hogwild.problems.buffers import Buffers, Layout, Own, layout, rows_apart
 from hogwild.problems.descent import Claiming, Plain
+from hogwild.problems.frame import Frame, frame_for
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
 from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
+from hogwild.rules.rule import positions
 
 
 class Linear:
@@ -46,6 +48,9 @@ class Linear:
 
     ``intercept_step`` lets the intercept take smaller (or larger) steps than the weights. ``tilt`` adds the term
     ``tilt * b`` to the objective, which a one-class SVM needs.
+
+    Dense columns that are far from zero are moved and scaled while the model is trained, which changes nothing but how
+    soon that is done; not with ``framed=False``, and not without an intercept.
 
     ``source`` is anything :func:`hogwild.data.open` takes: a path, a packed folder, ``(X, y)``.
 
@@ -67,6 +72,7 @@ class Linear:
         intercept_step: float = 1.0,
         tilt: float = 0.0,
         labels: Labels | None = None,
+        framed: bool = True,
     ) -> None:
         for name, strength in (("l1", l1), ("l2", l2)):
             if not _is_strength(strength):
@@ -75,6 +81,12 @@ class Linear:
         self.class_weight, self.intercept_step, self.tilt = class_weight, intercept_step, tilt
         self.source = opened(source)
         self.labels = labels or labels_for(self.loss, self.source)
+        self.framed = framed and intercept and not tilt
+
+    @cached_property
+    def frame(self) -> Frame | None:
+        """In what frame the columns are trained; None where they are trained as they are."""
+        return frame_for(self.source, scaled=not self.l1) if self.framed else None
 
     @cached_property
     def data(self) -> Dataset:
@@ -93,7 +105,21 @@ class Linear:
                 f"{data.name} has {data.n_features:,} features, {self.source.name} has {self.source.n_features:,}. "
                 "Open it with features= and extra='ignore' to leave out what the model does not know."
             )
-        return data.with_labels(partial(self.labels.encode, name=data.name))
+        known = data.with_labels(partial(self.labels.encode, name=data.name))
+        return known if self.frame is None else known.with_rows(self.frame.rows)
+
+    def suited(self, rule: Any) -> Linear:
+        """This problem for a rule: with one whose parameters cannot be moved, columns stay as they are."""
+        return self if positions(rule) or self.frame is None else self._with(self.source, None)
+
+    def inward(self, state: State, rule: Any) -> State:
+        """Parameters of the model as those that are trained."""
+        return state if self.frame is None else self.frame.inward(state, positions(rule))
+
+    def outward(self, state: State, rule: Any) -> State:
+        """Parameters that were trained as those of the model."""
+        kept = tuple(column for column in positions(rule) if column < state[0].shape[1])  # values alone have but one
+        return state if self.frame is None else self.frame.outward(state, kept)
 
     def start(self, rule: Any) -> State:
         """Weights and intercept at zero, with fresh memory for the rule."""
@@ -155,7 +181,7 @@ class Linear:
         if apart == 0:
             return None
         penalised, width = (self.l1 > 0, self.l2 > 0), len(rule.initial)
-        plan = layout(self.source, 4 * width, self.loss.curvature, apart)
+        plan = layout(self.data, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
             self._functions[0], self.loss.ours,
@@ -183,7 +209,7 @@ class Linear:
     @cached_property
     def _longest(self) -> int:
         """How many entries a row has, at most."""
-        walk = self.source.in_order()
+        walk = self.data.in_order()
         return max(int(np.diff(walk[number].rows.indptr).max(initial=0)) for number in range(len(walk)))
 
     def _descent_alone(self, rule: Any, workers: int) -> Descent:
@@ -224,16 +250,22 @@ class Linear:
 
     def penalty(self, state: State) -> float:
         """What the objective has besides the mean loss."""
-        w = state[0][:, 0].astype(np.float64)
+        values = state[0][:, :1]
+        w = (values if self.frame is None else self.frame.unscaled(values)).ravel().astype(np.float64)
         tilt = self.tilt * float(state[1][:, 0].sum())
         return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(w @ w) + tilt
 
     def sample(self, rows: int, seed: int) -> Linear:
         """The same problem on few rows, for trials."""
-        return Linear(
-            sample(self.source, rows, seed), self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept,
-            class_weight=self.class_weight, intercept_step=self.intercept_step, tilt=self.tilt, labels=self.labels,
+        return self._with(sample(self.source, rows, seed), self.frame)
+
+    def _with(self, source: Any, frame: Frame | None) -> Linear:
+        other = Linear(
+            source, self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept, class_weight=self.class_weight,
+            intercept_step=self.intercept_step, tilt=self.tilt, labels=self.labels,
         )  # fmt: skip
+        other.frame = frame
+        return other
 
     def model(self, values: State, training: Mapping[str, Any]) -> LinearModel:
         """What is kept of a run: the parameters, and what is needed to use them."""
@@ -258,6 +290,7 @@ class Linear:
             "intercept": self.intercept,
             "intercept_step": self.intercept_step,
             "tilt": self.tilt,
+            "framed": self.frame is not None,
             "class_weight": self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight or {}),
             "classes": self.labels.describe(),
             "rows": self.source.n_rows,
@@ -267,6 +300,8 @@ class Linear:
 
     @cached_property
     def _shares(self) -> Array:
+        if self.frame is not None:  # every row has every column; a penalty is on the weight of the unscaled one
+            return np.asarray(self.frame.scale**2, np.float32)
         counts = np.maximum(self.source.frequencies(), 1)
         return np.asarray(self.source.n_rows / counts, np.float32)
 
@@ -276,7 +311,7 @@ class Linear:
 
     @cached_property
     def _layout(self) -> str:
-        layout: str = self.source.epoch(0, 0)[0].rows.layout
+        layout: str = self.data.epoch(0, 0)[0].rows.layout
         return layout
 
     @cached_property

@@ -53,6 +53,15 @@ class Problem(Protocol):
     def penalty(self, state: State) -> float:
         """What the objective has besides the loss."""
 
+    def suited(self, rule: Any) -> Problem:
+        """The same problem in the form that suits a rule."""
+
+    def inward(self, state: State, rule: Any) -> State:
+        """Parameters as a model has them, in the form in which they are trained."""
+
+    def outward(self, state: State, rule: Any) -> State:
+        """Parameters in the form in which they are trained, as a model has them."""
+
     def sample(self, rows: int, seed: int) -> Problem:
         """The same problem on few rows, for trials."""
 

@@ -41,6 +41,7 @@ class FTRL:
     beta: float = 1.0
 
     initial = (0.0, 0.0, 0.0, 0.0, 0.0)
+    positions = (0, 1)
     step = staticmethod(ftrl)
     rests = False
 

@@ -36,6 +36,18 @@ class Rule(Protocol):
         """Whether a zero gradient changes nothing, so that a satisfied row can be skipped."""
 
 
+def positions(rule: Any) -> tuple[int, ...]:
+    """Which entries of a coordinate's row say where it is, and so change when it is moved from outside.
+
+    The value does, if the rule says nothing else; with a rule that works ``alone`` nothing may be moved.
+
+    >>> from hogwild.rules import FTRL, SGD, Sequential
+    >>> positions(SGD()), positions(FTRL()), positions(Sequential())
+    ((0,), (0, 1), ())
+    """
+    return () if getattr(rule, "alone", False) else getattr(rule, "positions", (0,))
+
+
 def shrink(w: Any, rate: Any, l1: Any, l2: Any) -> Any:
     """Where ``l1 |w| + l2 w^2 / 2`` pulls ``w`` in a step of size ``rate``: exactly, so that no step overshoots zero.
 

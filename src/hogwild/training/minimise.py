@@ -71,6 +71,7 @@ def minimise(
     if not hasattr(problem, "descent"):
         raise must("problem", "a problem such as Linear((X, y))", type(problem).__name__)
     rule, schedule = rules.named(rule), schedules.named(schedule)
+    problem = problem.suited(rule)
     strategy, runtime, budget = (
         strategies.named(strategy),
         runtimes.named(runtime),
@@ -102,6 +103,7 @@ def minimise(
             journal.tell("buffers", **session.buffers.describe())
         if start is not None:
             _put(start, session.state)
+            _put(Start(problem.inward(session.state, rule)), session.state)
         if found is not None:
             schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
             schedule = _resolved(problem, schedule)
@@ -123,10 +125,10 @@ def minimise(
     finally:
         session.close()
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
-    model = problem.model(values, asked)
+    model = problem.model(problem.outward(values, rule), asked)
     return Run(
-        model, asked, loop.history, journal.events, loop.stopped, session.state, loop.position.seconds,
-        session.compile_seconds,
+        model, asked, loop.history, journal.events, loop.stopped, problem.outward(session.state, rule),
+        loop.position.seconds, session.compile_seconds,
     )  # fmt: skip
 
 

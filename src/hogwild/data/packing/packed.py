@@ -19,6 +19,7 @@ from hogwild.data.packing.mapped import MappedRows
 from hogwild.data.rows import Array, Rows
 
 Encode = Callable[[Array], Array]
+Change = Callable[[Rows], Rows]
 
 
 class Packed:
@@ -45,10 +46,12 @@ class Packed:
 
     def __init__(self, folder: str | Path, memory: int | None = None, *, verify: bool = True) -> None:
         stored = MappedRows(Path(folder), memory, verify)
-        self._become(stored, 0, stored.meta.rows, None)
+        self._become(stored, 0, stored.meta.rows, None, None)
 
-    def _become(self, stored: MappedRows, first: int, last: int, encode: Encode | None) -> Packed:
-        self._stored, self._first, self._last, self._encode = stored, first, last, encode
+    def _become(
+        self, stored: MappedRows, first: int, last: int, encode: Encode | None, change: Change | None
+    ) -> Packed:
+        self._stored, self._first, self._last, self._encode, self._change = stored, first, last, encode, change
         self.name, self.base = stored.folder.name, stored.meta.base
         self.n_rows, self.n_features = last - first, stored.meta.features
         self.nonzeros = stored.offset(last) - stored.offset(first)
@@ -131,28 +134,37 @@ class Packed:
 
     def with_labels(self, encode: Encode) -> Packed:
         """The same rows, each chunk's labels passed through ``encode``."""
-        return Packed.__new__(Packed)._become(self._stored, self._first, self._last, encode)
+        return Packed.__new__(Packed)._become(self._stored, self._first, self._last, encode, self._change)
+
+    def with_rows(self, change: Change) -> Packed:
+        """The same data, the rows of each chunk passed through ``change``."""
+        return Packed.__new__(Packed)._become(self._stored, self._first, self._last, self._encode, change)
 
     def _part(self, first: int, last: int) -> Packed:
-        return Packed.__new__(Packed)._become(self._stored, first, last, self._encode)
+        return Packed.__new__(Packed)._become(self._stored, first, last, self._encode, self._change)
 
     def _extents(self) -> Extents:
         return Extents(self._first, self._last, rows_per_chunk(self.n_rows, self.nonzeros))
 
-    def _source(self) -> MappedRows | _Encoded:
-        return self._stored if self._encode is None else _Encoded(self._stored, self._encode)
+    def _source(self) -> MappedRows | _Changed:
+        if self._encode is None and self._change is None:
+            return self._stored
+        return _Changed(self._stored, self._encode, self._change)
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoded:
-    """Stored rows, their labels encoded when they are read."""
+class _Changed:
+    """Stored rows, changed when they are read."""
 
     stored: MappedRows
-    encode: Encode
+    encode: Encode | None
+    change: Change | None
 
     def read(self, start: int, stop: int) -> Rows:
         rows = self.stored.read(start, stop)
-        return replace(rows, labels=np.asarray(self.encode(rows.labels), np.float32))
+        if self.encode is not None:
+            rows = replace(rows, labels=np.asarray(self.encode(rows.labels), np.float32))
+        return rows if self.change is None else self.change(rows)
 
     def ahead(self, start: int, stop: int) -> None:
         self.stored.ahead(start, stop)

@@ -1,0 +1,94 @@
+"""Columns that are far from zero in every row are moved and scaled while a model is trained.
+
+Such a column goes along with the intercept: a step along one undoes a step along the other, and no size of steps is
+right for both. Less its middle it moves by itself. What is learnt is a model of the data as it is: with ``m`` and ``s``
+the middle and the scale of the columns, ``v . ((x - m) s) + c`` is ``w . x + b`` for ``w = v s`` and ``b = c - w . m``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hogwild.data.dataset import Dataset
+from hogwild.data.rows import NO_INDICES, Array, Rows
+from hogwild.data.sample import sample
+from hogwild.problems.problem import State
+
+FAR = 2.0  #    standard deviations that the middle of a column is from zero
+FULL = 0.5  #   share of the cells that are not zero: with fewer it is sparse data, which this would fill
+ROWS = 10_000  # looked at: anything near the middle will do, if it is always the same
+NARROW = 1e-6  # of its distance from zero: a column that varies less is as good as constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Where columns have their middle, and what they are multiplied with, while a model is trained."""
+
+    middle: Array
+    scale: Array
+
+    def rows(self, rows: Rows) -> Rows:
+        """The rows as a dense table of moved and scaled columns."""
+        indptr = np.arange(len(rows) + 1, dtype=np.int64) * rows.features
+        values = ((_table(rows) - self.middle) * self.scale).astype(rows.values.dtype).ravel()
+        return replace(rows, indptr=indptr, indices=NO_INDICES, values=values, layout="dense")
+
+    def inward(self, state: State, positions: tuple[int, ...]) -> State:
+        """A model's parameters as those of moved columns. ``positions`` are the entries that say where one is."""
+        weights, intercept = state[0].copy(), state[1].copy()
+        intercept[:, positions] += self._shift(weights)[:, None]
+        weights[:, positions] = (self._by_column(weights[:, positions]) / self.scale[:, None, None]).reshape(
+            len(weights), -1
+        )
+        return weights, intercept
+
+    def outward(self, state: State, positions: tuple[int, ...]) -> State:
+        """The parameters of moved columns as those of a model."""
+        weights, intercept = state[0].copy(), state[1].copy()
+        weights[:, positions] = self.unscaled(weights[:, positions])
+        intercept[:, positions] -= self._shift(weights)[:, None]
+        return weights, intercept
+
+    def unscaled(self, weights: Array) -> Array:
+        """The weights of a model, from those of scaled columns."""
+        return (self._by_column(weights) * self.scale[:, None, None]).reshape(weights.shape)
+
+    def _shift(self, weights: Array) -> Array:
+        """What the intercept of each output gains when columns are moved."""
+        return np.asarray(self.middle @ self._by_column(weights)[:, :, 0])
+
+    def _by_column(self, weights: Array) -> Array:
+        """Weights by column, output and entry."""
+        return weights.reshape(len(self.middle), -1, weights.shape[1]).astype(np.float64)
+
+
+def frame_for(data: Dataset, scaled: bool) -> Frame | None:
+    """A frame in which these columns are trained sooner, if they are far from zero; None if they are not.
+
+    >>> from hogwild.data import opened
+    >>> frame_for(opened((np.array([[100.0, 0.0], [104.0, 1.0]]), [1, -1])), scaled=True)
+    Frame(middle=array([102. ,   0.5]), scale=array([0.5, 2. ]))
+    """
+    if not data.n_rows or data.nonzeros < FULL * data.n_rows * data.n_features:
+        return None
+    rows, copy = sample(data, ROWS).rows, 0 if getattr(data, "bounded", False) else 4 * data.n_rows * data.n_features
+    if rows.layout == "binary" or copy > data.room / 2:
+        return None
+    table = _table(rows)
+    middle, spread = table.mean(axis=0, dtype=np.float64), table.std(axis=0, dtype=np.float64)
+    varies = spread > NARROW * np.abs(middle)
+    if not (np.abs(middle) > FAR * spread)[varies].any():
+        return None
+    return Frame(middle, 1 / np.where(varies, spread, 1.0) if scaled else np.ones(len(middle)))
+
+
+def _table(rows: Rows) -> Array:
+    """All cells of rows: one line per row, one column per feature."""
+    start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
+    if rows.layout == "dense":
+        return rows.values[start:stop].reshape(len(rows), rows.features)
+    table = np.zeros((len(rows), rows.features), rows.values.dtype)
+    table[np.repeat(np.arange(len(rows)), np.diff(rows.indptr)), rows.indices[start:stop]] = rows.values[start:stop]
+    return table
