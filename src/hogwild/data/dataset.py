@@ -91,4 +91,4 @@ class Dataset(Protocol):
         """Set a random fraction of the rows aside: (the rest, the part set aside)."""
 
     def with_labels(self, encode: Callable[[Array], Array]) -> Dataset:
-        """The same rows, each chunk's labels passed through ``encode`` (float64 in, float32 out)."""
+        """The same rows, each chunk's labels passed through ``encode`` (float64 in)."""
