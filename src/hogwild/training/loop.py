@@ -77,7 +77,7 @@ class Loop:
         """Train until something says stop; return the parameters to keep."""
         while not self.stopped:
             if self.position.chunk == 0:
-                self.position.met_loss, self.position.met_objective, self.position.met_terms = 0.0, 0.0, 0
+                self.position.met_loss, self.position.met_terms = 0.0, 0
                 self._good = snapshot(self.session, self.position)
             if self._walk_epoch() and self._look() and self.checkpoints:
                 self._save()
@@ -96,7 +96,6 @@ class Loop:
             terms = leg.updates - self.position.updates
             mean = leg.loss / max(1, terms)
             self.position.met_loss += leg.loss
-            self.position.met_objective += self.session.met()
             self.position.met_terms += terms
             self.position.chunk, self.position.updates = leg.next_chunk, leg.updates
             if leg.interrupted or self.interrupt.pressed:
@@ -242,7 +241,7 @@ class Loop:
         if self.budget.watch == "score":
             watched = -float(record["test_accuracy"] if "test_accuracy" in record else record["test_r2"])
         elif self.budget.watch == "met":
-            watched = self.position.met_objective / max(1, self.position.met_terms)
+            watched = self.session.met() / max(1, self.position.met_terms)
         else:
             watched = float(record[self.budget.watch])
         self.stall = self.stall.after(watched, self.budget.tolerance)

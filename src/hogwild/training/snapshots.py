@@ -23,7 +23,6 @@ class Position:
     updates: int = 0
     seconds: float = 0.0  # trained so far, over all sittings
     met_loss: float = 0.0  # summed over the terms of this epoch, each just before its own update
-    met_objective: float = 0.0  # likewise, where the rule adds it up
     met_terms: int = 0
 
 
