@@ -49,9 +49,7 @@ def reference(l1, l2, averaged_from):
 def test_it_follows_the_textbook(precision, l1, l2, averages, chunk):
     data = Memory(open_data(sp.csr_array(MATRIX.astype(precision)), LABELS).rows, shuffled=False, chunk=chunk)
     rule = Sequential(averages=averages, precision=precision)
-    run = minimise(
-        Linear(data, "logistic", l1=l1, l2=l2), rule, Constant(STEP), "serial", budget=EPOCHS, shuffle=False
-    )
+    run = minimise(Linear(data, "logistic", l1=l1, l2=l2), rule, Constant(STEP), "serial", budget=EPOCHS, shuffle=False)
     w, b = reference(l1, l2, averages)[1 if averages else 0]
     close = {"rtol": 1e-8, "atol": 1e-12} if precision == "float64" else {"rtol": 2e-3, "atol": 2e-5}
     assert run.model.weights.dtype == precision
@@ -79,8 +77,8 @@ def test_it_refuses_what_it_cannot_do():
         Sequential(averages=1)
     with pytest.raises(ParameterError, match="averages by itself"):
         minimise(problem, Sequential(averages=1, precision="float64"), Constant(STEP), "serial", budget=1, average=0.5)
+    watching = Budget(epochs=1, tolerance=0.1, watch="met")
     with pytest.raises(ParameterError, match="watches=True"):
-        watching = Budget(epochs=1, tolerance=0.1, watch="met")
         minimise(problem, Sequential(), Constant(STEP), "serial", budget=watching)
     with pytest.raises(ParameterError, match="owes=True"):
         minimise(problem, Sequential(owes=False), Constant(STEP), "serial", budget=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
     _mean: tuple[Array, Array] | None
 
     def _asked(self) -> dict[str, Any]:
-        return {**UNASKED, **self.get_params(deep=False)}
+        kind: Any = type(self)
+        return {**UNASKED, **{name: getattr(self, name) for name in _parameters(kind)}}
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **how: Any) -> tuple[Any, Any, Any]:
         """Arrays as kernels can take them: float32 stays, indices of 64 bits are welcome."""
@@ -109,7 +111,9 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         """Learn, and keep what a later call goes on from."""
         asked = self._asked()
         step = getattr(self, "_step", None) if partial else None
-        parts = translate(asked, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier)
+        parts = translate(
+            asked, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier
+        )
         if isinstance(parts.rule, Sequential):
             task = replace(task, labels=replace(task.labels, precision=np.dtype(dtype).name))
         learnt = learn(replace(task, seeds=self._seeds(task, parts)), parts, asked)
@@ -189,6 +193,12 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         except (HogwildError, TypeError, AttributeError):  # wrong parameters are for fit to refuse
             tags.non_deterministic = False
         return tags
+
+
+@cache
+def _parameters(kind: Any) -> tuple[str, ...]:
+    """The names of a class's parameters, which scikit-learn looks up anew each time it is asked."""
+    return tuple(kind._get_param_names())
 
 
 def initial(coef: Any, intercept: Any, outputs: int, features: int, otherwise: float = 0.0) -> State:

@@ -41,9 +41,10 @@ def descend_alone(
     The penalty is ``alpha`` times a mixture of L1, which has ``share1`` of it, and L2. L2 is a scale that all weights
     have in common, so that a step costs no more than its term (Bottou 2010). L1 is owed by all weights alike and paid
     when one is touched, down to zero at most (Tsuruoka et al. 2009). From update number ``averages`` on (0: never) the
-    iterates are summed up; a weight joins when it is touched, for until then it was the same but for the scale. One who
-    ``watches`` wants the objective as it was met on the way, with its penalty if one ``weighs`` that too: by the weights
-    of the last term that moved any, as scikit-learn does.
+    iterates are summed up; a weight joins when it is touched, for until then it was the same but for the scale.
+
+    One who ``watches`` wants the objective as it was met on the way, with the penalty if one ``weighs`` that too. As in
+    scikit-learn, that is the penalty of those weights that were touched last.
     """
     of_weights = state.dtype.type
     l1, l2 = (penalised[0], penalised[1])

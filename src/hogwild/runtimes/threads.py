@@ -140,6 +140,18 @@ def _first_columns(state: State) -> State:
     return tuple(part[:, :1].copy() for part in state)
 
 
+def _done_at_once(work: Callable[..., None], *given: Any) -> Future[None]:
+    """Do it in this thread, with an outcome as of another."""
+    future: Future[None] = Future()
+    try:
+        work(*given)
+    except BaseException as reason:
+        future.set_exception(reason)
+    else:
+        future.set_result(None)
+    return future
+
+
 def spread(worker: int) -> None:
     """Move this thread to a core of its own; it may be moved again.
 
@@ -216,7 +228,9 @@ class _AtOnce(_Walk):
             states = [tuple(part.copy() for part in session.state) for _ in range(session.workers)]
         if session.buffers is not None:
             session.buffers.gather(session.state, self.rates(self.started, 1)[0])
-        self.watch([session._pool.submit(self.work, state, worker) for worker, state in enumerate(states)], tick)
+        # One chunk is walked to its end whatever happens: then there is nobody to wake up and wait for.
+        submit = _done_at_once if session.workers == 1 == len(self.walk) - self.next else session._pool.submit
+        self.watch([submit(self.work, state, worker) for worker, state in enumerate(states)], tick)
         if session.buffers is not None:
             session.buffers.scatter(session.state)
         if session.strategy.replicas and session.workers > 1 and self.moved:

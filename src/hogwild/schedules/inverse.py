@@ -51,7 +51,8 @@ class InverseScaling:
             raise must("power", "a number of at least 0", self.power)
 
     def __call__(self, moment: Moment) -> Rates:
-        return positive_step(self) / _powers(moment.updates, float(self.power))
+        rates: Rates = positive_step(self) / _powers(moment.updates, float(self.power))
+        return rates
 
 
 @dataclass(frozen=True, slots=True)
