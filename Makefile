@@ -35,7 +35,7 @@ chaos: $(READY)
 
 # Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.
 agreement: $(READY)
-	HOGWILD_AGREEMENT=all $(BIN)/pytest -n 2 tests/estimators/test_agreement.py
+	HOGWILD_AGREEMENT=all $(BIN)/pytest -n 2 tests/estimators/test_agreement*.py
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

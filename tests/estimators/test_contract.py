@@ -15,10 +15,10 @@ FAMILIES = [
     HogwildClassifier(loss="modified_huber", alpha=0.01, **SHORT),  # few scores beyond 1, where probabilities tie
     HogwildClassifier(loss="squared_hinge", **SHORT),
     HogwildClassifier(loss="perceptron", **SHORT),
-    HogwildClassifier(loss="squared_error", **SHORT),
+    HogwildClassifier(loss="squared_error", **GENTLY, **SHORT),
     HogwildClassifier(loss="huber", **GENTLY, **SHORT),
     HogwildClassifier(loss="epsilon_insensitive", **GENTLY, **SHORT),
-    HogwildClassifier(loss="squared_epsilon_insensitive", **SHORT),
+    HogwildClassifier(loss="squared_epsilon_insensitive", **GENTLY, **SHORT),
     HogwildClassifier(loss="softmax", **SHORT),
     HogwildRegressor(**SHORT),
     HogwildRegressor(n_jobs=2, **SHORT),

@@ -57,19 +57,19 @@ def descend_alone(
     for k in range(order.size):
         i, rate = order[k], rates[k]
         start, stop = indptr[i], indptr[i + 1]
-        z = float(of_weights(scale * dot(state, indices, values, start, stop))) + bias[0, 0]
-        cost, slope = loss(z, float(labels[i]), parameter)
+        z = np.float64(of_weights(scale * dot(state, indices, values, start, stop))) + bias[0, 0]
+        cost, slope = loss(z, np.float64(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
-        total += cost * float(weight)
+        total += cost * np.float64(weight)
         if watches:
             met += cost + tilt * bias[0, 0]
         if weighs:
             met += alpha * ((1.0 - share1) * 0.5 * squares + share1 * absolutes)
-        pull = float(pace(rate, cost, values, start, stop)) * slope * float(weight)
+        pull = np.float64(pace(rate, cost, values, start, stop)) * slope * np.float64(weight)
         averaging = 0 < averages <= seen + 1
         if l2:
-            decay = float(of_weights(max(0.0, 1.0 - (1.0 - share1) * rate * alpha)))
-            scale, squares, absolutes = float(of_weights(scale * decay)), squares * (decay * decay), absolutes * decay
+            decay = np.float64(of_weights(max(0.0, 1.0 - (1.0 - share1) * rate * alpha)))
+            scale, squares, absolutes = scale * decay, squares * (decay * decay), absolutes * decay
             if averages and scale < CLOSE * widest:
                 join(state, scales)
                 scales, widest = 0.0, scale
@@ -83,7 +83,7 @@ def descend_alone(
             for j in range(start, stop):
                 catch_up(state, column(indices, j, start), scales)
         if pull != 0:
-            change = float(of_weights(float(of_weights(pull)) / scale))
+            change = np.float64(of_weights(pull) / of_weights(scale))
             if weighs:
                 squares, absolutes = add_and_measure(state, indices, values, start, stop, change)
                 squares, absolutes = squares * (scale * scale), absolutes * scale
@@ -111,7 +111,7 @@ def add(state: Any, indices: Any, values: Any, start: Any, stop: Any, change: An
     """Take so many times the term's values from its weights."""
     for j in range(start, stop):
         u = column(indices, j, start)
-        state[u, 0] = float(state[u, 0]) - float(value(values, j)) * change
+        state[u, 0] = np.float64(state[u, 0]) - np.float64(value(values, j)) * change
 
 
 def add_and_measure(state: Any, indices: Any, values: Any, start: Any, stop: Any, change: Any) -> Any:
@@ -119,9 +119,9 @@ def add_and_measure(state: Any, indices: Any, values: Any, start: Any, stop: Any
     squares = absolutes = 0.0
     for j in range(start, stop):
         u = column(indices, j, start)
-        state[u, 0] = float(state[u, 0]) - float(value(values, j)) * change
-        squares += float(state[u, 0] * state[u, 0])
-        absolutes += abs(float(state[u, 0]))
+        state[u, 0] = np.float64(state[u, 0]) - np.float64(value(values, j)) * change
+        squares += np.float64(state[u, 0] * state[u, 0])
+        absolutes += abs(np.float64(state[u, 0]))
     return squares, absolutes
 
 
@@ -129,19 +129,19 @@ def lengths(state: Any) -> Any:
     """The sums of the squares and of the sizes of all weights."""
     squares = absolutes = 0.0
     for u in range(state.shape[0]):
-        squares += float(state[u, 0] * state[u, 0])
-        absolutes += abs(float(state[u, 0]))
+        squares += np.float64(state[u, 0] * state[u, 0])
+        absolutes += abs(np.float64(state[u, 0]))
     return squares, absolutes
 
 
 def pay(state: Any, u: Any, owed: Any, scale: Any) -> None:
     """Let a weight pay what it owes and has not paid, until it is zero."""
-    before, paid = float(state[u, 0]), float(state[u, PAID])
+    before, paid = np.float64(state[u, 0]), np.float64(state[u, PAID])
     if scale * before > 0:
         state[u, 0] = max(0.0, before - (owed + paid) / scale)
     elif scale * before < 0:
         state[u, 0] = min(0.0, before + (owed - paid) / scale)
-    state[u, PAID] = paid + scale * (float(state[u, 0]) - before)
+    state[u, PAID] = paid + scale * (np.float64(state[u, 0]) - before)
 
 
 def catch_up(state: Any, u: Any, scales: Any) -> None:
