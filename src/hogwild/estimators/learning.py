@@ -121,7 +121,8 @@ def _outcome(run: Run, parts: Parts) -> Learnt:
 
 def _complaints(run: Run, parts: Parts) -> frozenset[str]:
     """What the user should know of a run that did not go as it should."""
-    found, remedy = set(), "Scale the features with StandardScaler or MinMaxScaler, or give a smaller eta0."
+    found: set[str] = set()
+    remedy = "Scale the features with StandardScaler or MinMaxScaler, or give another learning_rate or a smaller eta0."
     exploded = [event for event in run.events if event["event"] == "diverged"]
     if exploded:
         found.add(
