@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint types layers tests fuzz chaos bench clean
+.PHONY: demo test lint types layers tests fuzz chaos agreement bench clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -32,6 +32,10 @@ fuzz: $(READY)
 
 chaos: $(READY)
 	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos --timeout 3000
+
+# Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.
+agreement: $(READY)
+	HOGWILD_AGREEMENT=all $(BIN)/pytest -n 2 tests/estimators/test_agreement*.py
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

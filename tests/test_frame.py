@@ -63,6 +63,19 @@ def test_what_a_run_tells_is_what_its_model_does_on_data_as_it_is(kind):
     assert record["test_loss"] == pytest.approx(objective(run.model, X[held_out], y[held_out], 0.0), rel=1e-3)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_held_out_data_may_lack_the_last_columns_or_be_of_another_layout(kind):
+    X = far()
+    X[300:, 4] = 0
+    y = signs(X)
+    run = minimise(Linear((X[:300], y[:300])), test=(kind(X[300:, :4]), y[300:]), budget=10)
+    assert run.history[-1]["test_loss"] == pytest.approx(objective(run.model, X[300:], y[300:], 0.0), rel=1e-3)
+    ones = scipy.sparse.csr_array(np.ones((100, 3)))  # a layout without values
+    run = minimise(Linear((X[:300], y[:300])), test=(ones, y[300:]), budget=10)
+    dense = np.hstack([np.ones((100, 3)), np.zeros((100, 2))])
+    assert run.history[-1]["test_loss"] == pytest.approx(objective(run.model, dense, y[300:], 0.0), rel=1e-3)
+
+
 def test_several_classes_and_numbers():
     X = far(rows=600)
     classes = np.digitize((X - X.mean(axis=0))[:, 0] / X[:, 0].std(), [-0.5, 0.5])

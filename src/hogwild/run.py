@@ -18,7 +18,7 @@ Event = dict[str, Any]
 AFFORDABLE = 2**27  # non-zeros and features that nobody minds waiting for: about a second
 
 
-WATCHED = ("objective", "loss", "score")
+WATCHED = ("objective", "loss", "met", "score")
 
 
 class Callback(Protocol):
@@ -35,8 +35,8 @@ class Budget:
     1,000 for very small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the
     training data. ``patience`` is a number of epochs without a better held-out loss, after which the best parameters
     are taken. ``tolerance`` is how much the objective must fall below its best within ``stalls`` epochs for the run to
-    go on. To ``watch`` is the "objective", the "loss", or the "score": the accuracy or R^2 on held-out data, which must
-    rise.
+    go on. To ``watch`` is the "objective", the "loss", what was "met" of the objective on the way (with a rule that
+    adds it up), or the "score": the accuracy or R^2 on held-out data, which must rise.
 
     >>> Budget().for_data(work=340_000), Budget(seconds=60).for_data(10).epochs is None
     (Budget(epochs=395, seconds=None, target=None, patience=None, tolerance=None, stalls=5, watch='objective'), True)

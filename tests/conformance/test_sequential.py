@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogwild import Constant, Linear, minimise
+from hogwild import Budget, Constant, Linear, minimise
 from hogwild.data import Memory
 from hogwild.data import open as open_data
 from hogwild.errors import ParameterError
@@ -16,12 +16,18 @@ MATRIX = RNG.standard_normal((ROWS, FEATURES)) * (RNG.random((ROWS, FEATURES)) <
 LABELS = np.where(MATRIX @ RNG.standard_normal(FEATURES) + 0.3 * RNG.standard_normal(ROWS) > 0, 1.0, -1.0)
 
 
-def reference(l1, l2):
-    """Every weight is pulled at every step; L1 by what a weight owes when it is touched. Iterates and their mean."""
+def reference(l1, l2, averaged_from):
+    """Every weight is pulled at every step; L1 by what a weight owes when it is touched.
+
+    The last iterate, their mean from one of them on, and the mean objective of each epoch as it was met on the way.
+    """
+    met = []
     w, paid, b, owed = np.zeros(FEATURES), np.zeros(FEATURES), 0.0, 0.0
     mean, mean_b, steps = np.zeros(FEATURES), 0.0, 0
     for _ in range(EPOCHS):
+        met.append(0.0)
         for x, y in zip(MATRIX, LABELS, strict=True):
+            met[-1] += np.logaddexp(0, -y * (w @ x + b)) / ROWS
             slope = -y / (1 + np.exp(y * (w @ x + b)))
             w = w * (1 - STEP * l2) - STEP * slope * x
             b -= STEP * slope
@@ -31,25 +37,36 @@ def reference(l1, l2):
             after = np.where(touched, np.sign(w) * np.maximum(0, np.abs(w) - due), w)
             paid, w = paid + (after - w), after
             steps += 1
-            mean, mean_b = mean + (w - mean) / steps, mean_b + (b - mean_b) / steps
-    return (w, b), (mean, mean_b)
+            averaged = steps - averaged_from + 1
+            if averaged > 0:
+                mean, mean_b = mean + (w - mean) / averaged, mean_b + (b - mean_b) / averaged
+    return (w, b), (mean, mean_b), met
 
 
 @pytest.mark.parametrize("chunk", [ROWS, 32])
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.0, 0.02), (0.005, 0.0), (0.005, 0.02), (0.0, 9.99999)])
-@pytest.mark.parametrize(("precision", "averages"), [("float32", False), ("float64", False), ("float64", True)])
+@pytest.mark.parametrize(("precision", "averages"), [("float32", 0), ("float64", 0), ("float64", 1), ("float64", 170)])
 def test_it_follows_the_textbook(precision, l1, l2, averages, chunk):
     data = Memory(open_data(sp.csr_array(MATRIX.astype(precision)), LABELS).rows, shuffled=False, chunk=chunk)
     rule = Sequential(averages=averages, precision=precision)
-    run = minimise(
-        Linear(data, "logistic", l1=l1, l2=l2), rule, Constant(STEP), "serial", budget=EPOCHS, shuffle=False,
-        average=1.0 if averages else 0.0,
-    )  # fmt: skip
-    w, b = reference(l1, l2)[averages]
+    run = minimise(Linear(data, "logistic", l1=l1, l2=l2), rule, Constant(STEP), "serial", budget=EPOCHS, shuffle=False)
+    w, b = reference(l1, l2, averages)[1 if averages else 0]
     close = {"rtol": 1e-8, "atol": 1e-12} if precision == "float64" else {"rtol": 2e-3, "atol": 2e-5}
     assert run.model.weights.dtype == precision
     np.testing.assert_allclose(run.model.weights.ravel(), w, **close)
     np.testing.assert_allclose(run.model.intercept, b, **close)
+
+
+def test_a_run_may_watch_what_it_meets():
+    """It ends after the first epoch in which the objective met no longer fell by the tolerance."""
+    met = reference(0.0, 0.0, 0)[2]
+    falls = -np.diff(met)
+    assert falls[0] > falls[1]
+    run = minimise(
+        Linear((MATRIX, LABELS)), Sequential(precision="float64", watches=True), Constant(STEP), "serial",
+        budget=Budget(epochs=50, tolerance=float(falls.mean()), stalls=1, watch="met"), shuffle=False, measure=False,
+    )  # fmt: skip
+    assert (run.stopped, run.history[-1]["epoch"]) == ("tolerance", 3)
 
 
 def test_it_refuses_what_it_cannot_do():
@@ -57,7 +74,12 @@ def test_it_refuses_what_it_cannot_do():
     with pytest.raises(ParameterError, match="one worker and one output"):
         minimise(problem, Sequential(), Constant(STEP), "hogwild", budget=1)
     with pytest.raises(ParameterError, match="float64"):
-        Sequential(averages=True)
+        Sequential(averages=1)
+    with pytest.raises(ParameterError, match="averages by itself"):
+        minimise(problem, Sequential(averages=1, precision="float64"), Constant(STEP), "serial", budget=1, average=0.5)
+    watching = Budget(epochs=1, tolerance=0.1, watch="met")
+    with pytest.raises(ParameterError, match="watches=True"):
+        minimise(problem, Sequential(), Constant(STEP), "serial", budget=watching)
     with pytest.raises(ParameterError, match="owes=True"):
         minimise(problem, Sequential(owes=False), Constant(STEP), "serial", budget=1)
     with pytest.raises(ParameterError, match="one worker and one output"):

@@ -30,10 +30,17 @@ CASES: dict[str, dict[str, Any]] = {
     "adagrad": {"rule": "adagrad"},
     "ftrl": {"rule": "ftrl"},
     "adam": {"rule": "adam", "schedule": Constant(0.01)},
+    "alone and averaged by chunks": {
+        "rule": Sequential(), "schedule": Constant(0.02), "problem": problem(l2=1e-3), "average": 0.4,
+    },
+    "alone and watched": {
+        "rule": Sequential(watches=True), "schedule": Constant(0.02), "problem": problem(l2=1e-3),
+        "budget": Budget(epochs=9, tolerance=1e-2, stalls=2, watch="met"),
+    },
     "alone": {"rule": Sequential(), "schedule": Constant(0.02), "problem": problem(l1=1e-3, l2=1e-3)},
     "alone and averaged": {
-        "rule": Sequential(averages=True, precision="float64"),
-        "schedule": Constant(0.02), "problem": problem(l1=1e-3), "average": 0.4,
+        "rule": Sequential(averages=5_000, precision="float64"),
+        "schedule": Constant(0.02), "problem": problem(l1=1e-3, l2=1e-3),
     },
     "unmeasured": {"measure": False},
     "averaged from the start": {"rule": "sgd", "schedule": Constant(0.02), "average": 1.0},

@@ -95,7 +95,7 @@ class Dataset(Protocol):
         """Set a random fraction of the rows aside: (the rest, the part set aside)."""
 
     def with_labels(self, encode: Callable[[Array], Array]) -> Dataset:
-        """The same rows, each chunk's labels passed through ``encode`` (float64 in, float32 out)."""
+        """The same rows, each chunk's labels passed through ``encode`` (float64 in)."""
 
     def with_rows(self, change: Callable[[Rows], Rows]) -> Dataset:
         """The same data, its rows passed through ``change``, which leaves their number, order and labels alone."""

@@ -138,8 +138,9 @@ class Memory:
         """The same rows, their labels passed through ``encode`` once."""
         if self.ids is None:
             return self._part(replace(self.rows, labels=_encoded(encode, self.rows.labels)))
-        labels = np.zeros(len(self.rows), np.float32)  # rows outside this part may have labels unknown to encode
-        labels[self.ids] = _encoded(encode, self.rows.labels[self.ids])
+        encoded = _encoded(encode, self.rows.labels[self.ids])
+        labels = np.zeros(len(self.rows), encoded.dtype)  # rows outside this part may have labels unknown to encode
+        labels[self.ids] = encoded
         return self._part(replace(self.rows, labels=labels), self.ids)
 
     def with_rows(self, change: Callable[[Rows], Rows]) -> Memory:
@@ -188,7 +189,7 @@ def rows_set_aside(n_rows: int, fraction: float) -> int:
 
 
 def _encoded(encode: Callable[[Array], Array], labels: Array) -> Array:
-    return np.asarray(encode(labels.astype(np.float64, copy=False)), dtype=np.float32)
+    return np.asarray(encode(labels.astype(np.float64, copy=False)))
 
 
 def _nonzeros_of(rows: Rows, ids: Array) -> int:

@@ -33,8 +33,8 @@ class Rows:
     indptr: Array  #  int64, one more than there are rows
     indices: Array  # uint32 or uint64; empty when dense
     values: Array  #  float32 or float64; empty when binary
-    labels: Array  #  float64 as read, float32 once a problem has encoded them
-    weights: Array  # float32; empty when every row weighs one
+    labels: Array  #  float64 as read, float32 (or as precise as asked for) once a problem has encoded them
+    weights: Array  # float32, or float64 where that is asked for; empty when every row weighs one
     features: int
     layout: Layout
 

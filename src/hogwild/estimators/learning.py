@@ -19,6 +19,7 @@ from hogwild.errors import DivergedError
 from hogwild.estimators.translate import Parts, averaged_share, steadied
 from hogwild.problems.labels import Labels
 from hogwild.problems.linear import Linear
+from hogwild.rules import Sequential
 from hogwild.run import Event, Run, Start
 from hogwild.training.guard import EXPLODED
 from hogwild.training.minimise import minimise
@@ -79,12 +80,13 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
         class_weight=task.class_weight, labels=task.labels, tilt=task.tilt,
         intercept_step=1.0 if dense else SPARSE_INTERCEPT_STEP, framed=False,
     )  # fmt: skip
-    epochs = parts.budget.epochs or 1
+    schedule, average = parts.schedule, 0.0  # as they are in scikit-learn
+    if not isinstance(parts.rule, Sequential):
+        schedule = steadied(schedule, parts.loss, partial(_heaviest, problem))
+        average = averaged_share(asked["average"], task.data.n_rows, parts.budget.epochs or 1, task.earlier)
     try:
         run = minimise(
-            problem, parts.rule, steadied(parts.schedule, parts.loss, partial(_heaviest, problem)), parts.strategy,
-            budget=parts.budget, test=task.held_out,
-            average=averaged_share(asked["average"], task.data.n_rows, epochs, task.earlier),
+            problem, parts.rule, schedule, parts.strategy, budget=parts.budget, test=task.held_out, average=average,
             start=Start(task.start, task.earlier), shuffle=asked["shuffle"], measure=False,
             seed=task.seeds[0], explosion=float("inf"), callbacks=[_tell] if asked["verbose"] else [],
         )  # fmt: skip
@@ -110,15 +112,17 @@ def _outcome(run: Run, parts: Parts) -> Learnt:
     if run.stopped == "interrupted":
         raise KeyboardInterrupt
     chosen = [event["step"] for event in run.events if event["event"] == "step chosen"]
+    state = parts.rule.last(run.state) if isinstance(parts.rule, Sequential) else run.state
     return Learnt(
-        run.model.weights, run.model.intercept, (run.state[0], run.state[1]), run.history[-1]["epoch"],
+        run.model.weights, run.model.intercept, (state[0], state[1]), run.history[-1]["epoch"],
         chosen[0] if chosen else None, _complaints(run, parts),
     )  # fmt: skip
 
 
 def _complaints(run: Run, parts: Parts) -> frozenset[str]:
     """What the user should know of a run that did not go as it should."""
-    found, remedy = set(), "Scale the features with StandardScaler or MinMaxScaler, or give a smaller eta0."
+    found: set[str] = set()
+    remedy = "Scale the features with StandardScaler or MinMaxScaler, or give another learning_rate or a smaller eta0."
     exploded = [event for event in run.events if event["event"] == "diverged"]
     if exploded:
         found.add(
@@ -145,7 +149,7 @@ def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
                 replace(
                     task,
                     data=task.data.with_labels(_Is(label)),
-                    labels=Labels(np.array([0.0, 1.0])),
+                    labels=Labels(np.array([0.0, 1.0]), precision=task.labels.precision),
                     start=(task.start[0][k::count], task.start[1][k::count]),
                     class_weight={0.0: 1.0, 1.0: float(weight[k])},
                     held_out=None if task.held_out is None else task.held_out.with_labels(_Is(label)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from hogwild.estimators.sources import (
 )
 from hogwild.estimators.translate import Parts, as_theirs, loss_of, strategy_of, translate
 from hogwild.problems.linear_model import LinearModel
+from hogwild.rules import Sequential
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -51,7 +53,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
     _mean: tuple[Array, Array] | None
 
     def _asked(self) -> dict[str, Any]:
-        return {**UNASKED, **self.get_params(deep=False)}
+        kind: Any = type(self)
+        return {**UNASKED, **{name: getattr(self, name) for name in _parameters(kind)}}
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **how: Any) -> tuple[Any, Any, Any]:
         """Arrays as kernels can take them: float32 stays, indices of 64 bits are welcome."""
@@ -77,7 +80,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         asked, data = self._asked(), open_data(X, numbers, sample_weight)
         assert isinstance(data, Memory)
         if as_theirs(asked):
-            data = in_their_order(data)
+            data = in_their_order(data, sample_weight)
         if not asked["early_stopping"]:
             return data, None
         stratified = hasattr(self, "classes_")
@@ -108,16 +111,18 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         """Learn, and keep what a later call goes on from."""
         asked = self._asked()
         step = getattr(self, "_step", None) if partial else None
-        parts = translate(asked, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name)
+        parts = translate(
+            asked, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier
+        )
+        if isinstance(parts.rule, Sequential):
+            task = replace(task, labels=replace(task.labels, precision=np.dtype(dtype).name))
         learnt = learn(replace(task, seeds=self._seeds(task, parts)), parts, asked)
         self._step = learnt.step or step
         self.t_ = 1.0 + task.earlier + learnt.epochs * rows
         self.n_iter_ = learnt.epochs
         # Where the weights are not all that training needs to go on: a rule's memory, iterates before averaging.
-        alone = hasattr(parts.rule, "alone")  # which starts every call without debts, as scikit-learn does
-        more = bool(asked["average"]) or (learnt.state[0].shape[1] > 1 and not alone)
-        state = (learnt.state[0][:, :1], learnt.state[1][:, :1]) if alone else learnt.state
-        self._state = state if more else None
+        more = bool(asked["average"]) or learnt.state[0].shape[1] > 1
+        self._state = learnt.state if more else None
         return self._averaged(learnt, task.earlier, rows) if asked["average"] else learnt
 
     def _averaged(self, learnt: Learnt, earlier: int, rows: int) -> Learnt:
@@ -188,6 +193,12 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         except (HogwildError, TypeError, AttributeError):  # wrong parameters are for fit to refuse
             tags.non_deterministic = False
         return tags
+
+
+@cache
+def _parameters(kind: Any) -> tuple[str, ...]:
+    """The names of a class's parameters, which scikit-learn looks up anew each time it is asked."""
+    return tuple(kind._get_param_names())
 
 
 def initial(coef: Any, intercept: Any, outputs: int, features: int, otherwise: float = 0.0) -> State:

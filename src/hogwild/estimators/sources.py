@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,15 +75,15 @@ def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
     return np.concatenate(labels), np.concatenate(weights) if weighted else None
 
 
-def in_their_order(data: Memory) -> Memory:
-    """The same rows, to be visited in the order of scikit-learn's SGD.
+def in_their_order(data: Memory, weights: Array | None = None) -> Memory:
+    """The same rows, to be visited in the order of scikit-learn's SGD; their weights with all the digits they have.
 
-    One worker needs no chunks to share, but to look up now and then: they are large. The end of a chunk costs the rule
-    Sequential a walk over all weights, too.
+    One worker needs no chunks to share, but to look up now and then: they are large.
     """
     per_row = max(1.0, data.nonzeros / max(1, data.n_rows))
     chunk = int(max(LONGEST, 4 * data.n_features) / per_row) + 1
-    return Memory(data.rows, shuffled=False, order=Reshuffled(data.n_rows), chunk=chunk)
+    rows = data.rows if weights is None else replace(data.rows, weights=weights)
+    return Memory(rows, shuffled=False, order=Reshuffled(data.n_rows), chunk=chunk)
 
 
 def parted(data: Memory, aside: Array) -> tuple[Dataset, Dataset]:

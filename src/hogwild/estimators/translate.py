@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -40,9 +41,16 @@ class Parts:
 
 
 def translate(
-    asked: Mapping[str, Any], *, epochs: int | None = None, step: float | None = None, precision: str = "float32"
+    asked: Mapping[str, Any],
+    *,
+    epochs: int | None = None,
+    step: float | None = None,
+    precision: str = "float32",
+    earlier: int = 0,
 ) -> Parts:
     """Turn the parameters of an estimator into parts; ``epochs`` and ``step`` override what they say.
+
+    ``precision`` is that of the data, ``earlier`` counts the updates that were made before.
 
     >>> from hogwild import HogwildClassifier
     >>> parts = translate(HogwildClassifier(penalty="elasticnet", alpha=0.5, l1_ratio=0.25).get_params())
@@ -54,7 +62,7 @@ def translate(
         clipped(loss_of(asked)),
         l1,
         l2,
-        _rule(asked, precision),
+        _rule(asked, precision, earlier, _watched(asked) == "met" and epochs is None),
         _schedule(asked, step, epochs == 1),
         strategy_of(asked),
         _budget(asked, epochs),
@@ -100,14 +108,17 @@ def _penalties(asked: Mapping[str, Any]) -> tuple[float, float]:
     return (0.0, 0.0) if penalty is None else (alpha * ratio, alpha * (1 - ratio))
 
 
-def _rule(asked: Mapping[str, Any], precision: str) -> Rule:
+def _rule(asked: Mapping[str, Any], precision: str, earlier: int, watches: bool) -> Rule:
     variant = PASSIVE_AGGRESSIVE.get(asked["learning_rate"])
     if asked["rule"] is not None:
         return rules.named(asked["rule"])
     if as_theirs(asked):
         pace = "scheduled" if variant is None else PassiveAggressive(variant).pace
-        averages = bool(asked["average"])
-        return Sequential(pace, _penalties(asked)[0] > 0, averages, "float64" if averages else precision)
+        averages = max(1, int(asked["average"]) - earlier) if asked["average"] else 0
+        digits = "float64" if averages else precision
+        ratio = {"l1": 1.0, "l2": 0.0}.get(asked["penalty"], asked["l1_ratio"])
+        mix = None if asked["penalty"] is None else (float(asked["alpha"]), float(ratio))
+        return Sequential(pace, _penalties(asked)[0] > 0, averages, digits, watches, mix)
     return SGD() if variant is None else PassiveAggressive(variant)
 
 
@@ -117,7 +128,7 @@ def _schedule(asked: Mapping[str, Any], step: float | None, once: bool) -> Sched
         if asked["rule"] is not None:  # the theory behind it is about plain steps
             return Constant("auto" if step is None else step)
         alpha = float(asked["alpha"])
-        typical = (1 / alpha**0.5) ** 0.5  # the size of weights to be expected, and of the first step
+        typical = math.sqrt(1 / math.sqrt(alpha))  # the size of weights to be expected, and of the first step
         return Optimal(alpha, 1 / (typical * alpha))
     if rate == "invscaling":
         return InverseScaling(eta0, asked["power_t"])
@@ -158,17 +169,24 @@ def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:
         return Budget(epochs=epochs)
     if tol is None:
         return Budget(epochs=asked["max_iter"])
-    passive = asked["learning_rate"] in PASSIVE_AGGRESSIVE  # which is about the terms alone, as scikit-learn sees it
-    watch = "score" if asked["early_stopping"] else "loss" if passive else "objective"
-    return Budget(epochs=asked["max_iter"], tolerance=float(tol), stalls=stalls, watch=watch)
+    return Budget(epochs=asked["max_iter"], tolerance=float(tol), stalls=stalls, watch=_watched(asked))
+
+
+def _watched(asked: Mapping[str, Any]) -> str:
+    """What tells whether a fit has converged."""
+    if asked["tol"] is not None and asked["early_stopping"]:
+        return "score"
+    if as_theirs(asked):
+        return "met"
+    return "loss" if asked["learning_rate"] in PASSIVE_AGGRESSIVE else "objective"
 
 
 def steadied(schedule: Schedule, loss: Loss, length: Callable[[], float]) -> Schedule:
     """The same schedule; an optimal one no longer begins with steps that a loss with unbounded slopes cannot bear.
 
     ``length()`` is the largest squared length of a row, intercept included, times its weight. A step above
-    2 / (curvature * length) makes such a loss larger, and the next slope with it. scikit-learn lets them grow for
-    hundreds of epochs, cut off at 1e12.
+    2 / (curvature * length) makes such a loss larger, and the next slope with it. scikit-learn, and so one worker, lets
+    them grow for hundreds of epochs, cut off at 1e12.
 
     >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), lambda: 10.0)
     Optimal(alpha=0.01, start=1000.0)

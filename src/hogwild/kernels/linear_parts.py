@@ -99,6 +99,8 @@ def descend_alone(layout: str, pace: str, loss: Function, keep: bool) -> Any:
         fused=False,
         loss=loss,
         dot=bind(dot_in_order, **columns),
+        add=bind(sequential.add, **columns),
+        add_and_measure=bind(sequential.add_and_measure, **columns),
         pace=bind(PACES[pace], value=columns["value"]),
     )
 

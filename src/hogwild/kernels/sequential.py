@@ -1,7 +1,8 @@
 """The inner loop of one worker alone, whose penalties pull every weight at every step, touched or not.
 
 A template like those in :mod:`hogwild.kernels.linear`, with the names ``loss``, ``dot``, ``column``, ``value`` and
-``pace`` to be put in.
+``pace`` to be put in. Sums, products and roundings come in the order that scikit-learn has them in: with large steps
+a last digit grows into another model, so "the same path" has to mean the same bits.
 """
 
 from __future__ import annotations
@@ -10,94 +11,158 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.rules.sequential import MEAN
+from hogwild.rules.sequential import (
+    ABSOLUTES,
+    AVERAGED,
+    MET,
+    OWED,
+    PAID,
+    SCALE,
+    SEEN,
+    SINCE,
+    SQUARES,
+    SUM,
+)
 
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
 
-SMALLEST, SMALLEST_AVERAGED = 1e-9, 1e-3  # scales; sums of scales need digits to spare
-PAID, SINCE = 1, 3  # what a weight remembers, besides its MEAN
-OWED, REST = 1, 3  # what is kept beside the intercept: a sum in two halves, for one float32 would forget
+SMALLEST, SMALLEST_SINGLE = 1e-9, 1e-6  # scales before they are multiplied into the weights
+CLOSE = 1e-3  # scales that can be summed up without losing the small among the large
 
 
 def descend_alone(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
-    intercept: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, bias_rate: Any, tilt: Any, averaging: Any,
+    intercept: Any, alpha: Any, share1: Any, penalised: Any, class_weights: Any, parameter: Any, bias_rate: Any,
+    tilt: Any, averages: Any, watches: Any, weighs: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
-    L2 is a scale that all weights have in common, so that a step costs no more than its term (Bottou 2010). L1 is owed
-    by all weights alike and paid when one is touched, down to zero at most (Tsuruoka et al. 2009). The mean of the
-    iterates is brought up to date when a weight is touched, too: until then it was the same but for the scale.
+    The penalty is ``alpha`` times a mixture of L1, which has ``share1`` of it, and L2. L2 is a scale that all weights
+    have in common, so that a step costs no more than its term (Bottou 2010). L1 is owed by all weights alike and paid
+    when one is touched, down to zero at most (Tsuruoka et al. 2009). From update number ``averages`` on (0: never) the
+    iterates are summed up; a weight joins when it is touched, for until then it was the same but for the scale.
+
+    One who ``watches`` wants the objective as it was met on the way, with the penalty if one ``weighs`` that too. As in
+    scikit-learn, that is the penalty of those weights that were touched last.
     """
-    scale, scales, owed, biases, total = 1.0, 0.0, 0.0, 0.0, 0.0
-    if l1 > 0:
-        owed = float(bias[0, OWED]) + float(bias[0, REST])
-    if averaging:
-        state[:, MEAN:] = 0
+    of_weights = state.dtype.type
+    l1, l2 = (penalised[0], penalised[1])
+    scale, owed, seen = bias[0, SCALE], bias[0, OWED], bias[0, SEEN]
+    squares, absolutes, met = bias[0, SQUARES], bias[0, ABSOLUTES], bias[0, MET]
+    smallest = SMALLEST if state.itemsize == 8 else SMALLEST_SINGLE
+    scales, widest, total = 0.0, scale, 0.0
+    if weighs and squares < 0:
+        squares, absolutes = lengths(state)
     for k in range(order.size):
-        i = order[k]
+        i, rate = order[k], rates[k]
         start, stop = indptr[i], indptr[i + 1]
-        z = scale * dot(state, indices, values, start, stop) + float(bias[0, 0])
-        cost, slope = loss(z, float(labels[i]), parameter)
+        z = np.float64(of_weights(scale * dot(state, indices, values, start, stop))) + bias[0, 0]
+        cost, slope = loss(z, np.float64(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
-        total += cost * weight
-        pull = float(slope) * float(weight) * float(pace(rates[k], cost, values, start, stop))
-        if l2 > 0:
-            scale *= max(0.0, 1.0 - float(rates[k]) * l2)
-            if scale < (SMALLEST_AVERAGED if averaging else SMALLEST):
-                fold(state, scale, scales, averaging)
-                scale, scales = 1.0, 0.0
+        total += cost * np.float64(weight)
+        if watches:
+            met += cost + tilt * bias[0, 0]
+        if weighs:
+            met += alpha * ((1.0 - share1) * 0.5 * squares + share1 * absolutes)
+        pull = np.float64(pace(rate, cost, values, start, stop)) * slope * np.float64(weight)
+        averaging = 0 < averages <= seen + 1
+        if l2:
+            decay = np.float64(of_weights(max(0.0, 1.0 - (1.0 - share1) * rate * alpha)))
+            scale, squares, absolutes = scale * decay, squares * (decay * decay), absolutes * decay
+            if averages and scale < CLOSE * widest:
+                join(state, scales)
+                scales, widest = 0.0, scale
+            if scale < smallest:
+                if averages:
+                    join(state, scales)
+                    scales = 0.0
+                fold(state, scale)
+                scale = widest = 1.0
         if averaging:
             for j in range(start, stop):
                 catch_up(state, column(indices, j, start), scales)
         if pull != 0:
-            change = state.dtype.type(pull / scale)
-            for j in range(start, stop):
-                state[column(indices, j, start), 0] -= change * value(values, j)
+            change = np.float64(of_weights(pull) / of_weights(scale))
+            if weighs:
+                squares, absolutes = add_and_measure(state, indices, values, start, stop, change)
+                squares, absolutes = squares * (scale * scale), absolutes * scale
+            else:
+                add(state, indices, values, start, stop, change)
         if intercept:
-            bias[0, 0] -= (pull + float(rates[k]) * tilt) * bias_rate
-        if l1 > 0:
-            owed += float(rates[k]) * l1
+            bias[0, 0] -= (pull + rate * tilt) * bias_rate
+        if l1:
+            owed += share1 * rate * alpha
             for j in range(start, stop):
                 pay(state, column(indices, j, start), owed, scale)
-        scales += scale
-        biases += float(bias[0, 0])
-    fold(state, scale, scales, averaging)
-    if l1 > 0:
-        bias[0, OWED] = owed
-        bias[0, REST] = owed - float(bias[0, OWED])
-    if averaging and order.size > 0:
-        state[:, MEAN] /= order.size
-        bias[0, MEAN] = biases / order.size
+        if averaging:
+            scales += scale
+            bias[0, SUM] += bias[0, 0]
+            bias[0, AVERAGED] += 1
+        seen += 1
+    if averages:
+        join(state, scales)
+    bias[0, SCALE], bias[0, OWED], bias[0, SEEN] = scale, owed, seen
+    bias[0, SQUARES], bias[0, ABSOLUTES], bias[0, MET] = squares, absolutes, met
     return total
+
+
+def add(state: Any, indices: Any, values: Any, start: Any, stop: Any, change: Any) -> None:
+    """Take so many times the term's values from its weights."""
+    for j in range(start, stop):
+        u = column(indices, j, start)
+        state[u, 0] = np.float64(state[u, 0]) - np.float64(value(values, j)) * change
+
+
+def add_and_measure(state: Any, indices: Any, values: Any, start: Any, stop: Any, change: Any) -> Any:
+    """The same; return the sums of the squares and of the sizes of these weights afterwards."""
+    squares = absolutes = 0.0
+    for j in range(start, stop):
+        u = column(indices, j, start)
+        state[u, 0] = np.float64(state[u, 0]) - np.float64(value(values, j)) * change
+        squares += np.float64(state[u, 0] * state[u, 0])
+        absolutes += abs(np.float64(state[u, 0]))
+    return squares, absolutes
+
+
+def lengths(state: Any) -> Any:
+    """The sums of the squares and of the sizes of all weights."""
+    squares = absolutes = 0.0
+    for u in range(state.shape[0]):
+        squares += np.float64(state[u, 0] * state[u, 0])
+        absolutes += abs(np.float64(state[u, 0]))
+    return squares, absolutes
 
 
 def pay(state: Any, u: Any, owed: Any, scale: Any) -> None:
     """Let a weight pay what it owes and has not paid, until it is zero."""
-    before, paid = float(state[u, 0]) * scale, float(state[u, PAID])
-    after = before
-    if before > 0:
-        after = max(0.0, before - (owed + paid))
-    elif before < 0:
-        after = min(0.0, before + (owed - paid))
-    if after != before:
-        state[u, 0] = after / scale
-        state[u, PAID] = paid + (after - before)
+    before, paid = np.float64(state[u, 0]), np.float64(state[u, PAID])
+    if scale * before > 0:
+        state[u, 0] = max(0.0, before - (owed + paid) / scale)
+    elif scale * before < 0:
+        state[u, 0] = min(0.0, before + (owed - paid) / scale)
+    state[u, PAID] = paid + scale * (np.float64(state[u, 0]) - before)
 
 
 def catch_up(state: Any, u: Any, scales: Any) -> None:
     """Add to a weight's sum what it was in the terms since it was last touched."""
-    state[u, MEAN] += state[u, 0] * (scales - state[u, SINCE])
+    state[u, SUM] += state[u, 0] * (scales - state[u, SINCE])
     state[u, SINCE] = scales
 
 
-def fold(state: Any, scale: Any, scales: Any, averaging: Any) -> None:
+def join(state: Any, scales: Any) -> None:
+    """Let all weights catch up, and begin to sum the scales anew."""
+    for u in range(state.shape[0]):
+        catch_up(state, u, scales)
+        state[u, SINCE] = 0
+
+
+def fold(state: Any, scale: Any) -> None:
     """Multiply the common scale into the weights."""
-    if averaging:
-        for u in range(state.shape[0]):
-            catch_up(state, u, scales)
-            state[u, SINCE] = 0
-    if scale != 1:
-        for u in range(state.shape[0]):
-            state[u, 0] *= scale
+    for u in range(state.shape[0]):
+        state[u, 0] *= of_type(state, scale)
+
+
+def of_type(state: Any, number: Any) -> Any:
+    """A number in the precision of the weights."""
+    return state.dtype.type(number)

@@ -6,6 +6,8 @@ from math import exp, log1p
 
 from hogwild.losses.loss import Loss
 
+FLAT = -37.0  # a score below which exp(-z) + 1 is exp(-z)
+
 
 def hinge(z: float, y: float, parameter: float) -> tuple[float, float]:
     """max(0, 1 - m)"""
@@ -32,13 +34,14 @@ def squared_hinge(z: float, y: float, parameter: float) -> tuple[float, float]:
 
 
 def logistic(z: float, y: float, parameter: float) -> tuple[float, float]:
-    """log(1 + exp(-m)), computed so that no margin overflows"""
-    m = z * y
-    if m > 0.0:
-        e = exp(-m)
-        return log1p(e), -y * e / (1.0 + e)
-    e = exp(m)
-    return log1p(e) - m, -y / (1.0 + e)
+    """log(1 + exp(-m)), computed so that no margin overflows; the slope rounds as scikit-learn's does"""
+    if z <= FLAT:
+        e = exp(z)
+        return (-z, e - 1.0) if y > 0.0 else (e, e)
+    e = exp(-z)
+    if y > 0.0:
+        return log1p(e), -e / (1.0 + e)
+    return log1p(1.0 / e) if z <= 0.0 else log1p(e) + z, 1.0 / (1.0 + e)
 
 
 def modified_huber(z: float, y: float, parameter: float) -> tuple[float, float]:

@@ -31,9 +31,10 @@ class Frame:
 
     def rows(self, rows: Rows) -> Rows:
         """The rows as a dense table of moved and scaled columns."""
-        indptr = np.arange(len(rows) + 1, dtype=np.int64) * rows.features
-        values = ((_table(rows) - self.middle) * self.scale).astype(rows.values.dtype).ravel()
-        return replace(rows, indptr=indptr, indices=NO_INDICES, values=values, layout="dense")
+        columns = len(self.middle)  # other data may lack the last ones, which are zero there
+        indptr = np.arange(len(rows) + 1, dtype=np.int64) * columns
+        values = ((_table(rows, columns) - self.middle) * self.scale).astype(rows.values.dtype).ravel()
+        return replace(rows, indptr=indptr, indices=NO_INDICES, values=values, features=columns, layout="dense")
 
     def inward(self, state: State, positions: tuple[int, ...]) -> State:
         """A model's parameters as those of moved columns. ``positions`` are the entries that say where one is."""
@@ -76,7 +77,7 @@ def frame_for(data: Dataset, scaled: bool) -> Frame | None:
     rows, copy = sample(data, ROWS).rows, 0 if getattr(data, "bounded", False) else 4 * data.n_rows * data.n_features
     if rows.layout == "binary" or copy > data.room / 2:
         return None
-    table = _table(rows)
+    table = _table(rows, rows.features)
     middle, spread = table.mean(axis=0, dtype=np.float64), table.std(axis=0, dtype=np.float64)
     varies = spread > NARROW * np.abs(middle)
     if not (np.abs(middle) > FAR * spread)[varies].any():
@@ -84,11 +85,13 @@ def frame_for(data: Dataset, scaled: bool) -> Frame | None:
     return Frame(middle, 1 / np.where(varies, spread, 1.0) if scaled else np.ones(len(middle)))
 
 
-def _table(rows: Rows) -> Array:
+def _table(rows: Rows, columns: int) -> Array:
     """All cells of rows: one line per row, one column per feature."""
     start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
+    table = np.zeros((len(rows), columns), rows.values.dtype)
     if rows.layout == "dense":
-        return rows.values[start:stop].reshape(len(rows), rows.features)
-    table = np.zeros((len(rows), rows.features), rows.values.dtype)
-    table[np.repeat(np.arange(len(rows)), np.diff(rows.indptr)), rows.indices[start:stop]] = rows.values[start:stop]
+        table[:, : rows.features] = rows.values[start:stop].reshape(len(rows), rows.features)
+    else:
+        values = rows.values[start:stop] if rows.layout == "sparse" else 1
+        table[np.repeat(np.arange(len(rows)), np.diff(rows.indptr)), rows.indices[start:stop]] = values
     return table

@@ -27,6 +27,7 @@ class Labels:
 
     classes: Array | None  # sorted; None: the labels are numbers to be predicted
     counts: bool = False
+    precision: str = "float32"  # of encoded labels and of weights
 
     @property
     def outputs(self) -> int:
@@ -41,7 +42,7 @@ class Labels:
                 raise DataError(
                     f"the label {labels[row]:g} is negative", path=name, remedy="Poisson loss is for counts."
                 )
-            return labels.astype(np.float32)
+            return labels.astype(self.precision)
         at = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
         strange = self.classes[at] != labels
         if strange.any():
@@ -52,19 +53,19 @@ class Labels:
                 path=name,
                 remedy="Train and test files must use the same labels.",
             )
-        return (2 * at - 1 if len(self.classes) == 2 else at).astype(np.float32)
+        return (2 * at - 1 if len(self.classes) == 2 else at).astype(self.precision)
 
     def weights(self, class_weight: ClassWeight, data: Dataset) -> Array:
         """A weight for each class (or for -1 and 1); all one for numbers."""
         if class_weight is None:
-            return np.ones(2 if self.classes is None else len(self.classes), np.float32)
+            return np.ones(2 if self.classes is None else len(self.classes), self.precision)
         if self.classes is None:
             raise ParameterError("The 'class_weight' parameter is for classes. With this loss the labels are numbers.")
         if class_weight == "balanced":
             known, counts = data.label_counts() or (self.classes, np.ones(len(self.classes)))
             rows = np.ones(len(self.classes))
             rows[np.searchsorted(self.classes, known)] = counts
-            return np.asarray(rows.sum() / (len(rows) * rows), np.float32)
+            return np.asarray(rows.sum() / (len(rows) * rows), self.precision)
         if not isinstance(class_weight, Mapping):
             raise must("class_weight", "a mapping from label to weight, 'balanced' or None", class_weight)
         unknown = [label for label in class_weight if label not in self.classes]
@@ -74,7 +75,7 @@ class Labels:
             )
         if not all(0 <= weight < float("inf") for weight in class_weight.values()):
             raise must("class_weight", "finite weights of at least 0", dict(class_weight))
-        return np.array([class_weight.get(float(c), 1.0) for c in self.classes], np.float32)
+        return np.array([class_weight.get(float(c), 1.0) for c in self.classes], self.precision)
 
     def describe(self) -> Any:
         """The classes as plain numbers, or None."""

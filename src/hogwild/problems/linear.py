@@ -124,8 +124,9 @@ class Linear:
     def start(self, rule: Any) -> State:
         """Weights and intercept at zero, with fresh memory for the rule."""
         row = np.array(rule.initial, getattr(rule, "precision", np.float32))
+        beside = np.array(rule.initial_intercept, np.float64) if hasattr(rule, "initial_intercept") else row
         _check_room(self.source, self.n_outputs, row.nbytes)
-        return tuple(np.tile(row, (n * self.n_outputs, 1)) for n in (self.source.n_features, 1))
+        return np.tile(row, (self.source.n_features * self.n_outputs, 1)), np.tile(beside, (self.n_outputs, 1))
 
     def sync(self, access: str) -> Array:
         """A lock per feature and one for the intercept, or the number of the term whose turn it is."""
@@ -221,11 +222,14 @@ class Linear:
         if self.l1 and not rule.owes:
             raise ParameterError("A penalty l1 needs a rule Sequential(owes=True).")
         kernel = linear_parts.descend_alone(self._layout, rule.pace, self._functions[0], self.loss.ours)
+        alpha, share1 = rule.mixture(self.l1, self.l2)
+        weighs = rule.watches and alpha > 0 and rule.pace == "scheduled"
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
             return (
-                *state, self.intercept, self.l1, self.l2, self._class_weights, float(self.loss.parameter),
-                float(self.intercept_step), float(self.tilt), rule.averages,
+                *state, self.intercept, alpha, share1, (self.l1 > 0, self.l2 > 0), self._class_weights,
+                float(self.loss.parameter), float(self.intercept_step), float(self.tilt), int(rule.averages),
+                rule.watches, weighs,
             )  # fmt: skip
 
         return Plain(kernel, rest, turns=False)

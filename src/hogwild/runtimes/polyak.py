@@ -12,16 +12,14 @@ from hogwild.compiled import compiled
 
 
 @compiled
-def _move_towards(mean: Any, state: Any, column: Any, share: Any) -> None:
+def _move_towards(mean: Any, state: Any, share: Any) -> None:
     for p in range(mean.shape[0]):
-        mean[p, 0] += share * (state[p, column] - mean[p, 0])
+        mean[p, 0] += share * (state[p, 0] - mean[p, 0])
 
 
 @dataclass(eq=False)
 class Mean:
     """The mean of the parameters as they were at the end of each chunk since averaging began.
-
-    A rule whose memory has the mean over the chunk itself says in which column, and how many terms it is over.
 
     >>> mean = Mean((np.zeros((1, 1), np.float32),))
     >>> for value in (1.0, 3.0):
@@ -34,9 +32,9 @@ class Mean:
     count: int = 0
     _lock: Any = field(default_factory=threading.Lock, repr=False)
 
-    def add(self, state: tuple[np.ndarray, ...], column: int = 0, terms: int = 1) -> None:
+    def add(self, state: tuple[np.ndarray, ...]) -> None:
         """Take the parameters as they are now into the mean."""
         with self._lock:
-            self.count += terms
+            self.count += 1
             for mean, part in zip(self.values, state, strict=True):
-                _move_towards(mean, part, column, mean.dtype.type(terms / self.count))
+                _move_towards(mean, part, mean.dtype.type(1 / self.count))

@@ -54,7 +54,8 @@ class Session:
         self.problem, self.strategy, self.workers = problem, strategy, workers
         self.state: State = problem.start(rule)
         self.mean: Mean | None = None
-        self._mean_column = getattr(rule, "mean", 0)
+        self._values = getattr(rule, "values", _first_columns)
+        self._take_met = getattr(rule, "take_met", None)
         self._descend = problem.descent(rule, strategy.access, 1 if strategy.replicas else workers)
         self._sync = problem.sync(strategy.access)
         self.buffers = problem.buffers(rule, getattr(strategy, "buffer", 0), workers)
@@ -72,7 +73,7 @@ class Session:
         nothing = Chunk(chunk.rows, chunk.order[:0])
         try:
             for descend in self.descents()[:1]:
-                descend(nothing, np.empty(0, self.state[0].dtype), self.state, self._sync)
+                descend(nothing, np.empty(0, self.precision), self.state, self._sync)
             self.problem.measure(nothing, self.state)
         except NumbaError as error:
             raise ParameterError(
@@ -80,6 +81,11 @@ class Session:
                 f"arithmetic on numbers that returns the loss and its derivative. Numba says: {_said(error)}"
             ) from error
         return time.perf_counter() - started
+
+    @property
+    def precision(self) -> Any:
+        """The type of the steps: that of the most precise parameters."""
+        return np.result_type(*self.state)
 
     def descents(self) -> list[Any]:
         """How each worker descends."""
@@ -89,7 +95,12 @@ class Session:
 
     def values(self) -> State:
         """A copy of the parameters alone, without what the rule remembers."""
-        return tuple(part[:, :1].copy() for part in self.state)
+        state: State = self._values(self.state)
+        return state
+
+    def met(self) -> float:
+        """The objective summed over the terms since the last call, if the rule adds it up."""
+        return 0.0 if self._take_met is None else float(self._take_met(self.state))
 
     def advance(
         self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None]
@@ -106,10 +117,10 @@ class Session:
             return _AllInMemory(self, walk, first, updates, rates, halt, whole).run(tick)
         return _AtOnce(self, walk, first, updates, rates, halt).run(tick)
 
-    def average(self, state: State, terms: int) -> None:
-        """Let the iterates of a chunk of so many terms take part in the mean, if there is one."""
+    def average(self, state: State) -> None:
+        """Let the parameters at the end of a chunk take part in the mean, if there is one."""
         if self.mean is not None:
-            self.mean.add(state, self._mean_column, terms if self._mean_column else 1)
+            self.mean.add(state if self._values is _first_columns else self._values(state))
 
     def measure(self, data: Dataset, state: State) -> NDArray[np.float64]:
         """Add up what the problem measures over all chunks, on all workers."""
@@ -123,6 +134,22 @@ class Session:
         # Summed in the order of the chunks, so that the same parameters always give the same figures.
         total: NDArray[np.float64] = np.sum(list(self._pool.map(one, range(len(walk)))), axis=0)
         return total
+
+
+def _first_columns(state: State) -> State:
+    return tuple(part[:, :1].copy() for part in state)
+
+
+def _done_at_once(work: Callable[..., None], *given: Any) -> Future[None]:
+    """Do it in this thread, with an outcome as of another."""
+    future: Future[None] = Future()
+    try:
+        work(*given)
+    except BaseException as reason:
+        future.set_exception(reason)
+    else:
+        future.set_result(None)
+    return future
 
 
 def spread(worker: int) -> None:
@@ -201,7 +228,9 @@ class _AtOnce(_Walk):
             states = [tuple(part.copy() for part in session.state) for _ in range(session.workers)]
         if session.buffers is not None:
             session.buffers.gather(session.state, self.rates(self.started, 1)[0])
-        self.watch([session._pool.submit(self.work, state, worker) for worker, state in enumerate(states)], tick)
+        # One chunk is walked to its end whatever happens: then there is nobody to wake up and wait for.
+        submit = _done_at_once if session.workers == 1 == len(self.walk) - self.next else session._pool.submit
+        self.watch([submit(self.work, state, worker) for worker, state in enumerate(states)], tick)
         if session.buffers is not None:
             session.buffers.scatter(session.state)
         if session.strategy.replicas and session.workers > 1 and self.moved:
@@ -226,7 +255,7 @@ class _AtOnce(_Walk):
             with self.lock:
                 before, self.started = self.started, self.started + terms
             loss = descend(chunk, self.rates(before, terms), state, session._sync)
-            session.average(state, terms)
+            session.average(state)
             self.walk.done(number)
             self.count(terms, loss)
         if session.buffers is not None:
@@ -298,7 +327,7 @@ class _InTurns(_Walk):
                 losses.append(session._descend(chunk, rates, session.state, session._sync, worker, stride))
 
             self.watch([session._pool.submit(work, worker) for worker in range(session.workers)], tick)
-            session.average(session.state, terms)
+            session.average(session.state)
             self.walk.done(self.next)
             self.next += 1
             self.count(terms, sum(losses))

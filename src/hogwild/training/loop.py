@@ -95,9 +95,8 @@ class Loop:
             leg = self._leg(walk)
             terms = leg.updates - self.position.updates
             mean = leg.loss / max(1, terms)
-            self.position.met_loss, self.position.met_terms = (
-                self.position.met_loss + leg.loss, self.position.met_terms + terms,
-            )  # fmt: skip
+            self.position.met_loss += leg.loss
+            self.position.met_terms += terms
             self.position.chunk, self.position.updates = leg.next_chunk, leg.updates
             if leg.interrupted or self.interrupt.pressed:
                 self.stopped = "interrupted"
@@ -122,7 +121,7 @@ class Loop:
 
         clock = Clock(
             self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
-            time_spent(self.budget, seconds), self.earlier, self.session.state[0].dtype,
+            time_spent(self.budget, seconds), self.earlier, self.session.precision,
         )  # fmt: skip
 
         def tick(updates: int) -> None:
@@ -241,6 +240,8 @@ class Loop:
             return
         if self.budget.watch == "score":
             watched = -float(record["test_accuracy"] if "test_accuracy" in record else record["test_r2"])
+        elif self.budget.watch == "met":
+            watched = self.session.met() / max(1, self.position.met_terms)
         else:
             watched = float(record[self.budget.watch])
         self.stall = self.stall.after(watched, self.budget.tolerance)

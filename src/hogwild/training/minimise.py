@@ -78,7 +78,7 @@ def minimise(
         budgeted(budget).for_data(problem.data.nonzeros + problem.data.n_features),
     )
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
-    _check(schedule, strategy, budget, test, average, checkpoints, resume)
+    _check(rule, schedule, strategy, budget, test, average, checkpoints, resume)
     held_out = None if test is None else problem.encoded(_opened_like(problem.data, test))
     workers = strategies.count(strategy)
     journal = Journal(callbacks)
@@ -133,6 +133,7 @@ def minimise(
 
 
 def _check(
+    rule: Any,
     schedule: Any,
     strategy: Any,
     budget: Budget,
@@ -152,6 +153,10 @@ def _check(
         raise ParameterError("The schedule 'adaptive' waits for the objective to stall: give the budget a tolerance.")
     if not 0 <= average <= 1:
         raise must("average", "between 0 and 1", average)
+    if average and getattr(rule, "averages", 0):
+        raise ParameterError("This rule averages by itself: leave out 'average', or give a rule that does not.")
+    if budget.watch == "met" and not getattr(rule, "watches", False):
+        raise ParameterError("To watch what is met on the way takes a rule Sequential(watches=True).")
     if resume and checkpoints is None:
         raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -93,7 +93,7 @@ def snapshot(session: Any, position: Position) -> Snapshot:
     >>> session.state[0][:] = 7; before.put_back(session); session.state[0].ravel()
     array([0., 0.], dtype=float32)
     """
-    return Snapshot(Position(**asdict(position)), tuple(part.copy() for part in session.state), _copied(session.mean))
+    return Snapshot(replace(position), tuple(part.copy() for part in session.state), _copied(session.mean))
 
 
 def saved_snapshot(name: str, arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Snapshot:

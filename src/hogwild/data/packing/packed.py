@@ -163,7 +163,7 @@ class _Changed:
     def read(self, start: int, stop: int) -> Rows:
         rows = self.stored.read(start, stop)
         if self.encode is not None:
-            rows = replace(rows, labels=np.asarray(self.encode(rows.labels), np.float32))
+            rows = replace(rows, labels=np.asarray(self.encode(rows.labels)))
         return rows if self.change is None else self.change(rows)
 
     def ahead(self, start: int, stop: int) -> None:
