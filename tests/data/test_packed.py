@@ -90,9 +90,9 @@ def test_a_split_has_every_row_on_one_side(original):
 
 
 def test_labels_are_encoded_chunk_by_chunk(original):
-    encoded = Packed(original).with_labels(lambda labels: labels + 0.5)
-    chunk = encoded.epoch(0, 0)[0]
-    assert chunk.rows.labels.dtype == np.float32
+    for kind in (np.float32, np.float64):  # kernels are compiled for the type that encoding gives
+        encoded = Packed(original).with_labels(lambda labels, kind=kind: (labels + 0.5).astype(kind))
+        assert encoded.epoch(0, 0)[0].rows.labels.dtype == kind
     assert sorted(visited(encoded.epoch(0, 0))) == [label + 0.5 for label in range(ROWS)]
     assert encoded.labels().dtype == np.float64
     assert np.array_equal(encoded.split(0.1, 0)[1].labels(), Packed(original).split(0.1, 0)[1].labels() + 0.5)
