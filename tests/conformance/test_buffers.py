@@ -55,7 +55,7 @@ def test_one_of_the_workers_alone_takes_the_steps_of_serial(rule, kind, hots):
         chunk = Chunk(problem.data.in_order()[0].rows, order[: len(problem.data.in_order()[0].order)])
         copies.gather(state, 1e-6)
         found = copies.descent(1)(chunk, step[: len(chunk.order)], state, problem.sync("free"))
-        copies.settle(1)
+        copies.settle(1, state)
         copies.scatter(state)
         loss = problem.descent(rule, "free", 2)(chunk, step[: len(chunk.order)], expected, problem.sync("free"))
         assert found == pytest.approx(loss, rel=1e-3)
@@ -86,7 +86,7 @@ def test_a_state_goes_out_and_comes_back_as_it_was():
     copies.gather(state, 1e-6)
     assert np.array_equal(copies.hot, before[np.argsort(-problem.data.frequencies(), kind="stable")])
     for worker in range(3):
-        copies.settle(worker)
+        copies.settle(worker, state)
     copies.scatter(state)
     assert np.array_equal(state[0], before)
 
@@ -98,7 +98,7 @@ def test_changes_of_all_workers_count():
     for own in copies.own:
         own.copy[5] += 1
     for worker in range(3):
-        copies.settle(worker)
+        copies.settle(worker, state)
     copies.scatter(state)
     assert state[0][copies.plan.by_rank[5], 0] == pytest.approx(3)
 

@@ -69,13 +69,19 @@ def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @compiled
+def pause(tries: Any) -> None:
+    """Wait a moment; after some tries, offer the core to another thread."""
+    if tries > SPINS:
+        _yield()
+
+
+@compiled
 def lock(locks: Any, at: Any) -> None:
     """Take a lock, waiting while another thread has it."""
     tries = 0
     while not exchange_if(locks, at, 0, 1):
         tries += 1
-        if tries > SPINS:
-            _yield()
+        pause(tries)
 
 
 @compiled
@@ -90,5 +96,4 @@ def wait_until(counter: Any, value: Any) -> None:
     tries = 0
     while load(counter, 0) != value:
         tries += 1
-        if tries > SPINS:
-            _yield()
+        pause(tries)

@@ -107,10 +107,20 @@ def meet(
             merge_rows(hot, own, seen, low, high, calm(gain, least))
 
 
-def settle(
-    hot: Any, own: Any, seen: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any, constants: Any
-) -> None:
+def begin(rest: Any) -> None:
+    """Take what all workers have. ``rest`` is what :func:`descend_buffered` gets behind the rates."""
+    hot, own, seen = rest[2], rest[3], rest[4]
+    for p in range(hot.shape[0]):
+        for s in range(hot.shape[1]):
+            own[p, s] = seen[p, s] = hot[p, s]
+
+
+def settle(rest: Any, rates: Any) -> None:
     """Merge everything."""
+    hot, own, seen, control, tiers, stiff, constants, least = (
+        rest[2], rest[3], rest[4], rest[7], rest[8], rest[9], rest[16], rest[17],
+    )  # fmt: skip
+    rate = rates[0] if rates.size else np.float32(0)
     for k in range(tiers.size - 1):
         low, high = tiers[k], tiers[k + 1]
         gain = stiff[k] * np.float32(control[PERIOD] * rounds(k, control))

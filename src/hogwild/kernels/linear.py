@@ -183,12 +183,14 @@ def evaluate(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, bias: Any,
     class_weights: Any, parameter: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Add to ``sums`` the loss, the weights, the score and the labels' moments of the rows ``order``.
+    """Write to ``sums`` the loss, the weights, the score and the labels' moments of the rows ``order``.
 
     ``sums`` is: weighted loss, weight, weighted hits (or squared error), weighted label, weighted squared label.
     """
     outputs = bias.shape[0]
     scores, slope = np.empty(outputs, np.float32), np.empty(outputs, np.float64)
+    # Not added up in ``sums``, whose cache line may be another worker's too.
+    lost = weighed = hits = labelled = squared = 0.0
     for at in range(order.size):
         i = order[at]
         start, stop = indptr[i], indptr[i + 1]
@@ -200,11 +202,12 @@ def evaluate(
             scores[k] = z
         y = float(labels[i])
         weight = float(weights[i]) if weights.size else 1.0
-        sums[0] += weight * cost(scores, y, parameter, class_weights, slope)
-        sums[1] += weight
-        sums[2] += weight * score(scores, y)
-        sums[3] += weight * y
-        sums[4] += weight * y * y
+        lost += weight * cost(scores, y, parameter, class_weights, slope)
+        weighed += weight
+        hits += weight * score(scores, y)
+        labelled += weight * y
+        squared += weight * y * y
+    sums[0], sums[1], sums[2], sums[3], sums[4] = lost, weighed, hits, labelled, squared
 
 
 def one_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:

@@ -47,12 +47,8 @@ def descend(
     }
     if access == "turns":
         return specialise(template, cache=keep, fused=True, **parts)
-    return _claiming(claims.with_turns, bind(template, **parts), keep)
-
-
-def _claiming(adapter: Function, kernel: Function, keep: bool) -> Any:
-    """The compiled walk of a worker that claims its chunks itself."""
-    return specialise(claims.walk, cache=keep, fused=True, descend=bind(adapter, kernel=kernel))
+    loop = bind(claims.with_turns, kernel=bind(template, **parts))
+    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=claims.no_begin, end=claims.no_end)
 
 
 @functools.cache
@@ -71,13 +67,18 @@ def descend_buffered(
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised),
     )
-    return _claiming(claims.without_turns, kernel, keep)
+    loop, end = bind(claims.without_turns, kernel=kernel), _settle(own_rate)
+    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=buffered.begin, end=end)
 
 
 @functools.cache
 def settle(own_rate: Function) -> Any:
     """The compiled end of such descents: everything is merged."""
-    return specialise(buffered.settle, cache=True, fused=True, mean_rate=bind(buffered.mean_rate, own_rate=own_rate))
+    return specialise(_settle(own_rate), cache=True, fused=True)
+
+
+def _settle(own_rate: Function) -> Function:
+    return bind(buffered.settle, mean_rate=bind(buffered.mean_rate, own_rate=own_rate))
 
 
 def _penalties(rests: bool, penalised: tuple[bool, bool]) -> dict[str, Function]:
@@ -111,7 +112,8 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
     else:
         assert slopes is not None
         cost = bind(linear.many_cost, slopes=slopes)
-    return specialise(linear.evaluate, cache=keep, fused=True, **LAYOUTS[layout], cost=cost, score=SCORES[score])
+    measure = bind(linear.evaluate, **LAYOUTS[layout], cost=cost, score=SCORES[score])
+    return specialise(claims.survey, cache=keep, fused=True, evaluate=measure)
 
 
 @functools.cache

@@ -138,7 +138,7 @@ class Buffers:
     plan: Layout
     kernel: Any
     rest: Callable[..., tuple[Any, ...]]  # (state, hot, own) -> what the kernel gets besides the data
-    merge: Any  # (rate, hot, own, plan): all of a worker's copy
+    merge: Any  # (what the kernel gets besides the data, steps): all of a worker's copy
     workers: int
     width: int  # how many numbers a coordinate has
     longest: int  # coordinates in one row, at most
@@ -170,15 +170,19 @@ class Buffers:
         return {"coordinates": len(self.plan.by_rank), "of": len(self.plan.where), "rows": self.plan.period}
 
     def gather(self, state: Any, rate: Any) -> None:
-        """Take the hot coordinates from the parameters; steps are about as large as ``rate``."""
+        """Take the hot coordinates from the parameters, every worker too; steps are about as large as ``rate``."""
+        self.take(state)
         self.rate = np.float32(rate)
-        self.hot[:] = state[0][self.plan.by_rank]
         for own in self.own:
             own.start(self.hot)
 
-    def settle(self, worker: int) -> None:
+    def take(self, state: Any) -> None:
+        """Take the hot coordinates from the parameters; workers still have to."""
+        np.take(state[0], self.plan.by_rank, axis=0, out=self.hot)
+
+    def settle(self, worker: int, state: Any) -> None:
         """Merge what a worker still has to itself."""
-        self.merge(self.rate, self.hot, self.own[worker], self.plan)
+        self.merge(self.rest(state, self.hot, self.own[worker]), np.full(1, self.rate, np.float32))
 
     def scatter(self, state: Any) -> None:
         """Put the hot coordinates back, when all workers have settled."""

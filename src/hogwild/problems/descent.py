@@ -10,13 +10,13 @@ import numpy as np
 
 from hogwild.data.dataset import Chunk, Whole
 from hogwild.data.rows import Array, Rows
-from hogwild.kernels.claims import LOSS, new_claims, new_tally
+from hogwild.kernels.claims import LOSS, new_board, new_tally
 from hogwild.problems.problem import State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claiming:
-    """A loop that claims chunks itself."""
+    """A loop that claims parts of chunks itself."""
 
     kernel: Any
     rest: Callable[[State, Array], tuple[Any, ...]]  # (state, sync) -> what the kernel gets besides the data
@@ -25,12 +25,12 @@ class Claiming:
         """Descend along one chunk; return its summed loss."""
         tally = new_tally()
         starts = np.array([0, len(chunk.order)])
-        self.kernel(new_claims(), starts, tally, _data(chunk.rows), chunk.order, rates, self.rest(state, sync))
+        self.kernel(new_board(), starts, tally, entries(chunk.rows), chunk.order, rates, self.rest(state, sync))
         return float(tally[LOSS])
 
-    def walk(self, whole: Whole, claims: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
-        """Descend along chunks of an epoch, as long as there are some to claim."""
-        self.kernel(claims, whole.starts, tally, _data(whole.rows), whole.order, rates, self.rest(state, sync))
+    def walk(self, whole: Whole, board: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
+        """Descend along parts of an epoch, as long as there are some to claim."""
+        self.kernel(board, whole.starts, tally, entries(whole.rows), whole.order, rates, self.rest(state, sync))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +44,9 @@ class Plain:
     def __call__(self, chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
         """Descend along a chunk, or along every n-th of its terms; return their summed loss."""
         turns = (first, stride) if self.turns else ()
-        return float(self.kernel(*_data(chunk.rows), chunk.order, *turns, rates, *self.rest(state, sync)))
+        return float(self.kernel(*entries(chunk.rows), chunk.order, *turns, rates, *self.rest(state, sync)))
 
 
-def _data(rows: Rows) -> tuple[Array, ...]:
+def entries(rows: Rows) -> tuple[Array, ...]:
+    """What kernels get of rows."""
     return rows.indptr, rows.indices, rows.values, rows.labels, rows.weights

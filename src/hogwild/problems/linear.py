@@ -12,19 +12,20 @@ import numpy as np
 from hogwild.compiled import bind
 from hogwild.data import opened
 from hogwild.data.budget import available
-from hogwild.data.dataset import Chunk, Dataset
+from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.kernels import linear_parts
+from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.linear import FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.naming import must
-from hogwild.problems.buffers import Buffers, Layout, Own, layout, rows_apart
-from hogwild.problems.descent import Claiming, Plain
+from hogwild.problems.buffers import Buffers, Own, layout, rows_apart
+from hogwild.problems.descent import Claiming, Plain, entries
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
 from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
@@ -55,6 +56,8 @@ class Linear:
     >>> problem.n_outputs, problem.labels.classes
     (1, array([-1.,  1.]))
     """
+
+    sums = 6  # that are measured
 
     def __init__(
         self,
@@ -174,12 +177,7 @@ class Linear:
                 bias_rate, tilt,
             )  # fmt: skip
 
-        compiled_settle = linear_parts.settle(rule.own_rate)
-
-        def settle(rate: Any, hot: Array, own: Own, plan: Layout) -> None:
-            compiled_settle(hot, own.copy, own.seen, own.control, plan.tiers, plan.stiff, rate, least, constants)
-
-        return Buffers(plan, kernel, rest, settle, workers, width, self._longest)
+        return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width, self._longest)
 
     @cached_property
     def _longest(self) -> int:
@@ -207,13 +205,15 @@ class Linear:
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
-        rows, sums = chunk.rows, np.zeros(6)
-        self._evaluate(rows.layout)(
-            rows.indptr, rows.indices, rows.values, rows.labels, rows.weights, chunk.order, *state,
-            self._class_weights, float(self.loss.parameter), sums,
-        )  # fmt: skip
-        sums[5] = len(chunk.order)
-        return sums
+        sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
+        self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
+        return sums[0]
+
+    def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
+        """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
+        rest = *state, self._class_weights, float(self.loss.parameter)
+        rows, kernel = whole.rows, self._evaluate(whole.rows.layout)
+        kernel(board, whole.starts, tally, entries(rows), whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """The mean loss, and the accuracy or R^2."""

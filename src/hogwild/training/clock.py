@@ -13,6 +13,7 @@ from hogwild.run import Budget
 from hogwild.schedules import Moment, Schedule
 
 MOST_AHEAD = 2**24  # steps that are worked out at once: 64 MiB of them
+AT_ONCE = 2**13  # in blocks that stay in a cache
 LAST = 1 - 1e-6  # out of time, workers still end their chunks: with a step of exactly zero FTRL would divide by it
 
 
@@ -51,7 +52,9 @@ class Clock:
         """
         if self.spent is not float or count > MOST_AHEAD:
             return None
-        table = self.rates(before, count)
+        table = np.empty(count, self.precision)
+        for low in range(0, count, AT_ONCE):
+            table[low : low + AT_ONCE] = self.rates(before + low, min(AT_ONCE, count - low))
 
         def rates(first: int, terms: int) -> NDArray[Any]:
             return table[first - before : first - before + terms]
