@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.linear import damping, merge
+from hogwild.kernels.atomics import prefetch, prefetch_to_write
+from hogwild.kernels.linear import AHEAD, damping, merge
 
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
@@ -22,6 +23,7 @@ from hogwild.kernels.linear import damping, merge
 # What a worker keeps count of: rows since the last merge, merges, rows before it, and rows to go between two merges,
 # which grow from the shortest to the longest.
 WAITING, EVENT, SEEN, PERIOD, SHORTEST, LONGEST = range(6)
+LINE = 16  # numbers in a cache line
 SAMPLED = 8  # of so many rows of a copy, one tells how large their steps are
 CALM = 2.0  # of the way to the optimum that all workers' steps between two merges may go together
 
@@ -35,7 +37,7 @@ def descend_buffered(
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
     ``own`` is this worker's copy of ``hot``, and ``seen`` what it was when they last met. ``where[u]`` is the rank of
-    coordinate u, which is its row in them if it is less than their length.
+    coordinate u, which is its row in them if it is less than their length. ``shares`` are in the order of ranks too.
     """
     mine, then = bias.copy(), bias.copy()
     hots, apart = own.shape[0], control[WAITING]
@@ -43,6 +45,7 @@ def descend_buffered(
     for k in range(order.size):
         i = order[k]
         start, stop = indptr[i], indptr[i + 1]
+        ahead(indptr, indices, order, k, state, shares, where, hots)
         z0, z1, j = mine[0, 0], np.float32(0), start
         while j + 2 <= stop:  # two sums in flight
             u0, u1 = column(indices, j, start), column(indices, j + 1, start)
@@ -62,12 +65,12 @@ def descend_buffered(
         g, rate = np.float32(slope * weight), rates[k]
         if not skip(g):
             for j in range(start, stop):
-                u, p = column(indices, j, start), places[j - start]
-                p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
+                p = places[j - start]
+                p1, p2 = penalty1(shares, p, l1), penalty2(shares, p, l2)
                 if private(p, hots):
                     step(own, p, g * value(values, j), rate, p1, p2, constants)
                 else:
-                    step(state, u, g * value(values, j), rate, p1, p2, constants)
+                    step(state, column(indices, j, start), g * value(values, j), rate, p1, p2, constants)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -97,14 +100,25 @@ def meet(
     control[SEEN] += control[PERIOD]
     control[EVENT] += 1
     control[PERIOD] = max(control[SHORTEST], min(control[LONGEST], control[SEEN] // 4))
+    for k in range(tiers.size - 1):  # before the first is touched: so they all travel at the same time
+        low, high = due(k, control, tiers)
+        for p in range(low, high, max(1, LINE // hot.shape[1])):
+            prefetch_to_write(hot, p)
+            prefetch_to_write(own, p)
+            prefetch_to_write(seen, p)
     for k in range(tiers.size - 1):
-        parts = rounds(k, control)
-        first, size = tiers[k], tiers[k + 1] - tiers[k]
-        part = control[EVENT] % parts
-        low, high = first + part * size // parts, first + (part + 1) * size // parts
+        low, high = due(k, control, tiers)
         if low < high:
-            gain = stiff[k] * np.float32(control[PERIOD] * parts) * mean_rate(own, low, high, rate, constants)
+            rows = np.float32(control[PERIOD] * rounds(k, control))
+            gain = stiff[k] * rows * mean_rate(own, low, high, rate, constants)
             merge_rows(hot, own, seen, low, high, calm(gain, least))
+
+
+def due(k: Any, control: Any, tiers: Any) -> Any:
+    """Which rows of tier ``k`` are merged this time."""
+    parts = rounds(k, control)
+    first, size, part = tiers[k], tiers[k + 1] - tiers[k], control[EVENT] % parts
+    return first + part * size // parts, first + (part + 1) * size // parts
 
 
 def begin(rest: Any) -> None:
@@ -163,6 +177,30 @@ def merge_rows(hot: Any, own: Any, seen: Any, low: Any, high: Any, share: Any) -
             hot[p, s] = merged
             own[p, s] = merged
             seen[p, s] = merged
+
+
+def look_ahead(
+    indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any, where: Any, hots: Any
+) -> None:
+    """Ask for what the terms after the next ones will touch: first for the ranks, then for what they lead to."""
+    if k + 2 * AHEAD < order.size:
+        start, stop = indptr[order[k + 2 * AHEAD]], indptr[order[k + 2 * AHEAD] + 1]
+        for j in range(start, stop):
+            prefetch(where, column(indices, j, start))
+    if k + AHEAD < order.size:
+        start, stop = indptr[order[k + AHEAD]], indptr[order[k + AHEAD] + 1]
+        for j in range(start, stop):
+            u = column(indices, j, start)
+            if where[u] >= hots:
+                prefetch_to_write(state, u)
+                if shares.size:
+                    prefetch(shares, where[u])
+
+
+def no_look_ahead(
+    indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any, where: Any, hots: Any
+) -> None:
+    """Everything is in the cache."""
 
 
 def always(place: Any, hots: Any) -> bool:

@@ -1,7 +1,7 @@
 """The inner loops of linear models.
 
 Each is a template: the names ``loss``, ``step``, ``dot``, ``column``, ``value``, ``hold``, ``claim``, ``release``,
-``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace`` and ``slopes`` stand for functions that
+``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead`` and ``slopes`` stand for functions that
 :func:`hogwild.compiled.specialise` puts in.
 """
 
@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.kernels.atomics import prefetch, prefetch_to_write
+
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
 
+AHEAD = 2  # terms between asking for what a term touches and touching it
 FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the shared one
 
 
@@ -36,6 +39,7 @@ def descend(
     while k < order.size:
         i = order[k]
         start, stop = indptr[i], indptr[i + 1]
+        ahead(indptr, indices, order, k + AHEAD * stride, state, shares)
         hold(sync, indices, start, stop)
         cost, slope = loss(float(own[0, 0] + dot(state, indices, values, start, stop)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
@@ -144,6 +148,21 @@ def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:
             shared[k, s] = merged
             own[k, s] = merged
             seen[k, s] = merged
+
+
+def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any) -> None:
+    """Ask for what term ``k`` will touch."""
+    if k < order.size:
+        start, stop = indptr[order[k]], indptr[order[k] + 1]
+        for j in range(start, stop):
+            u = column(indices, j, start)
+            prefetch_to_write(state, u)
+            if shares.size:
+                prefetch(shares, u)
+
+
+def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any) -> None:
+    """Everything is in the cache."""
 
 
 def shared_penalty(shares: Any, u: Any, strength: Any) -> Any:

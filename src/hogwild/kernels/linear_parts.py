@@ -23,11 +23,11 @@ SCORES: dict[str, Function] = {
 @functools.cache
 def descend(
     layout: str, access: str, step: Function, rests: bool, pace: str, penalised: tuple[bool, bool],
-    loss: Function | None, slopes: Function | None, keep: bool,
+    loss: Function | None, slopes: Function | None, keep: bool, far: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a model with one output (``loss``) or one per class (``slopes``).
 
-    ``penalised`` says which penalties there are, L1 and L2.
+    ``penalised`` says which penalties there are, L1 and L2; ``far`` whether parameters are not in the cache.
     """
     columns, ways = LAYOUTS[layout], dict(ACCESS[access])
     for name, way in ways.items():
@@ -41,6 +41,7 @@ def descend(
         **ways,
         **losses,
         "step": step,
+        "ahead": bind(linear.look_ahead, column=columns["column"]) if far else linear.no_look_ahead,
         "dot": bind(dot, **columns),
         "pace": bind(PACES[pace], value=columns["value"]),
         **_penalties(rests, penalised),
@@ -54,7 +55,7 @@ def descend(
 @functools.cache
 def descend_buffered(
     layout: str, everything: bool, step: Function, own_rate: Function, rests: bool, penalised: tuple[bool, bool],
-    loss: Function, keep: bool,
+    loss: Function, keep: bool, far: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
@@ -63,6 +64,7 @@ def descend_buffered(
         **LAYOUTS[layout],
         loss=loss,
         step=step,
+        ahead=bind(buffered.look_ahead, column=LAYOUTS[layout]["column"]) if far else buffered.no_look_ahead,
         private=buffered.always if everything else buffered.if_frequent,
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised),

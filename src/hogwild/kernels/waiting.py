@@ -19,14 +19,14 @@ from hogwild.kernels.claims import DONE, GATE, TASKS
 # mypy: disable-error-code="call-arg"
 
 _nap = types.ExternalFunction("usleep", types.int32(types.uint32))
-YIELDS = 50_000  # offers of the core to others, some milliseconds, before a worker naps
+YIELDS = 400_000  # offers of the core to others, about a tenth of a second, before a worker naps
 NAPS, NAP = 2_000, 1_000  # naps of so many microseconds before it is parked in Python
-AWAKE, NAPPED, PARKED = range(3)
+A_WHILE = 50_000  # offers before the one who waits for the workers looks up
 
 
 @compiled
-def attend(board: Any, done: Any) -> int:
-    """Say that one is done with a task, and wait for the next; PARKED when it takes too long."""
+def attend(board: Any, done: Any) -> bool:
+    """Say that one is done with a task, and wait for the next; False when it takes too long."""
     if done > 0:
         unlock(board, GATE)
         fetch_add(board, DONE, 1)
@@ -34,13 +34,13 @@ def attend(board: Any, done: Any) -> int:
     while load(board, TASKS) == done:
         tries += 1
         if tries > SPINS + YIELDS + NAPS:
-            return PARKED
+            return False
         if tries > SPINS + YIELDS:
             _nap(NAP)
         else:
             pause(tries)
     lock(board, GATE)
-    return NAPPED if tries > SPINS + YIELDS else AWAKE
+    return True
 
 
 @compiled
@@ -50,7 +50,7 @@ def all_done(board: Any, wanted: Any) -> bool:
     tries = 0
     while load(board, DONE) < wanted:
         tries += 1
-        if tries > SPINS + YIELDS:
+        if tries > A_WHILE:
             return False
         pause(tries)
     return True

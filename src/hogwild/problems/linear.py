@@ -31,6 +31,9 @@ from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
 
 
+NEAR = 2**20  # bytes of parameters that are as good as in the cache
+
+
 class Linear:
     r"""A linear model of sparse or dense rows.
 
@@ -134,6 +137,7 @@ class Linear:
             penalised,
             *self._functions,
             self.loss.ours,
+            self._is_far(rule),
         )
         constants = tuple(np.float32(c) for c in rule.constants)
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
@@ -162,9 +166,12 @@ class Linear:
         plan = layout(self.source, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
-            self._functions[0], self.loss.ours,
+            self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
         )  # fmt: skip
-        shares = self._shares if any(penalised) else np.empty(0, np.float32)
+        shares = np.empty(0, np.float32)
+        if any(penalised):
+            shares = np.empty_like(self._shares)
+            shares[plan.where] = self._shares
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
@@ -178,6 +185,10 @@ class Linear:
             )  # fmt: skip
 
         return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width, self._longest)
+
+    def _is_far(self, rule: Any) -> bool:
+        """Whether the parameters are too many for a core's cache."""
+        return self.n_outputs == 1 and 4 * len(rule.initial) * self.source.n_features > NEAR
 
     @cached_property
     def _longest(self) -> int:

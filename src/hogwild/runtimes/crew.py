@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hogwild.kernels.claims import GATE, TASKS, new_board
-from hogwild.kernels.waiting import AWAKE, PARKED, all_done, attend
+from hogwild.kernels.waiting import all_done, attend
 
 TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
 LONG = 1.0  # seconds between two looks for a task by a worker that has not had one for long
@@ -49,6 +49,7 @@ class Crew:
         What is raised by ``look``, or by Ctrl-C, goes on its way at once: whoever lets it must see to it that workers
         come to an end, and :meth:`finish`.
         """
+        self._looked = time.perf_counter()
         self._give(task)
         while task(0):
             self._look(look)
@@ -83,15 +84,12 @@ class Crew:
 
     def _attend(self, worker: int) -> None:
         done = 0
-        spread(worker)
+        spread(worker, stay=len(self._threads) + 1 == len(cores()))
         while True:
-            waited = attend(self.board, done)
-            if waited == PARKED:
+            if not attend(self.board, done):
                 with self._given:
                     while int(self.board[TASKS]) == done:
                         self._given.wait(LONG)
-            if waited != AWAKE:
-                spread(worker)
             done += 1
             task = self._task
             if task is None:
@@ -104,15 +102,22 @@ class Crew:
                 self._failure = failure
 
 
-def spread(worker: int) -> None:
-    """Move this thread to a core of its own; it may be moved again.
+def cores() -> list[int]:
+    """The cores this thread may run on, where the system tells."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def spread(worker: int, stay: bool = False) -> None:
+    """Move this thread to a core of its own; it may be moved again, unless it is to ``stay``.
 
     Threads that wake up together often do so on one core, and a system that looks around only every few milliseconds
-    lets them wait for each other there for as long as an epoch takes.
+    lets them wait for each other there for as long as an epoch takes. It is right to stay where every core has a worker;
+    with fewer, those of another process might be told to stay on the same ones. The thread that gives out tasks is
+    the user's, and its children would have to stay where it is: never pin it.
     """
-    if hasattr(os, "sched_setaffinity"):
-        allowed = sorted(os.sched_getaffinity(0))
-        if len(allowed) > 1:
-            with contextlib.suppress(OSError):  # it is a favour, not a need
-                os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
+    allowed = cores()
+    if len(allowed) > 1:
+        with contextlib.suppress(OSError):  # it is a favour, not a need
+            os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
+            if not stay:
                 os.sched_setaffinity(0, allowed)

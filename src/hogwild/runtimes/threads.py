@@ -81,18 +81,19 @@ class Session:
         return tuple(part[:, :1].copy() for part in self.state)
 
     def advance(
-        self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None]
-    ) -> Leg:
+        self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None],
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Leg:  # fmt: skip
         """Walk the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set.
 
-        ``tick`` is called now and then from this thread with the number of terms done so far. An exception in it
+        ``meanwhile`` may be called once by this thread, while the others are at work. ``tick`` is called now and then from this thread with the number of terms done so far. An exception in it
         halts the workers at the end of their chunks before it goes on its way; Ctrl-C ends the leg there.
         """
         if self.strategy.access == "turns":
             return InTurns(self, walk, first, updates, rates, halt).run(tick)
         whole = walk.whole() if self.mean is None and hasattr(self.descend, "walk") else None
         if whole is not None:
-            return AllInMemory(self, walk, first, updates, rates, halt, whole).run(tick)
+            return AllInMemory(self, walk, first, updates, rates, halt, whole).run(tick, meanwhile)
         return AtOnce(self, walk, first, updates, rates, halt).run(tick)
 
     def average(self, state: State, terms: int) -> None:

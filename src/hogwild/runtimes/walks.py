@@ -36,6 +36,7 @@ State = tuple[NDArray[Any], ...]
 Rates = Callable[[int, int], NDArray[Any]]  # (updates done before, how many now) -> the step of each
 
 PARTS_EACH = 32  # parts for each worker to claim, so that all are done at about the same time,
+SETTLED = 0.003  # seconds after which all workers are at work
 FEWEST_ROWS = 256  # unless they would be smaller than this
 
 
@@ -145,8 +146,10 @@ class AllInMemory(Walk):
         self.states = replicas(session)
         self.slice = 1  # parts that this thread takes before it looks up
 
-    def run(self, tick: Callable[[int], None]) -> Leg:
+    def run(self, tick: Callable[[int], None], meanwhile: Callable[[], None]) -> Leg:
         """Walk as far as it goes."""
+        self.meanwhile = meanwhile if self.session.workers > 1 else None
+        self.started_at = time.perf_counter()
         session, chunks = self.session, len(self.whole.starts) - 1
         parts = 1 if session.strategy.replicas else parts_of(self.whole.starts, session.workers)
         lay_out(session.crew.board, self.first, chunks, parts)
@@ -201,7 +204,11 @@ class AllInMemory(Walk):
             self.whole, session.crew.board, tally, self.steps, self.states[worker], session.sync
         )
         if worker == 0:
-            self.slice = next_slice(self.slice, time.perf_counter() - started)
+            ended = time.perf_counter()
+            self.slice = next_slice(self.slice, ended - started)
+            if tally[LEFT] and self.meanwhile and ended - self.started_at > SETTLED:
+                self.meanwhile, now = None, self.meanwhile
+                now()
         return bool(tally[LEFT])
 
     def _finish_chunk(self, part: int, chunks: int, parts: int) -> None:
