@@ -30,7 +30,7 @@ CALM = 2.0  # of the way to the optimum that all workers' steps between two merg
 
 def descend_buffered(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
-    hot: Any, own: Any, seen: Any, where: Any, places: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
+    hot: Any, own: Any, seen: Any, where: Any, scratch: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
     shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, least: Any,
     stiffness: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
@@ -40,37 +40,52 @@ def descend_buffered(
     coordinate u, which is its row in them if it is less than their length. ``shares`` are in the order of ranks too.
     """
     mine, then = bias.copy(), bias.copy()
+    places, xs, parts, rows = scratch
     hots, apart = own.shape[0], control[WAITING]
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
     for k in range(order.size):
         i = order[k]
-        start, stop = indptr[i], indptr[i + 1]
-        ahead(indptr, indices, order, k, state, shares, where, hots)
-        z0, z1, j = mine[0, 0], np.float32(0), start
-        while j + 2 <= stop:  # two sums in flight
-            u0, u1 = column(indices, j, start), column(indices, j + 1, start)
-            p0, p1 = where[u0], where[u1]
-            places[j - start], places[j + 1 - start] = p0, p1
-            z0 += (own[p0, 0] if private(p0, hots) else state[u0, 0]) * value(values, j)
-            z1 += (own[p1, 0] if private(p1, hots) else state[u1, 0]) * value(values, j + 1)
-            j += 2
-        if j < stop:
-            u0 = column(indices, j, start)
-            p0 = where[u0]
-            places[j - start] = p0
-            z0 += (own[p0, 0] if private(p0, hots) else state[u0, 0]) * value(values, j)
-        cost, slope = loss(float(z0 + z1), float(labels[i]), parameter)
+        ahead(indptr, indices, order, k, state, shares, where)
+        start, size = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - indptr[i])
+        # All it touches is copied, so that steps can be taken several at once: the hot from the front, the others from
+        # the back, without a branch that nobody can foresee.
+        front, back = np.uint64(0), size
+        for j in range(size):
+            u = column(indices, start + j, start)
+            p = where[u]
+            is_hot = private(p, hots)
+            back -= np.uint64(0 if is_hot else 1)
+            at = front if is_hot else back
+            front += np.uint64(1 if is_hot else 0)
+            places[at] = p if is_hot else u
+            xs[at] = value(values, start + j)
+            parts[at] = part(shares, p)
+        for j in range(front):
+            copy(rows, j, own, places[j])
+        for j in range(front, size):
+            copy(rows, j, state, places[j])
+        z0 = z1 = z2 = z3 = np.float32(0)
+        j = np.uint64(0)
+        while j + np.uint64(4) <= size:  # four sums in flight
+            z0 += rows[j, 0] * xs[j]
+            z1 += rows[j + np.uint64(1), 0] * xs[j + np.uint64(1)]
+            z2 += rows[j + np.uint64(2), 0] * xs[j + np.uint64(2)]
+            z3 += rows[j + np.uint64(3), 0] * xs[j + np.uint64(3)]
+            j += np.uint64(4)
+        while j < size:
+            z0 += rows[j, 0] * xs[j]
+            j += np.uint64(1)
+        cost, slope = loss(float(mine[0, 0] + (z0 + z1) + (z2 + z3)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
         g, rate = np.float32(slope * weight), rates[k]
         if not skip(g):
-            for j in range(start, stop):
-                p = places[j - start]
-                p1, p2 = penalty1(shares, p, l1), penalty2(shares, p, l2)
-                if private(p, hots):
-                    step(own, p, g * value(values, j), rate, p1, p2, constants)
-                else:
-                    step(state, column(indices, j, start), g * value(values, j), rate, p1, p2, constants)
+            for j in range(size):
+                step(rows, j, g * xs[j], rate, penalty1(parts, j, l1), penalty2(parts, j, l2), constants)
+            for j in range(front):
+                copy(own, places[j], rows, j)
+            for j in range(front, size):
+                copy(state, places[j], rows, j)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -180,7 +195,7 @@ def merge_rows(hot: Any, own: Any, seen: Any, low: Any, high: Any, share: Any) -
 
 
 def look_ahead(
-    indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any, where: Any, hots: Any
+    indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any, where: Any
 ) -> None:
     """Ask for what the terms after the next ones will touch: first for the ranks, then for what they lead to."""
     if k + 2 * AHEAD < order.size:
@@ -191,16 +206,35 @@ def look_ahead(
         start, stop = indptr[order[k + AHEAD]], indptr[order[k + AHEAD] + 1]
         for j in range(start, stop):
             u = column(indices, j, start)
-            if where[u] >= hots:
-                prefetch_to_write(state, u)
-                if shares.size:
-                    prefetch(shares, where[u])
+            prefetch_to_write(state, u)
+            if shares.size:
+                prefetch(shares, where[u])
 
 
 def no_look_ahead(
-    indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any, where: Any, hots: Any
+    indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any, where: Any
 ) -> None:
     """Everything is in the cache."""
+
+
+def copy_one(to: Any, j: Any, source: Any, p: Any) -> None:
+    """Copy a row of one number."""
+    to[j, 0] = source[p, 0]
+
+
+def copy_two(to: Any, j: Any, source: Any, p: Any) -> None:
+    """Copy a row of two numbers."""
+    to[j, 0], to[j, 1] = source[p, 0], source[p, 1]
+
+
+def its_part(shares: Any, p: Any) -> Any:
+    """A term's part of the penalty on a coordinate."""
+    return shares[p]
+
+
+def no_part(shares: Any, p: Any) -> Any:
+    """Nothing is penalised."""
+    return np.float32(0)
 
 
 def always(place: Any, hots: Any) -> bool:

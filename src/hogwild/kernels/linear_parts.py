@@ -54,7 +54,7 @@ def descend(
 
 @functools.cache
 def descend_buffered(
-    layout: str, everything: bool, step: Function, own_rate: Function, rests: bool, penalised: tuple[bool, bool],
+    layout: str, width: int, everything: bool, step: Function, own_rate: Function, rests: bool, penalised: tuple[bool, bool],
     loss: Function, keep: bool, far: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
@@ -65,6 +65,8 @@ def descend_buffered(
         loss=loss,
         step=step,
         ahead=bind(buffered.look_ahead, column=LAYOUTS[layout]["column"]) if far else buffered.no_look_ahead,
+        copy={1: buffered.copy_one, 2: buffered.copy_two}[width],
+        part=buffered.its_part if any(penalised) else buffered.no_part,
         private=buffered.always if everything else buffered.if_frequent,
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised),

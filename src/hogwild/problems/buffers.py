@@ -19,7 +19,7 @@ CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
 FREQUENT = 2**13  # coordinates that are worth a copy where there are too many for all
 FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
-FEWEST_WORKERS, FEWEST_ROWS = 4, 10_000  # rows for each
+FEWEST_ROWS, FEWEST_DENSE_ROWS = 10_000, 1_000  # for each worker
 DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
@@ -48,7 +48,7 @@ class Own:
     copy: Array
     seen: Array  # what the shared rows were when it last met them
     control: Array
-    places: Array  # the ranks of one row's coordinates
+    scratch: tuple[Array, ...]  # of one term: where its coordinates are, its values, parts of the penalty, and themselves
 
     def start(self, hot: Array) -> None:
         """Begin with what all workers have."""
@@ -59,12 +59,12 @@ class Own:
 def rows_apart(rows: int, workers: int, dense: bool) -> int:
     """How many rows each worker goes between two merges; 0 where copies do not pay.
 
-    Lines travel little between few cores, and of few rows little is learnt before workers would meet.
+    Of few rows little is learnt before workers would meet.
 
     >>> [rows_apart(10**6, workers, dense=False) for workers in (2, 16)], rows_apart(1_000, 16, dense=True)
-    ([0, 488], 0)
+    ([3906, 488], 0)
     """
-    if workers < FEWEST_WORKERS or rows < FEWEST_ROWS * workers:
+    if rows < (FEWEST_DENSE_ROWS if dense else FEWEST_ROWS) * workers:
         return 0
     return max(1, (DENSE_ROWS if dense else max(512, min(8_192, rows // 128))) // workers)
 
@@ -102,8 +102,9 @@ def _steepest(table: Any) -> float:
     """
     direction, length = np.ones(table.shape[1]), 0.0
     for _ in range(POWERS):
-        direction = table.T @ (table @ direction) / table.shape[0]
-        length = float(np.linalg.norm(direction))
+        # einsum, because the threads of a BLAS would look out for more work for a while, on the workers' cores.
+        direction = np.einsum("ij,i->j", table, np.einsum("ij,j->i", table, direction)) / table.shape[0]
+        length = float(np.sqrt(np.square(direction).sum()))
         if length == 0:
             return 0.0
         direction = direction / length
@@ -147,14 +148,19 @@ class Buffers:
     rate: Any = field(default_factory=np.float32)  # how large steps are at present
 
     def __post_init__(self) -> None:
-        shape = len(self.plan.by_rank), self.width
+        shape, room = (len(self.plan.by_rank), self.width), self.longest + 32
         self.hot = np.zeros(shape, np.float32)
         self.own = [
             Own(
                 np.zeros(shape, np.float32),
                 np.zeros(shape, np.float32),
                 np.zeros(64, np.int64),  # more than there is to count, so that no two workers' are in one cache line
-                np.zeros(self.longest + 32, np.uint32),
+                (
+                    np.zeros(room, np.uint32),
+                    np.zeros(room, np.float32),
+                    np.zeros(room, np.float32),
+                    np.zeros((room, self.width), np.float32, order="F"),  # so that numbers of a kind lie side by side
+                ),
             )
             for _ in range(self.workers)
         ]

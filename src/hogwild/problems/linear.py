@@ -165,7 +165,7 @@ class Linear:
         penalised, width = (self.l1 > 0, self.l2 > 0), len(rule.initial)
         plan = layout(self.source, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
-            self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
+            self._layout, width, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
             self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
         )  # fmt: skip
         shares = np.empty(0, np.float32)
@@ -179,7 +179,7 @@ class Linear:
 
         def rest(state: State, hot: Array, own: Own) -> tuple[Any, ...]:
             return (
-                *state, hot, own.copy, own.seen, plan.where, own.places, own.control, plan.tiers, plan.stiff,
+                *state, hot, own.copy, own.seen, plan.where, own.scratch, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
                 bias_rate, tilt,
             )  # fmt: skip
@@ -238,8 +238,9 @@ class Linear:
     def penalty(self, state: State) -> float:
         """What the objective has besides the mean loss."""
         w = state[0][:, 0].astype(np.float64)
+        # Not ``w @ w``: the threads of a BLAS look out for more work for a while after each call, on the workers' cores.
         tilt = self.tilt * float(state[1][:, 0].sum())
-        return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(w @ w) + tilt
+        return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(np.square(w).sum()) + tilt
 
     def sample(self, rows: int, seed: int) -> Linear:
         """The same problem on few rows, for trials."""

@@ -84,7 +84,7 @@ class Crew:
 
     def _attend(self, worker: int) -> None:
         done = 0
-        spread(worker, stay=len(self._threads) + 1 == len(cores()))
+        spread(worker)
         while True:
             if not attend(self.board, done):
                 with self._given:
@@ -102,22 +102,15 @@ class Crew:
                 self._failure = failure
 
 
-def cores() -> list[int]:
-    """The cores this thread may run on, where the system tells."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-
-
-def spread(worker: int, stay: bool = False) -> None:
-    """Move this thread to a core of its own; it may be moved again, unless it is to ``stay``.
+def spread(worker: int) -> None:
+    """Move this thread to a core of its own; it may be moved again.
 
     Threads that wake up together often do so on one core, and a system that looks around only every few milliseconds
-    lets them wait for each other there for as long as an epoch takes. It is right to stay where every core has a worker;
-    with fewer, those of another process might be told to stay on the same ones. The thread that gives out tasks is
-    the user's, and its children would have to stay where it is: never pin it.
+    lets them wait for each other there for as long as an epoch takes.
     """
-    allowed = cores()
-    if len(allowed) > 1:
-        with contextlib.suppress(OSError):  # it is a favour, not a need
-            os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
-            if not stay:
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        if len(allowed) > 1:
+            with contextlib.suppress(OSError):  # it is a favour, not a need
+                os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
                 os.sched_setaffinity(0, allowed)

@@ -52,6 +52,9 @@ class Clock:
         """
         if self.spent is not float or count > MOST_AHEAD:
             return None
+        if getattr(self.schedule, "flat", False):
+            table = np.full(count, self.rates(before, 1)[0])
+            return lambda first, terms: table[first - before : first - before + terms]
         table = np.empty(count, self.precision)
         for low in range(0, count, AT_ONCE):
             table[low : low + AT_ONCE] = self.rates(before + low, min(AT_ONCE, count - low))
