@@ -30,50 +30,33 @@ CALM = 2.0  # of the way to the optimum that all workers' steps between two merg
 
 def descend_buffered(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
-    hot: Any, own: Any, seen: Any, where: Any, scratch: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
+    hot: Any, own: Any, seen: Any, lookup: Any, scratch: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
     shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, least: Any,
     stiffness: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
-    ``own`` is this worker's copy of ``hot``, and ``seen`` what it was when they last met. ``where[u]`` is the rank of
-    coordinate u, which is its row in them if it is less than their length. ``shares`` are in the order of ranks too.
+    ``own`` is this worker's copy of ``hot``, and ``seen`` what it was when they last met. ``lookup[u]`` is the rank of
+    coordinate u, which is its row in them if it is less than their length, and its share of the penalty.
     """
     mine, then = bias.copy(), bias.copy()
-    places, xs, parts, rows = scratch
-    hots, apart = own.shape[0], control[WAITING]
+    apart = control[WAITING]
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
     for k in range(order.size):
         i = order[k]
-        ahead(indptr, indices, order, k, state, shares, where)
+        ahead(indptr, indices, order, k, state, lookup, own.shape[0])
         start, size = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - indptr[i])
-        # All it touches is copied, so that steps can be taken several at once: the hot from the front, the others from
-        # the back, without a branch that nobody can foresee.
-        front, back = np.uint64(0), size
-        for j in range(size):
-            u = column(indices, start + j, start)
-            p = where[u]
-            is_hot = private(p, hots)
-            back -= np.uint64(0 if is_hot else 1)
-            at = front if is_hot else back
-            front += np.uint64(1 if is_hot else 0)
-            places[at] = p if is_hot else u
-            xs[at] = value(values, start + j)
-            parts[at] = part(shares, p)
-        for j in range(front):
-            copy(rows, j, own, places[j])
-        for j in range(front, size):
-            copy(rows, j, state, places[j])
+        front, rows, xs, parts = gather(indices, values, start, size, lookup, shares, own, state, scratch)
         z0 = z1 = z2 = z3 = np.float32(0)
         j = np.uint64(0)
         while j + np.uint64(4) <= size:  # four sums in flight
-            z0 += rows[j, 0] * xs[j]
-            z1 += rows[j + np.uint64(1), 0] * xs[j + np.uint64(1)]
-            z2 += rows[j + np.uint64(2), 0] * xs[j + np.uint64(2)]
-            z3 += rows[j + np.uint64(3), 0] * xs[j + np.uint64(3)]
+            z0 += rows[j, 0] * np.float32(xs[j])
+            z1 += rows[j + np.uint64(1), 0] * np.float32(xs[j + np.uint64(1)])
+            z2 += rows[j + np.uint64(2), 0] * np.float32(xs[j + np.uint64(2)])
+            z3 += rows[j + np.uint64(3), 0] * np.float32(xs[j + np.uint64(3)])
             j += np.uint64(4)
         while j < size:
-            z0 += rows[j, 0] * xs[j]
+            z0 += rows[j, 0] * np.float32(xs[j])
             j += np.uint64(1)
         cost, slope = loss(float(mine[0, 0] + (z0 + z1) + (z2 + z3)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
@@ -81,11 +64,9 @@ def descend_buffered(
         g, rate = np.float32(slope * weight), rates[k]
         if not skip(g):
             for j in range(size):
-                step(rows, j, g * xs[j], rate, penalty1(parts, j, l1), penalty2(parts, j, l2), constants)
-            for j in range(front):
-                copy(own, places[j], rows, j)
-            for j in range(front, size):
-                copy(state, places[j], rows, j)
+                p1, p2 = penalty1(parts, j, l1), penalty2(parts, j, l2)
+                step(rows, j, g * np.float32(xs[j]), rate, p1, p2, constants)
+            scatter(front, size, own, state, scratch)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -103,6 +84,52 @@ def descend_buffered(
     if intercept and waiting:
         merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
     return total
+
+
+def gather(
+    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any, scratch: Any
+) -> Any:
+    """Copy all that a term touches, so that its steps can be taken several at once.
+
+    What is hot is put from the front, all else from the back, without a branch that nobody could foresee.
+    """
+    places, xs, parts, rows = scratch
+    hots, front, back = own.shape[0], np.uint64(0), size
+    for j in range(size):
+        u = column(indices, start + j, start)
+        p = np.uint32(lookup[u, 0])
+        is_hot = private(p, hots)
+        back -= np.uint64(0 if is_hot else 1)
+        at = front if is_hot else back
+        front += np.uint64(1 if is_hot else 0)
+        places[at] = p if is_hot else u
+        xs[at] = value(values, start + j)
+        parts[at] = lookup[u, 1]
+    for j in range(front):
+        copy(rows, j, own, places[j])
+    for j in range(front, size):
+        copy(rows, j, state, places[j])
+    return front, rows, xs, parts
+
+
+def scatter(front: Any, size: Any, own: Any, state: Any, scratch: Any) -> None:
+    """Put the copies back."""
+    places, xs, parts, rows = scratch
+    for j in range(front):
+        copy(own, places[j], rows, j)
+    for j in range(front, size):
+        copy(state, places[j], rows, j)
+
+
+def no_gather(
+    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any, scratch: Any
+) -> Any:
+    """A dense row touches everything, in order: there is nothing to copy."""
+    return size, own, values[start : start + size], shares
+
+
+def no_scatter(front: Any, size: Any, own: Any, state: Any, scratch: Any) -> None:
+    """Nothing was copied."""
 
 
 def meet(
@@ -187,33 +214,34 @@ def mean_rate(own: Any, low: Any, high: Any, rate: Any, constants: Any) -> Any:
 def merge_rows(hot: Any, own: Any, seen: Any, low: Any, high: Any, share: Any) -> None:
     """Add to shared rows what this worker changed: a share of the values, all of what the rule remembers."""
     for p in range(low, high):
-        for s in range(hot.shape[1]):
-            merged = hot[p, s] + (share if s == 0 else np.float32(1)) * (own[p, s] - seen[p, s])
-            hot[p, s] = merged
-            own[p, s] = merged
-            seen[p, s] = merged
+        merge_number(hot, own, seen, p, 0, share)
+        if hot.shape[1] > 1:  # at most one besides the value
+            merge_number(hot, own, seen, p, 1, np.float32(1))
 
 
-def look_ahead(
-    indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any, where: Any
-) -> None:
-    """Ask for what the terms after the next ones will touch: first for the ranks, then for what they lead to."""
+def merge_number(hot: Any, own: Any, seen: Any, p: Any, s: Any, share: Any) -> None:
+    """The same of one number."""
+    merged = hot[p, s] + share * (own[p, s] - seen[p, s])
+    hot[p, s] = merged
+    own[p, s] = merged
+    seen[p, s] = merged
+
+
+def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
+    """Ask for what the terms after the next ones will touch: first for ranks and shares, then for what is not hot."""
     if k + 2 * AHEAD < order.size:
         start, stop = indptr[order[k + 2 * AHEAD]], indptr[order[k + 2 * AHEAD] + 1]
         for j in range(start, stop):
-            prefetch(where, column(indices, j, start))
-    if k + AHEAD < order.size:
+            prefetch(lookup, column(indices, j, start))
         start, stop = indptr[order[k + AHEAD]], indptr[order[k + AHEAD] + 1]
+        asked = np.uint64(column(indices, start, start)) if start < stop else np.uint64(0)
         for j in range(start, stop):
-            u = column(indices, j, start)
-            prefetch_to_write(state, u)
-            if shares.size:
-                prefetch(shares, where[u])
+            u = np.uint64(column(indices, j, start))
+            asked = u if lookup[u, 0] >= hots else asked  # not a branch: the line before is asked for again instead
+            prefetch_to_write(state, asked)
 
 
-def no_look_ahead(
-    indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any, where: Any
-) -> None:
+def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
     """Everything is in the cache."""
 
 
@@ -225,16 +253,6 @@ def copy_one(to: Any, j: Any, source: Any, p: Any) -> None:
 def copy_two(to: Any, j: Any, source: Any, p: Any) -> None:
     """Copy a row of two numbers."""
     to[j, 0], to[j, 1] = source[p, 0], source[p, 1]
-
-
-def its_part(shares: Any, p: Any) -> Any:
-    """A term's part of the penalty on a coordinate."""
-    return shares[p]
-
-
-def no_part(shares: Any, p: Any) -> Any:
-    """Nothing is penalised."""
-    return np.float32(0)
 
 
 def always(place: Any, hots: Any) -> bool:

@@ -61,18 +61,27 @@ def descend_buffered(
     mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
     kernel = bind(
         buffered.descend_buffered,
-        **LAYOUTS[layout],
         loss=loss,
         step=step,
         ahead=bind(buffered.look_ahead, column=LAYOUTS[layout]["column"]) if far else buffered.no_look_ahead,
-        copy={1: buffered.copy_one, 2: buffered.copy_two}[width],
-        part=buffered.its_part if any(penalised) else buffered.no_part,
-        private=buffered.always if everything else buffered.if_frequent,
+        **_copies(layout, width, everything),
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised),
     )
     loop, end = bind(claims.without_turns, kernel=kernel), _settle(own_rate)
     return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=buffered.begin, end=end)
+
+
+def _copies(layout: str, width: int, everything: bool) -> dict[str, Function]:
+    """How the coordinates of a term are brought together, and back to where they belong."""
+    if layout == "dense":
+        return {"gather": buffered.no_gather, "scatter": buffered.no_scatter}
+    copy = {1: buffered.copy_one, 2: buffered.copy_two}[width]
+    private = buffered.always if everything else buffered.if_frequent
+    return {
+        "gather": bind(buffered.gather, **LAYOUTS[layout], copy=copy, private=private),
+        "scatter": bind(buffered.scatter, copy=copy),
+    }
 
 
 @functools.cache

@@ -21,6 +21,7 @@ FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
 FEWEST_ROWS, FEWEST_DENSE_ROWS = 10_000, 1_000  # for each worker
 DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together
+EXACT = 2**24  # up to here float32 counts
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
@@ -34,6 +35,15 @@ class Layout:
     tiers: Array  #   where each tier of ranks begins; a row more for the end
     stiff: Array  #   how fast each tier's optimum is approached by a step of one
     period: int  #    rows between two merges
+    dense: bool  #    whether a term touches everything
+
+    def lookup(self, shares: Array) -> Array:
+        """The rank of every coordinate, and its share of the penalty if there is one: what a step looks up of it."""
+        found = np.zeros((len(self.where), 2), np.float32)
+        found[:, 0] = np.minimum(self.where, EXACT)  # ranks beyond are not hot
+        if len(shares):
+            found[:, 1] = shares
+        return found
 
     @property
     def everything(self) -> bool:
@@ -91,7 +101,7 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
     else:
         present = data.frequencies()[by_rank[:hots]] / data.n_rows
         stiff = [curvature * _steepest_sparse(few, present[low:high]) for low, high in itertools.pairwise(tiers)]
-    return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows)
+    return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows, dense)
 
 
 def _steepest(table: Any) -> float:
@@ -149,17 +159,19 @@ class Buffers:
 
     def __post_init__(self) -> None:
         shape, room = (len(self.plan.by_rank), self.width), self.longest + 32
-        self.hot = np.zeros(shape, np.float32)
+        # Where a term touches everything, numbers of a kind lie side by side; else those of a coordinate do.
+        order = "F" if self.plan.dense else "C"
+        self.hot = np.zeros(shape, np.float32, order=order)
         self.own = [
             Own(
-                np.zeros(shape, np.float32),
-                np.zeros(shape, np.float32),
+                np.zeros(shape, np.float32, order=order),
+                np.zeros(shape, np.float32, order=order),
                 np.zeros(64, np.int64),  # more than there is to count, so that no two workers' are in one cache line
                 (
                     np.zeros(room, np.uint32),
                     np.zeros(room, np.float32),
                     np.zeros(room, np.float32),
-                    np.zeros((room, self.width), np.float32, order="F"),  # so that numbers of a kind lie side by side
+                    np.zeros((room, self.width), np.float32, order="F"),
                 ),
             )
             for _ in range(self.workers)
@@ -184,7 +196,7 @@ class Buffers:
 
     def take(self, state: Any) -> None:
         """Take the hot coordinates from the parameters; workers still have to."""
-        np.take(state[0], self.plan.by_rank, axis=0, out=self.hot)
+        self.hot[:] = state[0][self.plan.by_rank]
 
     def settle(self, worker: int, state: Any) -> None:
         """Merge what a worker still has to itself."""

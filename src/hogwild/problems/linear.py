@@ -168,10 +168,8 @@ class Linear:
             self._layout, width, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
             self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
         )  # fmt: skip
-        shares = np.empty(0, np.float32)
-        if any(penalised):
-            shares = np.empty_like(self._shares)
-            shares[plan.where] = self._shares
+        shares = self._shares if any(penalised) else np.empty(0, np.float32)
+        lookup = plan.lookup(shares)
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
@@ -179,7 +177,7 @@ class Linear:
 
         def rest(state: State, hot: Array, own: Own) -> tuple[Any, ...]:
             return (
-                *state, hot, own.copy, own.seen, plan.where, own.scratch, own.control, plan.tiers, plan.stiff,
+                *state, hot, own.copy, own.seen, lookup, own.scratch, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
                 bias_rate, tilt,
             )  # fmt: skip
