@@ -40,23 +40,26 @@ def descend_buffered(
     coordinate u, which is its row in them if it is less than their length, and its share of the penalty.
     """
     mine, then = bias.copy(), bias.copy()
+    places, rows, xs, parts = tables(own, values, shares, scratch)
     apart = control[WAITING]
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
     for k in range(order.size):
         i = order[k]
         ahead(indptr, indices, order, k, state, lookup, own.shape[0])
         start, size = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - indptr[i])
-        front, rows, xs, parts = gather(indices, values, start, size, lookup, shares, own, state, scratch)
+        first, front = base(start), gather(
+            indices, values, start, size, lookup, shares, own, state, places, rows, xs, parts
+        )
         z0 = z1 = z2 = z3 = np.float32(0)
         j = np.uint64(0)
         while j + np.uint64(4) <= size:  # four sums in flight
-            z0 += rows[j, 0] * np.float32(xs[j])
-            z1 += rows[j + np.uint64(1), 0] * np.float32(xs[j + np.uint64(1)])
-            z2 += rows[j + np.uint64(2), 0] * np.float32(xs[j + np.uint64(2)])
-            z3 += rows[j + np.uint64(3), 0] * np.float32(xs[j + np.uint64(3)])
+            z0 += rows[j, 0] * np.float32(xs[first + j])
+            z1 += rows[j + np.uint64(1), 0] * np.float32(xs[first + j + np.uint64(1)])
+            z2 += rows[j + np.uint64(2), 0] * np.float32(xs[first + j + np.uint64(2)])
+            z3 += rows[j + np.uint64(3), 0] * np.float32(xs[first + j + np.uint64(3)])
             j += np.uint64(4)
         while j < size:
-            z0 += rows[j, 0] * np.float32(xs[j])
+            z0 += rows[j, 0] * np.float32(xs[first + j])
             j += np.uint64(1)
         cost, slope = loss(float(mine[0, 0] + (z0 + z1) + (z2 + z3)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
@@ -65,8 +68,8 @@ def descend_buffered(
         if not skip(g):
             for j in range(size):
                 p1, p2 = penalty1(parts, j, l1), penalty2(parts, j, l2)
-                step(rows, j, g * np.float32(xs[j]), rate, p1, p2, constants)
-            scatter(front, size, own, state, scratch)
+                step(rows, j, g * np.float32(xs[first + j]), rate, p1, p2, constants)
+            scatter(front, size, own, state, places, rows)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -87,34 +90,45 @@ def descend_buffered(
 
 
 def gather(
-    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any, scratch: Any
-) -> Any:
+    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any,
+    places: Any, rows: Any, xs: Any, parts: Any,
+) -> Any:  # fmt: skip
     """Copy all that a term touches, so that its steps can be taken several at once.
 
-    What is hot is put from the front, all else from the back, without a branch that nobody could foresee.
+    What is hot is put from the front, all else from the back, without a branch that nobody could foresee. Says how many
+    are hot; arrays are neither handed back nor taken from a tuple, which would count references for every term.
     """
-    places, xs, parts, rows = scratch
     hots, front, back = own.shape[0], np.uint64(0), size
     for j in range(size):
         u = column(indices, start + j, start)
-        p = np.uint32(lookup[u, 0])
+        p = rank(lookup, u)
         is_hot = private(p, hots)
         back -= np.uint64(0 if is_hot else 1)
         at = front if is_hot else back
         front += np.uint64(1 if is_hot else 0)
         places[at] = p if is_hot else u
         xs[at] = value(values, start + j)
-        parts[at] = lookup[u, 1]
+        parts[at] = part(lookup, shares, u, p)
     for j in range(front):
         copy(rows, j, own, places[j])
     for j in range(front, size):
         copy(rows, j, state, places[j])
-    return front, rows, xs, parts
+    return front
 
 
-def scatter(front: Any, size: Any, own: Any, state: Any, scratch: Any) -> None:
-    """Put the copies back."""
+def copies(own: Any, values: Any, shares: Any, scratch: Any) -> Any:
+    """The ranks of a term's coordinates, the coordinates, its values and its parts of the penalty."""
     places, xs, parts, rows = scratch
+    return places, rows, xs, parts
+
+
+def from_zero(start: Any) -> Any:
+    """Where a term begins in the values."""
+    return np.uint64(0)
+
+
+def scatter(front: Any, size: Any, own: Any, state: Any, places: Any, rows: Any) -> None:
+    """Put the copies back."""
     for j in range(front):
         copy(own, places[j], rows, j)
     for j in range(front, size):
@@ -122,13 +136,24 @@ def scatter(front: Any, size: Any, own: Any, state: Any, scratch: Any) -> None:
 
 
 def no_gather(
-    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any, scratch: Any
-) -> Any:
+    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any,
+    places: Any, rows: Any, xs: Any, parts: Any,
+) -> Any:  # fmt: skip
     """A dense row touches everything, in order: there is nothing to copy."""
-    return size, own, values[start : start + size], shares
+    return size
 
 
-def no_scatter(front: Any, size: Any, own: Any, state: Any, scratch: Any) -> None:
+def themselves(own: Any, values: Any, shares: Any, scratch: Any) -> Any:
+    """The same of a dense row."""
+    return scratch[0], own, values, shares
+
+
+def from_start(start: Any) -> Any:
+    """Where a dense row begins in the values."""
+    return start
+
+
+def no_scatter(front: Any, size: Any, own: Any, state: Any, places: Any, rows: Any) -> None:
     """Nothing was copied."""
 
 
@@ -243,6 +268,31 @@ def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup
 
 def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
     """Everything is in the cache."""
+
+
+def only_rank(lookup: Any, u: Any) -> Any:
+    """The rank of a coordinate where the cache holds that of all."""
+    return lookup[u]
+
+
+def ranked_part(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
+    """A term's part of the penalty on the coordinate of this rank."""
+    return shares[p]
+
+
+def no_part(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
+    """There is no penalty."""
+    return np.float32(0)
+
+
+def rank_beside_part(lookup: Any, u: Any) -> Any:
+    """The rank of a coordinate where looking it up may cost a trip to memory, which then brings the part as well."""
+    return np.uint32(lookup[u, 0])
+
+
+def part_beside_rank(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
+    """A term's part of the penalty on coordinate u."""
+    return lookup[u, 1]
 
 
 def copy_one(to: Any, j: Any, source: Any, p: Any) -> None:

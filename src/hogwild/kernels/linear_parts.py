@@ -64,7 +64,7 @@ def descend_buffered(
         loss=loss,
         step=step,
         ahead=bind(buffered.look_ahead, column=LAYOUTS[layout]["column"]) if far else buffered.no_look_ahead,
-        **_copies(layout, width, everything),
+        **_copies(layout, width, everything, any(penalised)),
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised),
     )
@@ -72,15 +72,27 @@ def descend_buffered(
     return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=buffered.begin, end=end)
 
 
-def _copies(layout: str, width: int, everything: bool) -> dict[str, Function]:
+def _copies(layout: str, width: int, everything: bool, penalised: bool) -> dict[str, Function]:
     """How the coordinates of a term are brought together, and back to where they belong."""
     if layout == "dense":
-        return {"gather": buffered.no_gather, "scatter": buffered.no_scatter}
+        return {
+            "gather": buffered.no_gather,
+            "scatter": buffered.no_scatter,
+            "tables": buffered.themselves,
+            "base": buffered.from_start,
+        }
     copy = {1: buffered.copy_one, 2: buffered.copy_two}[width]
-    private = buffered.always if everything else buffered.if_frequent
+    if everything:
+        part = buffered.ranked_part if penalised else buffered.no_part
+        look = {"private": buffered.always, "rank": buffered.only_rank, "part": part}
+    else:
+        part = buffered.part_beside_rank
+        look = {"private": buffered.if_frequent, "rank": buffered.rank_beside_part, "part": part}
     return {
-        "gather": bind(buffered.gather, **LAYOUTS[layout], copy=copy, private=private),
+        "gather": bind(buffered.gather, **LAYOUTS[layout], copy=copy, **look),
         "scatter": bind(buffered.scatter, copy=copy),
+        "tables": buffered.copies,
+        "base": buffered.from_zero,
     }
 
 

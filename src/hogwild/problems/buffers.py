@@ -37,13 +37,21 @@ class Layout:
     period: int  #    rows between two merges
     dense: bool  #    whether a term touches everything
 
-    def lookup(self, shares: Array) -> Array:
-        """The rank of every coordinate, and its share of the penalty if there is one: what a step looks up of it."""
+    def lookups(self, shares: Array) -> tuple[Array, Array]:
+        """What a step looks up of a coordinate: its rank and its share of the penalty, if there is one.
+
+        Where all is in the cache, ranks by number and shares by rank. Else it is both together, by number.
+        """
+        if self.everything:
+            ranked = np.empty_like(shares)
+            if len(shares):
+                ranked[self.where] = shares
+            return self.where, ranked
         found = np.zeros((len(self.where), 2), np.float32)
         found[:, 0] = np.minimum(self.where, EXACT)  # ranks beyond are not hot
         if len(shares):
             found[:, 1] = shares
-        return found
+        return found, shares
 
     @property
     def everything(self) -> bool:

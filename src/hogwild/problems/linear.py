@@ -169,7 +169,7 @@ class Linear:
             self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
-        lookup = plan.lookup(shares)
+        lookup, shares = plan.lookups(shares)
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
