@@ -70,9 +70,8 @@ def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 def _ask_for(context: Any, builder: Any, signature_: Any, args: Any, write: int) -> Any:
-    kind, (array, row) = signature_.args[0], args
+    kind, (array, *at) = signature_.args[0], args
     view = context.make_array(kind)(context, builder, array)
-    at = [row, *[context.get_constant(types.intp, 0)] * (kind.ndim - 1)]
     address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
     byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
     shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
@@ -82,13 +81,13 @@ def _ask_for(context: Any, builder: Any, signature_: Any, args: Any, write: int)
 
 
 @intrinsic
-def prefetch_to_write(typingctx: Any, table: Any, row: Any) -> Any:
-    """Ask for the cache line in which a row of a table begins; whoever has it loses it."""
+def prefetch_to_write(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
+    """Ask for the cache line of a number in a table; whoever has it loses it."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         return _ask_for(context, builder, signature_, args, write=1)
 
-    return signature(types.int32, table, types.intp), generate
+    return signature(types.int32, table, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -96,7 +95,8 @@ def prefetch(typingctx: Any, table: Any, row: Any) -> Any:
     """Ask for the cache line in which a row of a table begins, to read it."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
-        return _ask_for(context, builder, signature_, args, write=0)
+        first = [context.get_constant(types.intp, 0)] * (table.ndim - 1)
+        return _ask_for(context, builder, signature_, [*args, *first], write=0)
 
     return signature(types.int32, table, types.intp), generate
 

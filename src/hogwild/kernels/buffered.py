@@ -170,9 +170,10 @@ def meet(
     for k in range(tiers.size - 1):  # before the first is touched: so they all travel at the same time
         low, high = due(k, control, tiers)
         for p in range(low, high, max(1, LINE // hot.shape[1])):
-            prefetch_to_write(hot, p)
-            prefetch_to_write(own, p)
-            prefetch_to_write(seen, p)
+            for s in range(hot.shape[1]):
+                prefetch_to_write(hot, p, s)
+                prefetch_to_write(own, p, s)
+                prefetch_to_write(seen, p, s)
     for k in range(tiers.size - 1):
         low, high = due(k, control, tiers)
         if low < high:
@@ -263,7 +264,7 @@ def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup
         for j in range(start, stop):
             u = np.uint64(column(indices, j, start))
             asked = u if lookup[u, 0] >= hots else asked  # not a branch: the line before is asked for again instead
-            prefetch_to_write(state, asked)
+            prefetch_to_write(state, asked, 0)
 
 
 def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:

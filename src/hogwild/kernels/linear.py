@@ -156,7 +156,7 @@ def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares
         start, stop = indptr[order[k]], indptr[order[k] + 1]
         for j in range(start, stop):
             u = column(indices, j, start)
-            prefetch_to_write(state, u)
+            prefetch_to_write(state, u, 0)
             if shares.size:
                 prefetch(shares, u)
 

@@ -20,7 +20,8 @@ FREQUENT = 2**13  # coordinates that are worth a copy where there are too many f
 FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
 FEWEST_ROWS, FEWEST_DENSE_ROWS = 10_000, 1_000  # for each worker
-DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together
+LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
+DENSE_ROWS = 2_048  # rows of dense data between two merges, of all workers together
 EXACT = 2**24  # up to here float32 counts
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
@@ -80,11 +81,12 @@ def rows_apart(rows: int, workers: int, dense: bool) -> int:
     Of few rows little is learnt before workers would meet.
 
     >>> [rows_apart(10**6, workers, dense=False) for workers in (2, 16)], rows_apart(1_000, 16, dense=True)
-    ([3906, 488], 0)
+    ([512, 488], 0)
     """
     if rows < (FEWEST_DENSE_ROWS if dense else FEWEST_ROWS) * workers:
         return 0
-    return max(1, (DENSE_ROWS if dense else max(512, min(8_192, rows // 128))) // workers)
+    together = DENSE_ROWS if dense else max(512, min(8_192, rows // 128))
+    return max(1, min(LONGEST_ROWS, together // workers))
 
 
 def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layout:
@@ -98,7 +100,8 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
     features = data.n_features
     few = sample(data, SAMPLED_ROWS).rows
     dense = few.layout == "dense"
-    hots = features if 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
+    # A dense row is stepped as a whole, so of dense data all coordinates are hot.
+    hots = features if dense or 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
     # A stable sort, so that equals are in the same order everywhere; in dense rows all are equally frequent.
     by_rank = np.arange(features) if dense else np.argsort(-data.frequencies(), kind="stable")
     where = np.empty(features, np.uint32)
