@@ -1,4 +1,4 @@
-"""The few atomic instructions that locks and turns are made of."""
+"""The few instructions that Python has no words for: those that locks and turns are made of, and a prefetch."""
 
 # mypy: disable-error-code="attr-defined, no-untyped-call, call-arg, unreachable"
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.typing import signature
@@ -68,14 +69,52 @@ def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return signature(array.dtype, array, types.intp, array.dtype), generate
 
 
+def _ask_for(context: Any, builder: Any, signature_: Any, args: Any, write: int) -> Any:
+    kind, (array, *at) = signature_.args[0], args
+    view = context.make_array(kind)(context, builder, array)
+    address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
+    byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+    shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+    function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+    builder.call(function, [builder.bitcast(address, byte), word(write), word(3), word(1)])
+    return context.get_constant(types.int32, 0)
+
+
+@intrinsic
+def prefetch_to_write(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
+    """Ask for the cache line of a number in a table; whoever has it loses it."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        return _ask_for(context, builder, signature_, args, write=1)
+
+    return signature(types.int32, table, types.intp, types.intp), generate
+
+
+@intrinsic
+def prefetch(typingctx: Any, table: Any, row: Any) -> Any:
+    """Ask for the cache line in which a row of a table begins, to read it."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        first = [context.get_constant(types.intp, 0)] * (table.ndim - 1)
+        return _ask_for(context, builder, signature_, [*args, *first], write=0)
+
+    return signature(types.int32, table, types.intp), generate
+
+
+@compiled
+def pause(tries: Any) -> None:
+    """Wait a moment; after some tries, offer the core to another thread."""
+    if tries > SPINS:
+        _yield()
+
+
 @compiled
 def lock(locks: Any, at: Any) -> None:
     """Take a lock, waiting while another thread has it."""
     tries = 0
     while not exchange_if(locks, at, 0, 1):
         tries += 1
-        if tries > SPINS:
-            _yield()
+        pause(tries)
 
 
 @compiled
@@ -90,5 +129,4 @@ def wait_until(counter: Any, value: Any) -> None:
     tries = 0
     while load(counter, 0) != value:
         tries += 1
-        if tries > SPINS:
-            _yield()
+        pause(tries)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.linear import damping, merge
+from hogwild.kernels.atomics import prefetch, prefetch_to_write
+from hogwild.kernels.linear import AHEAD, damping, merge
 
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
@@ -22,52 +23,54 @@ from hogwild.kernels.linear import damping, merge
 # What a worker keeps count of: rows since the last merge, merges, rows before it, and rows to go between two merges,
 # which grow from the shortest to the longest.
 WAITING, EVENT, SEEN, PERIOD, SHORTEST, LONGEST = range(6)
+LINE = 16  # numbers in a cache line
 SAMPLED = 8  # of so many rows of a copy, one tells how large their steps are
 CALM = 2.0  # of the way to the optimum that all workers' steps between two merges may go together
 
 
 def descend_buffered(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
-    hot: Any, own: Any, seen: Any, where: Any, places: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
+    hot: Any, own: Any, seen: Any, lookup: Any, scratch: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
     shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, least: Any,
     stiffness: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
-    ``own`` is this worker's copy of ``hot``, and ``seen`` what it was when they last met. ``where[u]`` is the rank of
-    coordinate u, which is its row in them if it is less than their length.
+    ``own`` is this worker's copy of ``hot``, and ``seen`` what it was when they last met. ``lookup[u]`` is the rank of
+    coordinate u, which is its row in them if it is less than their length, and its share of the penalty.
     """
     mine, then = bias.copy(), bias.copy()
-    hots, apart = own.shape[0], control[WAITING]
+    places, rows, xs, parts = tables(own, values, shares, scratch)
+    apart = control[WAITING]
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
     for k in range(order.size):
         i = order[k]
-        start, stop = indptr[i], indptr[i + 1]
-        z0, z1, j = mine[0, 0], np.float32(0), start
-        while j + 2 <= stop:  # two sums in flight
-            u0, u1 = column(indices, j, start), column(indices, j + 1, start)
-            p0, p1 = where[u0], where[u1]
-            places[j - start], places[j + 1 - start] = p0, p1
-            z0 += (own[p0, 0] if private(p0, hots) else state[u0, 0]) * value(values, j)
-            z1 += (own[p1, 0] if private(p1, hots) else state[u1, 0]) * value(values, j + 1)
-            j += 2
-        if j < stop:
-            u0 = column(indices, j, start)
-            p0 = where[u0]
-            places[j - start] = p0
-            z0 += (own[p0, 0] if private(p0, hots) else state[u0, 0]) * value(values, j)
-        cost, slope = loss(float(z0 + z1), float(labels[i]), parameter)
+        ahead(indptr, indices, order, k, state, lookup, own.shape[0])
+        start, size = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - indptr[i])
+        first, front = (
+            base(start),
+            gather(indices, values, start, size, lookup, shares, own, state, places, rows, xs, parts),
+        )
+        z0 = z1 = z2 = z3 = np.float32(0)
+        j = np.uint64(0)
+        while j + np.uint64(4) <= size:  # four sums in flight
+            z0 += rows[j, 0] * np.float32(xs[first + j])
+            z1 += rows[j + np.uint64(1), 0] * np.float32(xs[first + j + np.uint64(1)])
+            z2 += rows[j + np.uint64(2), 0] * np.float32(xs[first + j + np.uint64(2)])
+            z3 += rows[j + np.uint64(3), 0] * np.float32(xs[first + j + np.uint64(3)])
+            j += np.uint64(4)
+        while j < size:
+            z0 += rows[j, 0] * np.float32(xs[first + j])
+            j += np.uint64(1)
+        cost, slope = loss(float(mine[0, 0] + (z0 + z1) + (z2 + z3)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
         g, rate = np.float32(slope * weight), rates[k]
         if not skip(g):
-            for j in range(start, stop):
-                u, p = column(indices, j, start), places[j - start]
-                p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
-                if private(p, hots):
-                    step(own, p, g * value(values, j), rate, p1, p2, constants)
-                else:
-                    step(state, u, g * value(values, j), rate, p1, p2, constants)
+            for j in range(size):
+                p1, p2 = penalty1(parts, j, l1), penalty2(parts, j, l2)
+                step(rows, j, g * np.float32(xs[first + j]), rate, p1, p2, constants)
+            scatter(front, size, own, state, places, rows)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -87,6 +90,74 @@ def descend_buffered(
     return total
 
 
+def gather(
+    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any,
+    places: Any, rows: Any, xs: Any, parts: Any,
+) -> Any:  # fmt: skip
+    """Copy all that a term touches, so that its steps can be taken several at once.
+
+    What is hot is put from the front, all else from the back, without a branch that nobody could foresee. Says how many
+    are hot; arrays are neither handed back nor taken from a tuple, which would count references for every term.
+    """
+    hots, front, back = own.shape[0], np.uint64(0), size
+    for j in range(size):
+        u = column(indices, start + j, start)
+        p = rank(lookup, u)
+        is_hot = private(p, hots)
+        back -= np.uint64(0 if is_hot else 1)
+        at = front if is_hot else back
+        front += np.uint64(1 if is_hot else 0)
+        places[at] = p if is_hot else u
+        xs[at] = value(values, start + j)
+        parts[at] = part(lookup, shares, u, p)
+    for j in range(front):
+        copy(rows, j, own, places[j])
+    for j in range(front, size):
+        copy(rows, j, state, places[j])
+    return front
+
+
+def copies(own: Any, values: Any, shares: Any, scratch: Any) -> Any:
+    """The ranks of a term's coordinates, the coordinates, its values and its parts of the penalty."""
+    places, xs, parts, rows = scratch
+    return places, rows, xs, parts
+
+
+def from_zero(start: Any) -> Any:
+    """Where a term begins in the values."""
+    return np.uint64(0)
+
+
+def scatter(front: Any, size: Any, own: Any, state: Any, places: Any, rows: Any) -> None:
+    """Put the copies back."""
+    for j in range(front):
+        copy(own, places[j], rows, j)
+    for j in range(front, size):
+        copy(state, places[j], rows, j)
+
+
+def no_gather(
+    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any,
+    places: Any, rows: Any, xs: Any, parts: Any,
+) -> Any:  # fmt: skip
+    """A dense row touches everything, in order: there is nothing to copy."""
+    return size
+
+
+def themselves(own: Any, values: Any, shares: Any, scratch: Any) -> Any:
+    """The same of a dense row."""
+    return scratch[0], own, values, shares
+
+
+def from_start(start: Any) -> Any:
+    """Where a dense row begins in the values."""
+    return start
+
+
+def no_scatter(front: Any, size: Any, own: Any, state: Any, places: Any, rows: Any) -> None:
+    """Nothing was copied."""
+
+
 def meet(
     hot: Any, own: Any, seen: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any, constants: Any
 ) -> None:
@@ -97,20 +168,42 @@ def meet(
     control[SEEN] += control[PERIOD]
     control[EVENT] += 1
     control[PERIOD] = max(control[SHORTEST], min(control[LONGEST], control[SEEN] // 4))
+    for k in range(tiers.size - 1):  # before the first is touched: so they all travel at the same time
+        low, high = due(k, control, tiers)
+        for p in range(low, high, max(1, LINE // hot.shape[1])):
+            for s in range(hot.shape[1]):
+                prefetch_to_write(hot, p, s)
+                prefetch_to_write(own, p, s)
+                prefetch_to_write(seen, p, s)
     for k in range(tiers.size - 1):
-        parts = rounds(k, control)
-        first, size = tiers[k], tiers[k + 1] - tiers[k]
-        part = control[EVENT] % parts
-        low, high = first + part * size // parts, first + (part + 1) * size // parts
+        low, high = due(k, control, tiers)
         if low < high:
-            gain = stiff[k] * np.float32(control[PERIOD] * parts) * mean_rate(own, low, high, rate, constants)
+            rows = np.float32(control[PERIOD] * rounds(k, control))
+            gain = stiff[k] * rows * mean_rate(own, low, high, rate, constants)
             merge_rows(hot, own, seen, low, high, calm(gain, least))
 
 
-def settle(
-    hot: Any, own: Any, seen: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any, constants: Any
-) -> None:
+def due(k: Any, control: Any, tiers: Any) -> Any:
+    """Which rows of tier ``k`` are merged this time."""
+    parts = rounds(k, control)
+    first, size, part = tiers[k], tiers[k + 1] - tiers[k], control[EVENT] % parts
+    return first + part * size // parts, first + (part + 1) * size // parts
+
+
+def begin(rest: Any) -> None:
+    """Take what all workers have. ``rest`` is what :func:`descend_buffered` gets behind the rates."""
+    hot, own, seen = rest[2], rest[3], rest[4]
+    for p in range(hot.shape[0]):
+        for s in range(hot.shape[1]):
+            own[p, s] = seen[p, s] = hot[p, s]
+
+
+def settle(rest: Any, rates: Any) -> None:
     """Merge everything."""
+    hot, own, seen, control, tiers, stiff, constants, least = (
+        rest[2], rest[3], rest[4], rest[7], rest[8], rest[9], rest[16], rest[17],
+    )  # fmt: skip
+    rate = rates[0] if rates.size else np.float32(0)
     for k in range(tiers.size - 1):
         low, high = tiers[k], tiers[k + 1]
         gain = stiff[k] * np.float32(control[PERIOD] * rounds(k, control))
@@ -148,11 +241,70 @@ def mean_rate(own: Any, low: Any, high: Any, rate: Any, constants: Any) -> Any:
 def merge_rows(hot: Any, own: Any, seen: Any, low: Any, high: Any, share: Any) -> None:
     """Add to shared rows what this worker changed: a share of the values, all of what the rule remembers."""
     for p in range(low, high):
-        for s in range(hot.shape[1]):
-            merged = hot[p, s] + (share if s == 0 else np.float32(1)) * (own[p, s] - seen[p, s])
-            hot[p, s] = merged
-            own[p, s] = merged
-            seen[p, s] = merged
+        merge_number(hot, own, seen, p, 0, share)
+        if hot.shape[1] > 1:  # at most one besides the value
+            merge_number(hot, own, seen, p, 1, np.float32(1))
+
+
+def merge_number(hot: Any, own: Any, seen: Any, p: Any, s: Any, share: Any) -> None:
+    """The same of one number."""
+    merged = hot[p, s] + share * (own[p, s] - seen[p, s])
+    hot[p, s] = merged
+    own[p, s] = merged
+    seen[p, s] = merged
+
+
+def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
+    """Ask for what the terms after the next ones will touch: first for ranks and shares, then for what is not hot."""
+    if k + 2 * AHEAD < order.size:
+        start, stop = indptr[order[k + 2 * AHEAD]], indptr[order[k + 2 * AHEAD] + 1]
+        for j in range(start, stop):
+            prefetch(lookup, column(indices, j, start))
+        start, stop = indptr[order[k + AHEAD]], indptr[order[k + AHEAD] + 1]
+        asked = np.uint64(column(indices, start, start)) if start < stop else np.uint64(0)
+        for j in range(start, stop):
+            u = np.uint64(column(indices, j, start))
+            asked = u if lookup[u, 0] >= hots else asked  # not a branch: the line before is asked for again instead
+            prefetch_to_write(state, asked, 0)
+
+
+def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
+    """Everything is in the cache."""
+
+
+def only_rank(lookup: Any, u: Any) -> Any:
+    """The rank of a coordinate where the cache holds that of all."""
+    return lookup[u]
+
+
+def ranked_part(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
+    """A term's part of the penalty on the coordinate of this rank."""
+    return shares[p]
+
+
+def no_part(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
+    """There is no penalty."""
+    return np.float32(0)
+
+
+def rank_beside_part(lookup: Any, u: Any) -> Any:
+    """The rank of a coordinate where looking it up may cost a trip to memory, which then brings the part as well."""
+    return np.uint32(lookup[u, 0])
+
+
+def part_beside_rank(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
+    """A term's part of the penalty on coordinate u."""
+    return lookup[u, 1]
+
+
+def copy_one(to: Any, j: Any, source: Any, p: Any) -> None:
+    """Copy a row of one number."""
+    to[j, 0] = source[p, 0]
+
+
+def copy_two(to: Any, j: Any, source: Any, p: Any) -> None:
+    """Copy a row of two numbers."""
+    to[j, 0], to[j, 1] = source[p, 0], source[p, 1]
 
 
 def always(place: Any, hots: Any) -> bool:

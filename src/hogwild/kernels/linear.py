@@ -1,7 +1,7 @@
 """The inner loops of linear models.
 
 Each is a template: the names ``loss``, ``step``, ``dot``, ``column``, ``value``, ``hold``, ``claim``, ``release``,
-``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace`` and ``slopes`` stand for functions that
+``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead`` and ``slopes`` stand for functions that
 :func:`hogwild.compiled.specialise` puts in.
 """
 
@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.kernels.atomics import prefetch, prefetch_to_write
+
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
 
+AHEAD = 2  # terms between asking for what a term touches and touching it
 FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the shared one
 
 
@@ -36,6 +39,7 @@ def descend(
     while k < order.size:
         i = order[k]
         start, stop = indptr[i], indptr[i + 1]
+        ahead(indptr, indices, order, k + AHEAD * stride, state, shares)
         hold(sync, indices, start, stop)
         cost, slope = loss(float(own[0, 0] + dot(state, indices, values, start, stop)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
@@ -146,6 +150,21 @@ def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:
             seen[k, s] = merged
 
 
+def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any) -> None:
+    """Ask for what term ``k`` will touch."""
+    if k < order.size:
+        start, stop = indptr[order[k]], indptr[order[k] + 1]
+        for j in range(start, stop):
+            u = column(indices, j, start)
+            prefetch_to_write(state, u, 0)
+            if shares.size:
+                prefetch(shares, u)
+
+
+def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any) -> None:
+    """Everything is in the cache."""
+
+
 def shared_penalty(shares: Any, u: Any, strength: Any) -> Any:
     """A term's part of the penalty on coordinate ``u``: 1 of d_u parts, n terms."""
     return strength * shares[u]
@@ -183,12 +202,14 @@ def evaluate(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, bias: Any,
     class_weights: Any, parameter: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Add to ``sums`` the loss, the weights, the score and the labels' moments of the rows ``order``.
+    """Write to ``sums`` the loss, the weights, the score and the labels' moments of the rows ``order``.
 
     ``sums`` is: weighted loss, weight, weighted hits (or squared error), weighted label, weighted squared label.
     """
     outputs = bias.shape[0]
     scores, slope = np.empty(outputs, np.float32), np.empty(outputs, np.float64)
+    # Not added up in ``sums``, whose cache line may be another worker's too.
+    lost = weighed = hits = labelled = squared = 0.0
     for at in range(order.size):
         i = order[at]
         start, stop = indptr[i], indptr[i + 1]
@@ -200,11 +221,12 @@ def evaluate(
             scores[k] = z
         y = float(labels[i])
         weight = float(weights[i]) if weights.size else 1.0
-        sums[0] += weight * cost(scores, y, parameter, class_weights, slope)
-        sums[1] += weight
-        sums[2] += weight * score(scores, y)
-        sums[3] += weight * y
-        sums[4] += weight * y * y
+        lost += weight * cost(scores, y, parameter, class_weights, slope)
+        weighed += weight
+        hits += weight * score(scores, y)
+        labelled += weight * y
+        squared += weight * y * y
+    sums[0], sums[1], sums[2], sums[3], sums[4] = lost, weighed, hits, labelled, squared
 
 
 def one_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:

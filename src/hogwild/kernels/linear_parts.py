@@ -23,11 +23,11 @@ SCORES: dict[str, Function] = {
 @functools.cache
 def descend(
     layout: str, access: str, step: Function, rests: bool, pace: str, penalised: tuple[bool, bool],
-    loss: Function | None, slopes: Function | None, keep: bool,
+    loss: Function | None, slopes: Function | None, keep: bool, far: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a model with one output (``loss``) or one per class (``slopes``).
 
-    ``penalised`` says which penalties there are, L1 and L2.
+    ``penalised`` says which penalties there are, L1 and L2; ``far`` whether parameters are not in the cache.
     """
     columns, ways = LAYOUTS[layout], dict(ACCESS[access])
     for name, way in ways.items():
@@ -41,43 +41,69 @@ def descend(
         **ways,
         **losses,
         "step": step,
+        "ahead": bind(linear.look_ahead, column=columns["column"]) if far else linear.no_look_ahead,
         "dot": bind(dot, **columns),
         "pace": bind(PACES[pace], value=columns["value"]),
         **_penalties(rests, penalised),
     }
     if access == "turns":
         return specialise(template, cache=keep, fused=True, **parts)
-    return _claiming(claims.with_turns, bind(template, **parts), keep)
-
-
-def _claiming(adapter: Function, kernel: Function, keep: bool) -> Any:
-    """The compiled walk of a worker that claims its chunks itself."""
-    return specialise(claims.walk, cache=keep, fused=True, descend=bind(adapter, kernel=kernel))
+    loop = bind(claims.with_turns, kernel=bind(template, **parts))
+    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=claims.no_begin, end=claims.no_end)
 
 
 @functools.cache
 def descend_buffered(
-    layout: str, everything: bool, step: Function, own_rate: Function, rests: bool, penalised: tuple[bool, bool],
-    loss: Function, keep: bool,
+    layout: str, width: int, everything: bool, step: Function, own_rate: Function, rests: bool, penalised: tuple[bool, bool],
+    loss: Function, keep: bool, far: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
     kernel = bind(
         buffered.descend_buffered,
-        **LAYOUTS[layout],
         loss=loss,
         step=step,
-        private=buffered.always if everything else buffered.if_frequent,
+        ahead=bind(buffered.look_ahead, column=LAYOUTS[layout]["column"]) if far else buffered.no_look_ahead,
+        **_copies(layout, width, everything, any(penalised)),
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised),
     )
-    return _claiming(claims.without_turns, kernel, keep)
+    loop, end = bind(claims.without_turns, kernel=kernel), _settle(own_rate)
+    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=buffered.begin, end=end)
+
+
+def _copies(layout: str, width: int, everything: bool, penalised: bool) -> dict[str, Function]:
+    """How the coordinates of a term are brought together, and back to where they belong."""
+    if layout == "dense":
+        return {
+            "gather": buffered.no_gather,
+            "scatter": buffered.no_scatter,
+            "tables": buffered.themselves,
+            "base": buffered.from_start,
+        }
+    copy = {1: buffered.copy_one, 2: buffered.copy_two}[width]
+    if everything:
+        part = buffered.ranked_part if penalised else buffered.no_part
+        look = {"private": buffered.always, "rank": buffered.only_rank, "part": part}
+    else:
+        part = buffered.part_beside_rank
+        look = {"private": buffered.if_frequent, "rank": buffered.rank_beside_part, "part": part}
+    return {
+        "gather": bind(buffered.gather, **LAYOUTS[layout], copy=copy, **look),
+        "scatter": bind(buffered.scatter, copy=copy),
+        "tables": buffered.copies,
+        "base": buffered.from_zero,
+    }
 
 
 @functools.cache
 def settle(own_rate: Function) -> Any:
     """The compiled end of such descents: everything is merged."""
-    return specialise(buffered.settle, cache=True, fused=True, mean_rate=bind(buffered.mean_rate, own_rate=own_rate))
+    return specialise(_settle(own_rate), cache=True, fused=True)
+
+
+def _settle(own_rate: Function) -> Function:
+    return bind(buffered.settle, mean_rate=bind(buffered.mean_rate, own_rate=own_rate))
 
 
 def _penalties(rests: bool, penalised: tuple[bool, bool]) -> dict[str, Function]:
@@ -113,7 +139,8 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
     else:
         assert slopes is not None
         cost = bind(linear.many_cost, slopes=slopes)
-    return specialise(linear.evaluate, cache=keep, fused=True, **LAYOUTS[layout], cost=cost, score=SCORES[score])
+    measure = bind(linear.evaluate, **LAYOUTS[layout], cost=cost, score=SCORES[score])
+    return specialise(claims.survey, cache=keep, fused=True, evaluate=measure)
 
 
 @functools.cache

@@ -19,8 +19,10 @@ CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
 FREQUENT = 2**13  # coordinates that are worth a copy where there are too many for all
 FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
-FEWEST_WORKERS, FEWEST_ROWS = 4, 10_000  # rows for each
-DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together
+FEWEST_ROWS, FEWEST_DENSE_ROWS = 10_000, 1_000  # for each worker
+LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
+DENSE_ROWS = 2_048  # rows of dense data between two merges, of all workers together
+EXACT = 2**24  # up to here float32 counts
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
@@ -34,6 +36,23 @@ class Layout:
     tiers: Array  #   where each tier of ranks begins; a row more for the end
     stiff: Array  #   how fast each tier's optimum is approached by a step of one
     period: int  #    rows between two merges
+    dense: bool  #    whether a term touches everything
+
+    def lookups(self, shares: Array) -> tuple[Array, Array]:
+        """What a step looks up of a coordinate: its rank and its share of the penalty, if there is one.
+
+        Where all is in the cache, ranks by number and shares by rank. Else it is both together, by number.
+        """
+        if self.everything:
+            ranked = np.empty_like(shares)
+            if len(shares):
+                ranked[self.where] = shares
+            return self.where, ranked
+        found = np.zeros((len(self.where), 2), np.float32)
+        found[:, 0] = np.minimum(self.where, EXACT)  # ranks beyond are not hot
+        if len(shares):
+            found[:, 1] = shares
+        return found, shares
 
     @property
     def everything(self) -> bool:
@@ -48,7 +67,9 @@ class Own:
     copy: Array
     seen: Array  # what the shared rows were when it last met them
     control: Array
-    places: Array  # the ranks of one row's coordinates
+    scratch: tuple[
+        Array, ...
+    ]  # of one term: where its coordinates are, its values, parts of the penalty, and themselves
 
     def start(self, hot: Array) -> None:
         """Begin with what all workers have."""
@@ -59,14 +80,15 @@ class Own:
 def rows_apart(rows: int, workers: int, dense: bool) -> int:
     """How many rows each worker goes between two merges; 0 where copies do not pay.
 
-    Lines travel little between few cores, and of few rows little is learnt before workers would meet.
+    Of few rows little is learnt before workers would meet.
 
     >>> [rows_apart(10**6, workers, dense=False) for workers in (2, 16)], rows_apart(1_000, 16, dense=True)
-    ([0, 488], 0)
+    ([512, 488], 0)
     """
-    if workers < FEWEST_WORKERS or rows < FEWEST_ROWS * workers:
+    if rows < (FEWEST_DENSE_ROWS if dense else FEWEST_ROWS) * workers:
         return 0
-    return max(1, (DENSE_ROWS if dense else max(512, min(8_192, rows // 128))) // workers)
+    together = DENSE_ROWS if dense else max(512, min(8_192, rows // 128))
+    return max(1, min(LONGEST_ROWS, together // workers))
 
 
 def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layout:
@@ -80,7 +102,8 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
     features = data.n_features
     few = sample(data, SAMPLED_ROWS).rows
     dense = few.layout == "dense"
-    hots = features if 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
+    # A dense row is stepped as a whole, so of dense data all coordinates are hot.
+    hots = features if dense or 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
     # A stable sort, so that equals are in the same order everywhere; in dense rows all are equally frequent.
     by_rank = np.arange(features) if dense else np.argsort(-data.frequencies(), kind="stable")
     where = np.empty(features, np.uint32)
@@ -91,7 +114,7 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
     else:
         present = data.frequencies()[by_rank[:hots]] / data.n_rows
         stiff = [curvature * _steepest_sparse(few, present[low:high]) for low, high in itertools.pairwise(tiers)]
-    return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows)
+    return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows, dense)
 
 
 def _steepest(table: Any) -> float:
@@ -102,8 +125,9 @@ def _steepest(table: Any) -> float:
     """
     direction, length = np.ones(table.shape[1]), 0.0
     for _ in range(POWERS):
-        direction = table.T @ (table @ direction) / table.shape[0]
-        length = float(np.linalg.norm(direction))
+        # einsum, because the threads of a BLAS would look out for more work for a while, on the workers' cores.
+        direction = np.einsum("ij,i->j", table, np.einsum("ij,j->i", table, direction)) / table.shape[0]
+        length = float(np.sqrt(np.square(direction).sum()))
         if length == 0:
             return 0.0
         direction = direction / length
@@ -138,7 +162,7 @@ class Buffers:
     plan: Layout
     kernel: Any
     rest: Callable[..., tuple[Any, ...]]  # (state, hot, own) -> what the kernel gets besides the data
-    merge: Any  # (rate, hot, own, plan): all of a worker's copy
+    merge: Any  # (what the kernel gets besides the data, steps): all of a worker's copy
     workers: int
     width: int  # how many numbers a coordinate has
     longest: int  # coordinates in one row, at most
@@ -147,14 +171,21 @@ class Buffers:
     rate: Any = field(default_factory=np.float32)  # how large steps are at present
 
     def __post_init__(self) -> None:
-        shape = len(self.plan.by_rank), self.width
-        self.hot = np.zeros(shape, np.float32)
+        shape, room = (len(self.plan.by_rank), self.width), self.longest + 32
+        # Where a term touches everything, numbers of a kind lie side by side; else those of a coordinate do.
+        order = "F" if self.plan.dense else "C"
+        self.hot = np.zeros(shape, np.float32, order=order)
         self.own = [
             Own(
-                np.zeros(shape, np.float32),
-                np.zeros(shape, np.float32),
+                np.zeros(shape, np.float32, order=order),
+                np.zeros(shape, np.float32, order=order),
                 np.zeros(64, np.int64),  # more than there is to count, so that no two workers' are in one cache line
-                np.zeros(self.longest + 32, np.uint32),
+                (
+                    np.zeros(room, np.uint32),
+                    np.zeros(room, np.float32),
+                    np.zeros(room, np.float32),
+                    np.zeros((room, self.width), np.float32, order="F"),
+                ),
             )
             for _ in range(self.workers)
         ]
@@ -170,15 +201,19 @@ class Buffers:
         return {"coordinates": len(self.plan.by_rank), "of": len(self.plan.where), "rows": self.plan.period}
 
     def gather(self, state: Any, rate: Any) -> None:
-        """Take the hot coordinates from the parameters; steps are about as large as ``rate``."""
+        """Take the hot coordinates from the parameters, every worker too; steps are about as large as ``rate``."""
+        self.take(state)
         self.rate = np.float32(rate)
-        self.hot[:] = state[0][self.plan.by_rank]
         for own in self.own:
             own.start(self.hot)
 
-    def settle(self, worker: int) -> None:
+    def take(self, state: Any) -> None:
+        """Take the hot coordinates from the parameters; workers still have to."""
+        self.hot[:] = state[0][self.plan.by_rank]
+
+    def settle(self, worker: int, state: Any) -> None:
         """Merge what a worker still has to itself."""
-        self.merge(self.rate, self.hot, self.own[worker], self.plan)
+        self.merge(self.rest(state, self.hot, self.own[worker]), np.full(1, self.rate, np.float32))
 
     def scatter(self, state: Any) -> None:
         """Put the hot coordinates back, when all workers have settled."""

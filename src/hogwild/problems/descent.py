@@ -10,13 +10,13 @@ import numpy as np
 
 from hogwild.data.dataset import Chunk, Whole
 from hogwild.data.rows import Array
-from hogwild.kernels.claims import LOSS, new_claims, new_tally
+from hogwild.kernels.claims import LOSS, new_board, new_tally
 from hogwild.problems.problem import State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claiming:
-    """A loop that claims chunks itself."""
+    """A loop that claims parts of chunks itself."""
 
     kernel: Any
     rest: Callable[[State, Array], tuple[Any, ...]]  # (state, sync) -> what the kernel gets besides the data
@@ -25,12 +25,12 @@ class Claiming:
         """Descend along one chunk; return its summed loss."""
         tally = new_tally()
         starts = np.array([0, len(chunk.order)])
-        self.kernel(new_claims(), starts, tally, chunk.rows.arrays, chunk.order, rates, self.rest(state, sync))
+        self.kernel(new_board(), starts, tally, chunk.rows.arrays, chunk.order, rates, self.rest(state, sync))
         return float(tally[LOSS])
 
-    def walk(self, whole: Whole, claims: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
-        """Descend along chunks of an epoch, as long as there are some to claim."""
-        self.kernel(claims, whole.starts, tally, whole.rows.arrays, whole.order, rates, self.rest(state, sync))
+    def walk(self, whole: Whole, board: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
+        """Descend along parts of an epoch, as long as there are some to claim."""
+        self.kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rates, self.rest(state, sync))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,24 +11,27 @@ import numpy as np
 
 from hogwild.compiled import bind
 from hogwild.data import opened
-from hogwild.data.dataset import Chunk, Dataset
+from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.kernels import linear_parts
+from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.linear import FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.naming import must
-from hogwild.problems.buffers import Buffers, Layout, Own, layout, rows_apart
+from hogwild.problems.buffers import Buffers, Own, layout, rows_apart
 from hogwild.problems.descent import Claiming, Plain
 from hogwild.problems.frame import Frame, frame_for
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
 from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
 from hogwild.rules.rule import positions
+
+NEAR = 2**20  # bytes of parameters that are as good as in the cache
 
 
 class Linear:
@@ -59,6 +62,8 @@ class Linear:
     >>> problem.n_outputs, problem.labels.classes
     (1, array([-1.,  1.]))
     """
+
+    sums = 6  # that are measured
 
     def __init__(
         self,
@@ -157,6 +162,7 @@ class Linear:
             penalised,
             *self._functions,
             self.loss.ours,
+            self._is_far(rule),
         )
         constants = tuple(np.float32(c) for c in rule.constants)
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
@@ -184,10 +190,11 @@ class Linear:
         penalised, width = (self.l1 > 0, self.l2 > 0), len(rule.initial)
         plan = layout(self.data, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
-            self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
-            self._functions[0], self.loss.ours,
+            self._layout, width, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
+            self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
+        lookup, shares = plan.lookups(shares)
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
@@ -195,17 +202,16 @@ class Linear:
 
         def rest(state: State, hot: Array, own: Own) -> tuple[Any, ...]:
             return (
-                *state, hot, own.copy, own.seen, plan.where, own.places, own.control, plan.tiers, plan.stiff,
+                *state, hot, own.copy, own.seen, lookup, own.scratch, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
                 bias_rate, tilt,
             )  # fmt: skip
 
-        compiled_settle = linear_parts.settle(rule.own_rate)
+        return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width, self._longest)
 
-        def settle(rate: Any, hot: Array, own: Own, plan: Layout) -> None:
-            compiled_settle(hot, own.copy, own.seen, own.control, plan.tiers, plan.stiff, rate, least, constants)
-
-        return Buffers(plan, kernel, rest, settle, workers, width, self._longest)
+    def _is_far(self, rule: Any) -> bool:
+        """Whether the parameters are too many for a core's cache."""
+        return self.n_outputs == 1 and 4 * len(rule.initial) * self.source.n_features > NEAR
 
     @cached_property
     def _longest(self) -> int:
@@ -236,12 +242,15 @@ class Linear:
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
-        rows, sums = chunk.rows, np.zeros(6)
-        self._evaluate(rows.layout)(
-            *rows.arrays, chunk.order, *state, self._class_weights, float(self.loss.parameter), sums
-        )
-        sums[5] = len(chunk.order)
-        return sums
+        sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
+        self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
+        return sums[0]
+
+    def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
+        """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
+        rest = *state, self._class_weights, float(self.loss.parameter)
+        rows, kernel = whole.rows, self._evaluate(whole.rows.layout)
+        kernel(board, whole.starts, tally, rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """The mean loss, and the accuracy or R^2."""
@@ -256,8 +265,9 @@ class Linear:
         """What the objective has besides the mean loss."""
         values = state[0][:, :1]
         w = (values if self.frame is None else self.frame.unscaled(values)).ravel().astype(np.float64)
+        # Not ``w @ w``: the threads of a BLAS look out for more work for a while after each call, on the workers' cores.
         tilt = self.tilt * float(state[1][:, 0].sum())
-        return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(w @ w) + tilt
+        return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(np.square(w).sum()) + tilt
 
     def sample(self, rows: int, seed: int) -> Linear:
         """The same problem on few rows, for trials."""

@@ -15,6 +15,8 @@ class Constant:
 
     step: Step = "auto"
 
+    flat = True  # every step is like the first
+
     def __post_init__(self) -> None:
         check_step(self.step)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hogwild.run import Budget
 from hogwild.schedules import Moment, Schedule
 
-MOST_AHEAD = 2**20  # steps that are worked out before they are needed: 4 MiB of them
+MOST_AHEAD = 2**22  # steps that are worked out before they are needed: 16 MiB of them
 _PIECE = 2**14  # steps that are worked out at a time, so that what lies between stays in the cache
 LAST = 1 - 1e-6  # out of time, workers still end their chunks: with a step of exactly zero FTRL would divide by it
 
@@ -40,6 +40,9 @@ class Clock:
     def rates(self, before: int, count: int) -> NDArray[Any]:
         """The steps of ``count`` updates, when ``before`` of them have been done."""
         steps, spent = np.empty(count, self.precision), self.spent()
+        if getattr(self.schedule, "flat", False) and count > 1:
+            steps[:] = self.rates(before, 1)
+            return steps
         for first in range(0, count, _PIECE):
             piece = steps[first : first + _PIECE]
             updates = np.arange(before + first, before + first + len(piece), dtype=np.float64)

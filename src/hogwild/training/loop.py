@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from hogwild.errors import CheckpointError
 from hogwild.run import Budget, Event
 from hogwild.runtimes.polyak import Mean
 from hogwild.schedules import Moment, Schedule, step_of
+from hogwild.training.ahead import Ahead, prepared
 from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.clock import Clock, time_spent
 from hogwild.training.guard import Guard, all_finite
 from hogwild.training.interrupts import Interrupt
 from hogwild.training.journal import Journal
 from hogwild.training.snapshots import Best, Position, Snapshot, Stall, State, saved_best, saved_snapshot, snapshot
+
+FEW_STEPS = 2**20  # which may be worked out before they are needed, however little memory there is: 4 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class Loop:
     earlier: int = 0  # updates of runs before this one
     shuffle: bool = True  # False: every epoch walks the rows in stored order
     measured: bool = True  # False: the loss of an epoch is what was met on the way
+    _ahead: Ahead | None = None
     _good: Snapshot = field(init=False)  # where an explosion leads back to
 
     def run(self) -> State:
@@ -89,8 +94,7 @@ class Loop:
 
     def _walk_epoch(self) -> bool:
         """Walk what is left of this epoch; say whether its end was reached."""
-        data = self.problem.data
-        walk = data.epoch(self.seed, self.position.epoch) if self.shuffle else data.in_order()
+        walk = self._epoch(self.position.epoch)
         while self.position.chunk < len(walk) and not self.stopped:
             leg = self._leg(walk)
             terms = leg.updates - self.position.updates
@@ -113,6 +117,26 @@ class Loop:
         self.position.epoch, self.position.chunk = self.position.epoch + 1, 0
         return True
 
+    def _epoch(self, number: int) -> Epoch:
+        if self._ahead is not None and self._ahead.number == number:
+            return self._ahead.epoch
+        data = self.problem.data
+        epoch: Epoch = data.epoch(self.seed, number) if self.shuffle else data.in_order()
+        return epoch
+
+    def _prepare(self, clock: Clock) -> None:
+        """Work out what the next epoch will need, if there is one."""
+        number = self.position.epoch + 1
+        if clock.known and (self.budget.epochs is None or number < self.budget.epochs):
+            self._ahead = prepared(number, self._epoch(number), clock, self.problem.data.n_rows)
+
+    def _steps(self, clock: Clock, left: int) -> Any:
+        """The steps of the updates that are left of an epoch, if they can be known beforehand."""
+        found, before = self._ahead, self.position.updates
+        if found is not None and (found.clock, found.before) == (clock, before):
+            return found.steps
+        return clock.ahead(before, left) if left <= FEW_STEPS else None
+
     def _leg(self, walk: Epoch) -> Any:
         started, before, halt = time.perf_counter(), self.position.seconds, threading.Event()
 
@@ -132,9 +156,11 @@ class Loop:
                 halt.set()
 
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
-        rates = clock.ahead(self.position.updates, left) or clock.rates
+        rates = self._steps(clock, left) or clock.rates
         part = Part(walk, self._averaging_begins(len(walk)), at_once=clock.known)
-        leg = self.session.advance(part, self.position.chunk, self.position.updates, rates, halt, tick)
+        leg = self.session.advance(
+            part, self.position.chunk, self.position.updates, rates, halt, tick, partial(self._prepare, clock)
+        )
         self.position.seconds = seconds()
         tick(leg.updates)
         return leg

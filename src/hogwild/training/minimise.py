@@ -29,6 +29,7 @@ from hogwild.training.journal import Journal
 from hogwild.training.loop import Loop
 
 TRIED_EPOCHS = 10  # what a trial of the step assumes where only time is limited
+LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond
 GUARDED_ROWS = 512  # rows whose loss at the start tells the guard what is normal
 
 
@@ -80,7 +81,8 @@ def minimise(
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     _check(rule, schedule, strategy, budget, test, average, checkpoints, resume)
     held_out = None if test is None else problem.encoded(_opened_like(problem.data, test))
-    workers = strategies.count(strategy)
+    cores = strategies.count(strategy)
+    workers = cores if strategy.workers else useful_workers(cores, problem.data.nonzeros)
     journal = Journal(callbacks)
     asked = plain({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
@@ -96,6 +98,9 @@ def minimise(
         runtime=repr(runtime),
         budget=repr(budget),
     )
+    if workers < cores:
+        message = f"so little data is done sooner by {workers} than by {cores}"
+        journal.tell("workers", workers=workers, cores=cores, message=message)
     session = runtime.session(problem, rule, strategy, workers)
     try:
         journal.tell("compiled", seconds=session.compile_seconds)
@@ -130,6 +135,15 @@ def minimise(
         model, asked, loop.history, journal.events, loop.stopped, problem.outward(session.state, rule),
         loop.position.seconds, session.compile_seconds,
     )  # fmt: skip
+
+
+def useful_workers(cores: int, nonzeros: int) -> int:
+    """How many workers are of use: each must have so much to do in an epoch that it is worth its while to begin.
+
+    >>> useful_workers(16, 10**6), useful_workers(16, 10**8), useful_workers(16, 1_000)
+    (15, 16, 1)
+    """
+    return max(1, min(cores, nonzeros // LEAST_WORK))
 
 
 def _check(
