@@ -10,7 +10,7 @@ import typer
 
 from benchmarks import results
 
-# Each is a module of this package with a ``main(out, quick)``. Imported when it is run: some need packages others do not.
+# Each is a module of this package with a ``main(out, quick)``, imported when it is run: some need more packages.
 BENCHMARKS = ("startup", "parser", "one_core", "roofline", "scaling", "convergence", "peers")
 
 

@@ -22,9 +22,9 @@ class Judge:
     >>> import numpy as np
     >>> from pathlib import Path
     >>> X, y = np.eye(2, dtype=np.float32), np.array([1.0, -1.0])
-    >>> split = Split("two rows", 0.5, X, y, X, y, Path(), Path(), None, 0.0)
+    >>> split = Split("two rows", 0.5, X, y, (X, y), Path(), Path(), None, 0.0)
     >>> Judge(split, "hinge")(np.array([1.0, 0.0]), 0.0)
-    (0.75, 0.5)
+    (0.75, 1.0)
     """
 
     split: Split
@@ -35,5 +35,6 @@ class Judge:
         split, w = self.split, np.asarray(weights, np.float64)
         margins = split.y * (split.X @ w + intercept)
         objective = LOSSES[self.loss](margins).mean() + split.l2 / 2 * (w @ w)
-        guessed = np.where(split.test_X @ w + intercept > 0, 1, -1)
-        return float(objective), float(np.mean(guessed == split.test_y))
+        X, y = split.held_out
+        guessed = np.where(X @ w + intercept > 0, 1, -1)
+        return float(objective), float(np.mean(guessed == y))

@@ -145,7 +145,7 @@ def raw(contest: Contest) -> list[dict[str, Any]]:
             "tool": entry.tool.name,
             "target": target,
             "way": entry.kept[target][0].way.name if target in entry.kept else None,
-            "times_ours": statistics.median(ratios(entry, ours, target)) if entry.timed[target] and ours.timed[target] else None,
+            "times_ours": statistics.median(found) if (found := ratios(entry, ours, target)) else None,
             "fits": [asdict(outcome) for outcome in entry.timed[target]],
         }
         for entry in contest.entries
@@ -200,12 +200,12 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         [
             f"{', '.join(versions)}. " + " ".join([*missing, *(tool.remark for tool in tools if tool.remark)]),
             "",
-            "Everyone minimises mean loss + l2/2 |w|^2. Some penalise the intercept as well, which matters less than the "
-            "1% that is allowed. The best objective is the least that anybody came to; the accuracy to reach is within "
-            f"{POINTS * 100:g} points of that model's. Of each tool several settings were tried and the fastest kept, a "
-            "separate one for each target; the time of that search is nobody's. Ours alone chooses its step within the "
-            "fit, unless the step is given. Compiled code of ours is on disk and loaded; judging is outside the clock. "
-            f"Median (least to most) of {ROUNDS} fits in turns, {FEW_ROUNDS} where one takes over {SLOW:g} s.",
+            "Everyone minimises mean loss + l2/2 |w|^2. Some penalise the intercept as well, which matters less than",
+            "the 1% that is allowed. The best objective is the least that anybody came to; the accuracy to reach is",
+            f"within {POINTS * 100:g} points of that model's. Of each tool several settings were tried and the fastest",
+            "kept, a separate one for each target; the time of that search is nobody's. Ours alone chooses its step",
+            "within the fit, unless the step is given. Compiled code of ours is on disk and loaded; judging is outside",
+            f"the clock. Median (least to most) of {ROUNDS} fits in turns, {FEW_ROUNDS} where one takes over a second.",
             "",
             *summary(found, names),
             *([f"![]({picture})", ""] if picture else []),

@@ -23,7 +23,8 @@ def machine() -> str:
         names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
         model = names[0].split(": ", 1)[1] if names else model
     versions = ", ".join(f"{name} {version_of(name)}" for name in ("numpy", "numba", "scikit-learn"))
-    load = f"load {os.getloadavg()[0]:.1f} at the end"
+    busy = ", busy with other work, so that times are not to be relied on" if os.getloadavg()[0] > 1.5 * cores() else ""
+    load = f"load {os.getloadavg()[0]:.1f} at the end{busy}"
     return f"{model}, {cores()} cores ({load}), {platform.system()}, Python {platform.python_version()}, {versions}"
 
 

@@ -32,8 +32,7 @@ class Split:
     l2: float  # how strongly it is regularised
     X: Any  #   CSR of float32, or a dense array
     y: Any  #   -1 and 1, float64
-    test_X: Any
-    test_y: Any
+    held_out: tuple[Any, Any]  # rows and labels
     svm: Path  # svmlight text, columns counted from one, rows in random order
     vw: Path  #  Vowpal Wabbit text, columns counted from zero
     npz: Path | None  # dense sets only
@@ -108,7 +107,7 @@ def _written(name: str, l2: float, train: Rows, test: Rows, folder: Path, exact:
     started = time.perf_counter()
     X, y = _load_dense(npz) if dense else _load(svm, train.features)
     reading = time.perf_counter() - started
-    return Split(name, l2, X, y, _matrix(test), test.labels, svm, vw, npz if dense else None, reading)
+    return Split(name, l2, X, y, (_matrix(test), test.labels), svm, vw, npz if dense else None, reading)
 
 
 def _matrix(rows: Rows) -> Any:
