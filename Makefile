@@ -3,6 +3,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+PEERS := .venv/.peers
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test lint types layers tests fuzz chaos bench clean
 
@@ -33,12 +35,19 @@ fuzz: $(READY)
 chaos: $(READY)
 	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos --timeout 3000
 
-bench: $(READY)
-	$(BIN)/python -m benchmarks
+# Figures, written to benchmarks/results; NAMES="peers scaling" runs only those.
+bench: $(PEERS)
+	$(BIN)/python -m benchmarks $(NAMES)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+# The tools we are compared with. Two have to be compiled; without one of them its line is missing, and the table says so.
+$(PEERS): $(READY)
+	$(INSTALL) -e '.[dev,bench]'
+	for peer in liblinear-official xlearn; do $(INSTALL) $$peer || echo "$$peer cannot be installed here"; done
 	touch $@
 
 clean:
