@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import results
+from benchmarks import results, show
 
 # Each is a module of this package with a ``main(out, quick)``, imported when it is run: some need more packages.
 BENCHMARKS = ("startup", "parser", "one_core", "roofline", "scaling", "convergence", "peers")
@@ -28,6 +28,8 @@ def main(
         raise typer.BadParameter("Quick figures mean nothing: give another folder to write them to, --out FOLDER.")
     for name in chosen:
         importlib.import_module(f"benchmarks.{name}").main(out, quick=quick)
+    if out == results.FOLDER:
+        show.main()
 
 
 typer.run(main)

@@ -96,9 +96,12 @@ def _buffers(run: Any) -> str:
 def rows_of(task: str, found: Course, workers: list[int]) -> list[list[str]]:
     rows = []
     for name in STRATEGIES:
-        cells = [results.span(found.ratios[name, n], ".2f", "x") + found.notes[name, n] for n in workers]
-        rows.append([task, name, *cells])
+        rows.append([task, name, *(cell(found.ratios[name, n]) + found.notes[name, n] for n in workers)])
     return rows
+
+
+def cell(ratios: list[float]) -> str:
+    return results.span(ratios, ".2f", "x") if statistics.median(ratios) else "not reached"
 
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
@@ -134,8 +137,8 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
             f"Logistic loss, l2={L2:g}, a constant step that was chosen for one worker. {'; '.join(shapes)}.",
             "",
             f"How many times sooner than one worker (Serial) the loss is reached that it has after {EPOCHS} epochs;",
-            f"training alone, without measuring the loss. Median (least to most) of up to {ROUNDS} turns; 0: not",
-            f"within {MOST_EPOCHS} epochs or {TIMES} times one worker's time. b: with buffers.",
+            f"training alone, without measuring the loss. Median (least to most) of up to {ROUNDS} turns. Given up",
+            f"after {MOST_EPOCHS} epochs or {TIMES} times one worker's time. b: with buffers.",
             f"One worker's times: {times}.",
             "",
             *results.table(["data, rule", "strategy", *(f"{n} worker{'s' * (n > 1)}" for n in workers)], [

@@ -1,5 +1,8 @@
 """What the benchmarks measure with: the search for the least effort, the judge, and the tools that are compared."""
 
+import doctest
+import importlib
+
 import numpy as np
 import pytest
 from benchmarks import sets
@@ -10,6 +13,14 @@ from benchmarks.tools import installed
 from benchmarks.tools.way import EPOCHS, Fit, Way
 
 TOOLS, _ = installed()
+
+
+@pytest.mark.parametrize("name", ["results", "search", "objective", "scaling", "show", "tools.way"])
+def test_examples(name):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    tried = doctest.testmod(importlib.import_module(f"benchmarks.{name}"), optionflags=flags)
+    assert tried.attempted > 0
+    assert tried.failed == 0
 
 
 @pytest.fixture(scope="module")
