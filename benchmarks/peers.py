@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ from benchmarks.tools.way import timed
 
 CLOSE, POINTS = 1.01, 0.002  # of the best objective; less than the accuracy of the model that has it
 TARGETS = {"objective": "to within 1% of the best objective", "accuracy": "to the same held-out accuracy"}
-LIMIT, ROUNDS, FEW_ROUNDS = 4.0, 5, 3  # seconds that a fit may take; how often what is kept is timed, and if it is slow
+LIMIT, ROUNDS, FEW_ROUNDS = 3.0, 5, 3  # seconds that a fit may take; how often what is kept is timed, and if it is slow
 SLOW = 1.0
 
 
@@ -42,6 +43,12 @@ class Entry:
 
     def outcomes(self) -> list[Outcome]:
         return [outcome for trials in self.trials for outcome in trials.made.values()]
+
+    def kept_ways(self) -> str:
+        told = [
+            f"{t.way.name}, {t.way.ladder[rung]:g}, {t.at(rung, 0).seconds:.3f} s" for t, rung in self.kept.values()
+        ]
+        return "; ".join(told) or "nothing"
 
     def choose(self, target: str, gap: Gap) -> None:
         """Keep the way that meets a target in the least time; one that is slower already is not followed further."""
@@ -67,18 +74,27 @@ class Contest:
         while True:
             targets = targets_by(best)
             for entry in self.entries:
+                started = time.perf_counter()
                 for target, gap in targets.items():
                     entry.choose(target, gap)
+                seconds = time.perf_counter() - started
+                say(f"  {seconds:5.1f} s to search {entry.tool.name}: {entry.kept_ways()}")
             found = min((o for entry in self.entries for o in entry.outcomes()), key=lambda o: o.objective)
             if found.objective > best.objective * 0.9995:
                 break
             best = found
+        say("  in turns")
         for turn in range(ROUNDS):
             for entry in self.entries:
                 for target, (trials, rung) in entry.kept.items():
                     if turn < FEW_ROUNDS or trials.at(rung, 0).seconds < SLOW:
                         entry.timed[target].append(trials.fresh(rung, 100 + turn))
         return targets
+
+
+def say(what: str) -> None:
+    """Tell how far it is, beside the report."""
+    print(what, file=sys.stderr, flush=True)
 
 
 def targets_by(best: Outcome) -> dict[str, Gap]:
@@ -188,7 +204,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
             loaded = {tool.name: timed(lambda tool=tool: tool.load(split)) for tool in tools}  # type: ignore[misc]
             for loss in LOSSES:
                 contest = Contest(split, loss, entries(tools, split, loss, loaded))
-                print(f"{split}, {loss}", file=sys.stderr, flush=True)
+                say(f"{split}, {loss}")
                 details += report(contest, contest.hold())
                 found += raw(contest)
     names = [tool.name for tool in tools]

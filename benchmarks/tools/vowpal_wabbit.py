@@ -21,9 +21,7 @@ SETTINGS = {
     "FTRL": "--ftrl --l2 {l2}",
     "adaptive, normalised, invariant": "--l2 {l2}",
     "adaptive, normalised, invariant, l2/100": "--l2 {weak}",
-    "adaptive, invariant": "--adaptive --invariant --l2 {l2}",
     "adaptive, invariant, -l 0.05": "--adaptive --invariant -l 0.05 --l2 {l2}",
-    "SGD, -l 5, no l2": "--sgd -l 5",
 }
 BFGS = "--bfgs --l2 {sum}"  # counts the penalty once, and the losses of all rows
 
