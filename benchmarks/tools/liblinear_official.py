@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from liblinear.liblinearutil import parameter, problem, train
 
 from benchmarks.sets import Split
@@ -19,15 +20,18 @@ SOLVERS = {
 
 
 def load(split: Split) -> Any:
-    return problem(split.y, split.X, bias=1)
+    return problem(split.y, sp.csr_matrix(split.X), bias=1)  # dense arrays it would go through in Python
 
 
 def fit(loaded: Any, split: Split, options: str, tolerance: float, seed: int) -> Fit:
     """Fit; there is no seed to give. The primal solver leaves the intercept out of the penalty (-R), duals cannot."""
     asked = parameter(f"{options} -c {1 / (split.l2 * len(split.y))!r} -B 1 -e {tolerance} -q")
     model, seconds = timed(lambda: train(loaded, asked))
-    found = np.ctypeslib.as_array(model.w, (split.X.shape[1] + 1,)).copy()
-    return Fit(found[:-1] * model.label[0], float(found[-1]) * model.label[0], seconds)
+    features, sign = model.nr_feature, model.label[0]  # it knows those that occur in a row
+    found = np.ctypeslib.as_array(model.w, (features + 1,)) * sign
+    weights = np.zeros(split.X.shape[1])
+    weights[:features] = found[:-1]
+    return Fit(weights, float(found[-1]), seconds)
 
 
 def ways(loaded: Any, split: Split, loss: str) -> list[Way]:

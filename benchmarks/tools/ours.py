@@ -11,11 +11,11 @@ from benchmarks.results import cores
 from benchmarks.sets import Split
 from benchmarks.tools.way import Fit, Tool, Way
 
-STEPS = (0.125, 0.5, 2.0)  # tried where a step is given, as step sizes of other tools are
+STEPS = (0.5, 2.0, 0.125)  # tried where a step is given, as step sizes of other tools are
 
 
 def load(split: Split) -> Any:
-    return hogwild.data.open(split.npz or split.svm)
+    return hogwild.data.open(split.npz or split.svm, reading=hogwild.data.Reading(features=split.X.shape[1]))
 
 
 def fit(data: Any, split: Split, loss: str, workers: int, schedule: Any, epochs: float, seed: int) -> Fit:
