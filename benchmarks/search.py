@@ -25,7 +25,8 @@ class Outcome:
 Gap = Callable[[Outcome], float]
 """How far an outcome is from a target: above 0 it is missed."""
 
-PATIENCE = 3  # strides without coming closer, after which a way is taken to settle elsewhere
+# A way is taken to settle elsewhere after so many strides that leave more than this share of the gap.
+PATIENCE, CLOSER = 2, 0.9
 
 
 @dataclass(eq=False)
@@ -64,7 +65,7 @@ def least_rung(trials: Trials, gap: Gap, limit: float) -> int | None:
     top, failed, rung, stride = len(trials.way.ladder) - 1, -1, 0, 1
     closest, vain = math.inf, 0
     while (now := _worst(trials, rung, gap)) > 0:
-        vain = 0 if now < closest else vain + 1
+        vain = 0 if now < CLOSER * closest else vain + 1
         closest = min(closest, now)
         ahead = _affordable(trials, rung, min(top, rung + stride), limit)
         if ahead == rung or vain == PATIENCE:

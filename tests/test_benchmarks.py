@@ -77,13 +77,13 @@ def gap(outcome: Outcome) -> float:
 
 @pytest.mark.parametrize("least", range(len(EPOCHS)))
 def test_the_least_rung_is_found(least):
-    falling = [1 / (k + 1) if k < least else -1.0 for k in range(len(EPOCHS))]
+    falling = [2.0**-k if k < least else -1.0 for k in range(len(EPOCHS))]
     assert least_rung(trials_of(falling), gap, limit=1e9) == least
 
 
 def test_the_search_ends_at_the_limit_and_where_nothing_comes_closer():
-    falling = [1 / (k + 1) if k < 9 else -1.0 for k in range(len(EPOCHS))]
+    falling = [2.0**-k if k < 9 else -1.0 for k in range(len(EPOCHS))]
     assert least_rung(trials_of(falling), gap, limit=EPOCHS[9] - 1) is None
-    stuck = trials_of([1.0] * len(EPOCHS))
+    stuck = trials_of([1.0] * (len(EPOCHS) - 1) + [-1.0])
     assert least_rung(stuck, gap, limit=1e9) is None
-    assert len(stuck.made) == 4
+    assert len(stuck.made) == 3
