@@ -59,12 +59,15 @@ def span(numbers: Sequence[float], form: str = ".2f", unit: str = "") -> str:
     return f"{statistics.median(numbers):{form}}{unit} ({min(numbers):{form}} to {max(numbers):{form}})"
 
 
-def write(name: str, title: str, text: Sequence[str], out: Path = FOLDER, raw: Any = None) -> None:
+def write(
+    name: str, title: str, text: Sequence[str], out: Path = FOLDER, raw: Any = None, *, printed: bool = True
+) -> None:
     """Print a report and keep it in ``NAME.md``, and what it was made of, if given, in ``NAME.json``."""
     today = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}"
     about = f"{today}. {machine()}."
     report = "\n".join([f"# {title}", "", about, "", *text, ""])
-    print(report, flush=True)
+    if printed:
+        print(report, flush=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.md").write_text(report)
     if raw is not None:
