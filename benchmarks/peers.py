@@ -80,14 +80,21 @@ def summary(found: list[dict[str, Any]], names: list[str]) -> list[str]:
         rows = [[f"{where}, {loss}", *(_times(row[name]) for name in names)] for (where, loss), row in cells.items()]
         lines += [f"Seconds {what}, times those of {names[0]} (above 1: slower than ours)", ""]
         lines += [*results.table(["set, loss", *names], rows), ""]
-        faster = [
-            f"- {name} on {where}, {loss}: {1 / times:.1f} times as fast as {names[0]}."
-            for (where, loss), row in cells.items()
-            for name, times in row.items()
-            if times is not None and times < 1 and not name.startswith("hogwild")
-        ]
+        faster = [line for where, row in cells.items() if (line := _faster(where, row, found, target, names[0]))]
         lines += [f"Where a peer is faster {what}:" if faster else f"No peer is faster {what}.", "", *faster, ""]
     return lines
+
+
+def _faster(
+    where: tuple[str, str], row: dict[str, float | None], found: list[dict[str, Any]], target: str, ours: str
+) -> str:
+    """Which tools are faster on one set and loss, by how much, and how much of our time is not training."""
+    ahead = {name: times for name, times in row.items() if times and times < 1 and not name.startswith("hogwild")}
+    if not ahead:
+        return ""
+    mine = next(o for o in found if (o["set"], o["loss"], o["target"], o["tool"]) == (*where, target, ours))
+    told = ", ".join(f"{name} {1 / times:.2f} times" for name, times in sorted(ahead.items(), key=lambda one: one[1]))
+    return f"- {', '.join(where)}: {told} as fast. Of our time {mine['fits'][-1]['note']}."
 
 
 def _times(number: float | None) -> str:

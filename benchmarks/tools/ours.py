@@ -29,7 +29,7 @@ def fit(data: Any, split: Split, loss: str, workers: int, schedule: Any, epochs:
         seed=seed,
     )
     seconds = time.perf_counter() - started
-    note = f"{1 - run.seconds / seconds:.0%} before and after training"
+    note = f"{1 - run.seconds / seconds:.0%} went before and after training"
     return Fit(run.model.weights[:, 0], float(run.model.intercept[0]), seconds, note)
 
 
