@@ -73,32 +73,38 @@ def summary(found: list[dict[str, Any]], names: list[str]) -> list[str]:
     """How many times our time each tool takes; and where a tool is faster, by how much."""
     lines: list[str] = []
     for target, what in TARGETS.items():
-        cells: dict[tuple[str, str], dict[str, float | None]] = {}
+        tasks: dict[str, dict[str, dict[str, Any]]] = {}
         for one in found:
             if one["target"] == target:
-                cells.setdefault((one["set"], one["loss"]), {})[one["tool"]] = one["times_ours"]
-        rows = [[f"{where}, {loss}", *(_times(row[name]) for name in names)] for (where, loss), row in cells.items()]
+                tasks.setdefault(f"{one['set']}, {one['loss']}", {})[one["tool"]] = one
+        rows = [[task, *(_times(row[name]) for name in names)] for task, row in tasks.items()]
         lines += [f"Seconds {what}, times those of {names[0]} (above 1: slower than ours)", ""]
         lines += [*results.table(["set, loss", *names], rows), ""]
-        faster = [line for where, row in cells.items() if (line := _faster(where, row, found, target, names[0]))]
+        faster = [line for task, row in tasks.items() if (line := _faster(task, row, row[names[0]]))]
         lines += [f"Where a peer is faster {what}:" if faster else f"No peer is faster {what}.", "", *faster, ""]
     return lines
 
 
-def _faster(
-    where: tuple[str, str], row: dict[str, float | None], found: list[dict[str, Any]], target: str, ours: str
-) -> str:
+def _times(one: dict[str, Any]) -> str:
+    """Times ours; where ours did not come to the target, seconds; where the tool did not, nothing."""
+    if not one["fits"]:
+        return "-"
+    return f"{one['times_ours']:.2f}x" if one["times_ours"] else f"{_seconds(one):.2f} s"
+
+
+def _seconds(one: dict[str, Any]) -> float:
+    return statistics.median(fit["seconds"] for fit in one["fits"])
+
+
+def _faster(task: str, row: dict[str, dict[str, Any]], ours: dict[str, Any]) -> str:
     """Which tools are faster on one set and loss, by how much, and how much of our time is not training."""
-    ahead = {name: times for name, times in row.items() if times and times < 1 and not name.startswith("hogwild")}
-    if not ahead:
-        return ""
-    mine = next(o for o in found if (o["set"], o["loss"], o["target"], o["tool"]) == (*where, target, ours))
-    told = ", ".join(f"{name} {1 / times:.2f} times" for name, times in sorted(ahead.items(), key=lambda one: one[1]))
-    return f"- {', '.join(where)}: {told} as fast. Of our time {mine['fits'][-1]['note']}."
-
-
-def _times(number: float | None) -> str:
-    return "-" if number is None else f"{number:.2f}x"
+    met = {name: one for name, one in row.items() if one["fits"] and not name.startswith("hogwild")}
+    if not ours["fits"]:
+        told = ", ".join(f"{name} in {_seconds(one):.2f} s" for name, one in met.items())
+        return f"- {task}: ours does not come to it within {LIMIT:g} s; {told or 'nor does any other'}."
+    ahead = sorted((one["times_ours"], name) for name, one in met.items() if one["times_ours"] < 1)
+    told = ", ".join(f"{name} {1 / times:.2f} times" for times, name in ahead)
+    return f"- {task}: {told} as fast. Of our time {ours['fits'][-1]['note']}." if ahead else ""
 
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:

@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 import pytest
-from benchmarks import sets
+from benchmarks import peers, sets
 from benchmarks.objective import LOSSES, Judge
 from benchmarks.reference import reference
 from benchmarks.search import Outcome, Trials, least_rung
@@ -87,3 +87,20 @@ def test_the_search_ends_at_the_limit_and_where_nothing_comes_closer():
     stuck = trials_of([1.0] * (len(EPOCHS) - 1) + [-1.0])
     assert least_rung(stuck, gap, limit=1e9) is None
     assert len(stuck.made) == 3
+
+
+def test_the_summary_says_who_is_faster_and_where_ours_fails():
+    def one(task, tool, seconds, times):
+        fits = [] if seconds is None else [{"seconds": seconds, "note": "half was lost"}]
+        return {"set": task, "loss": "hinge", "tool": tool, "target": "objective", "times_ours": times, "fits": fits}
+
+    found = [
+        one("small", "hogwild, 2 workers", 0.2, 1.0), one("small", "quick", 0.1, 0.5), one("small", "slow", 0.4, 2.0),
+        one("hard", "hogwild, 2 workers", None, None), one("hard", "quick", 2.5, None), one("hard", "slow", None, None),
+    ]  # fmt: skip
+    lines = peers.summary(found, ["hogwild, 2 workers", "quick", "slow"])
+    assert "| small, hinge | 1.00x | 0.50x | 2.00x |" in lines
+    assert "- small, hinge: quick 2.00 times as fast. Of our time half was lost." in lines
+    assert "| hard, hinge | - | 2.50 s | - |" in lines
+    assert "- hard, hinge: ours does not come to it within 3 s; quick in 2.50 s." in lines
+    assert "No peer is faster to the same held-out accuracy." in lines
