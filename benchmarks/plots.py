@@ -16,8 +16,8 @@ def plot_peers(found: Sequence[dict[str, Any]], names: Sequence[str], out: Path)
     rows = [one for one in found if one["target"] == "objective" and one["times_ours"]]
     tasks = list(dict.fromkeys((one["set"], one["loss"]) for one in rows))
     figure, axes = pyplot.subplots(figsize=(9, 0.5 + 0.9 * len(tasks)), layout="constrained")
-    height = 0.8 / len(names)
-    for number, name in enumerate(names):
+    height = 0.8 / (len(names) - 1)
+    for number, name in enumerate(names[1:]):
         mine = {(one["set"], one["loss"]): one["times_ours"] for one in rows if one["tool"] == name}
         places = [k + number * height for k, task in enumerate(tasks) if task in mine]
         axes.barh(places, [mine[task] - 1 for task in tasks if task in mine], height, left=1, label=name)
@@ -28,7 +28,8 @@ def plot_peers(found: Sequence[dict[str, Any]], names: Sequence[str], out: Path)
     axes.set_xlabel(
         f"seconds to within 1% of the best objective, times those of {names[0]} (none: not within the limit)"
     )
-    axes.legend(fontsize=7)
+    axes.xaxis.set_major_formatter(lambda times, _: f"{times:g}x")
+    figure.legend(fontsize=7, loc="outside lower center", ncols=3)
     return _saved(figure, out, "peers")
 
 
@@ -46,9 +47,11 @@ def plot_scaling(curves: dict[str, dict[str, dict[int, float]]], out: Path) -> s
         most = max(max(curve, default=1) for curve in strategies.values())
         axes.plot([1, most], [1, most], color="lightgrey", label="linear")
         for strategy, curve in strategies.items():
-            axes.plot(list(curve), list(curve.values()), marker="o", label=strategy)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log", base=2)
+            reached = {workers: times for workers, times in curve.items() if times > 0}
+            axes.plot(list(reached), list(reached.values()), marker="o", label=strategy)
+        for scale, axis in ((axes.set_xscale, axes.xaxis), (axes.set_yscale, axes.yaxis)):
+            scale("log", base=2)
+            axis.set_major_formatter(lambda number, _: f"{number:g}")
         axes.set_title(task, fontsize=9)
         axes.set_xlabel("workers")
         axes.set_ylabel("times one worker")
@@ -64,6 +67,7 @@ def _pyplot() -> Any:
         return None
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "hogwild"  # the same figures make the same file
+    mpl.rcParams["svg.fonttype"] = "none"  # text stays text, which is smaller
     from matplotlib import pyplot
 
     return pyplot

@@ -71,4 +71,4 @@ def write(
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.md").write_text(report)
     if raw is not None:
-        (out / f"{name}.json").write_text(json.dumps({"about": about, "results": raw}, indent=1) + "\n")
+        (out / f"{name}.json").write_text(json.dumps({"about": about, "results": raw}) + "\n")
