@@ -14,9 +14,9 @@ SEEDS, EPOCHS, WORKERS, L2 = 10, 30, 4, 1e-4
 ALLOWED = 0.001
 # As many rows as it takes for "auto" to have buffers, and few features, so that a run comes to its end in time.
 KINDS: dict[str, dict[str, Any]] = {
-    "rcv1": {"rows": 50_000, "features": 5_000},
-    "clicks": {"rows": 50_000, "features": 20_000},
-    "dense": {"rows": 50_000, "features": 50},
+    "rcv1": {"rows": 40_000, "features": 5_000, "nonzeros": 40},
+    "clicks": {"rows": 40_000, "features": 20_000, "nonzeros": 20},
+    "dense": {"rows": 40_000, "features": 40},
 }
 
 
