@@ -3,6 +3,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+PEERS := .venv/.peers
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test lint types layers tests fuzz chaos agreement bench clean
 
@@ -37,12 +39,19 @@ chaos: $(READY)
 agreement: $(READY)
 	HOGWILD_AGREEMENT=all $(BIN)/pytest -n 2 tests/estimators/test_agreement*.py
 
-bench: $(READY)
-	$(BIN)/python -m benchmarks
+# Figures, written to benchmarks/results; NAMES="peers scaling" runs only those.
+bench: $(PEERS)
+	$(BIN)/python -m benchmarks $(NAMES)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+# The tools we are compared with. Two have to be compiled; without one of them its line is missing, and the table says so.
+$(PEERS): $(READY)
+	$(INSTALL) -e '.[dev,bench]'
+	for peer in liblinear-official xlearn; do $(INSTALL) $$peer || echo "$$peer cannot be installed here"; done
 	touch $@
 
 clean:

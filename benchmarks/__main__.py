@@ -1,8 +1,35 @@
-"""``python -m benchmarks``: all of them, one after the other, because two at once would measure nothing."""
+"""``python -m benchmarks [NAME...]``: one after the other, because two at once would measure nothing."""
 
 from __future__ import annotations
 
-from benchmarks import parser, startup
+import importlib
+from pathlib import Path
+from typing import Annotated
 
-for benchmark in (startup, parser):
-    benchmark.main()
+import typer
+
+from benchmarks import results, show
+
+# Each is a module of this package with a ``main(out, quick)``, imported when it is run: some need more packages.
+BENCHMARKS = ("startup", "parser", "one_core", "roofline", "scaling", "convergence", "peers")
+
+
+def main(
+    names: Annotated[list[str] | None, typer.Argument(help=f"Any of {', '.join(BENCHMARKS)}; none: all.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for tables and plots.")] = results.FOLDER,
+    quick: Annotated[bool, typer.Option(help="Tiny sizes: shows that it works, measures nothing.")] = False,
+) -> None:
+    """Measure, and keep the tables and plots."""
+    chosen = [name.replace("-", "_") for name in names or BENCHMARKS]
+    for name in chosen:
+        if name not in BENCHMARKS:
+            raise typer.BadParameter(f"There is no benchmark {name!r}. There are {', '.join(BENCHMARKS)}.")
+    if quick and out == results.FOLDER:
+        raise typer.BadParameter("Quick figures mean nothing: give another folder to write them to, --out FOLDER.")
+    for name in chosen:
+        importlib.import_module(f"benchmarks.{name}").main(out, quick=quick)
+    if out == results.FOLDER:
+        show.main()
+
+
+typer.run(main)

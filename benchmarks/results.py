@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import statistics
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
 
@@ -18,10 +22,23 @@ def machine() -> str:
     if Path("/proc/cpuinfo").exists():
         names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
         model = names[0].split(": ", 1)[1] if names else model
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scikit-learn"))
-    load = f"load {os.getloadavg()[0]:.1f} at the end"
-    return f"{model}, {cores} cores ({load}), {platform.system()}, Python {platform.python_version()}, {versions}"
+    versions = ", ".join(f"{name} {version_of(name)}" for name in ("numpy", "numba", "scikit-learn"))
+    busy = ", busy with other work, so that times are not to be relied on" if os.getloadavg()[0] > 1.5 * cores() else ""
+    load = f"load {os.getloadavg()[0]:.1f} at the end{busy}"
+    return f"{model}, {cores()} cores ({load}), {platform.system()}, Python {platform.python_version()}, {versions}"
+
+
+def cores() -> int:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def version_of(package: str) -> str | None:
+    """The version of a package, or None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def commit() -> str:
@@ -29,14 +46,29 @@ def commit() -> str:
     return found.stdout.strip() or "no commit"
 
 
-def table(head: list[str], rows: list[list[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows)]
 
 
-def write(name: str, title: str, text: list[str]) -> None:
-    """Print a report and keep it in ``results/NAME.md``."""
+def span(numbers: Sequence[float], form: str = ".2f", unit: str = "") -> str:
+    """The median, and from least to most.
+
+    >>> span([3.0, 1.0, 2.0], ".1f", "x")
+    '2.0x (1.0 to 3.0)'
+    """
+    return f"{statistics.median(numbers):{form}}{unit} ({min(numbers):{form}} to {max(numbers):{form}})"
+
+
+def write(
+    name: str, title: str, text: Sequence[str], out: Path = FOLDER, raw: Any = None, *, printed: bool = True
+) -> None:
+    """Print a report and keep it in ``NAME.md``, and what it was made of, if given, in ``NAME.json``."""
     today = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}"
-    report = "\n".join([f"# {title}", "", f"{today}. {machine()}.", "", *text, ""])
-    print(report)
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{name}.md").write_text(report)
+    about = f"{today}. {machine()}."
+    report = "\n".join([f"# {title}", "", about, "", *text, ""])
+    if printed:
+        print(report, flush=True)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.md").write_text(report)
+    if raw is not None:
+        (out / f"{name}.json").write_text(json.dumps({"about": about, "results": raw}) + "\n")

@@ -32,11 +32,11 @@ def first_step(data: Path, options: list[str], cache: Path, log: Path) -> float:
     return float(events["started"]["time"] + events["training"]["at"] - events["started"]["at"] - started)
 
 
-def main() -> None:
+def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write("rcv1", folder / "data.svm", rows=10_000)
+        write("rcv1", folder / "data.svm", rows=1_000 if quick else 10_000)
         for what, options in OPTIONS.items():
             cold = [
                 first_step(folder / "data.svm", options, folder / f"{what}-{turn}", folder / "log") for turn in range(2)
@@ -56,6 +56,7 @@ def main() -> None:
             "",
             *results.table(head, rows),
         ],
+        out,
     )
 
 

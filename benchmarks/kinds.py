@@ -1,0 +1,28 @@
+"""The three kinds of data that speed is measured on, in memory, by how many cores there are to keep busy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hogwild
+from benchmarks.results import cores
+from hogwild.data.generate import kind
+
+LARGE: dict[str, dict[str, Any]] = {
+    "rcv1": {"rows": 800_000},
+    "clicks": {"rows": 1_000_000, "features": 4_000_000},
+    "dense": {"rows": 120_000},
+}
+MANY = 8  # cores, from which on the data is large
+
+
+def made(name: str, quick: bool = False) -> hogwild.data.Memory:
+    """Rows of a kind, visited as those of a file are: in a random order (they are drawn so), by blocks."""
+    options = dict(LARGE[name])
+    options["rows"] //= 200 if quick else 1 if cores() >= MANY else 4
+    return hogwild.data.Memory(kind(name, **options).rows, shuffled=True, name=f"{name}-like")
+
+
+def shape(data: Any) -> str:
+    """A set in words."""
+    return f"{data.name}: {data.n_rows:,} rows x {data.n_features:,} features, {data.nonzeros / data.n_rows:.0f} a row"
