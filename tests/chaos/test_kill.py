@@ -24,8 +24,7 @@ SEED = int(os.environ.get("HOGWILD_SEED", str(random.SystemRandom().randrange(10
 
 # Epochs are short here; looking at the clock more often than once in 50 ms gives checkpoints within them too.
 TRAIN = (
-    "import sys; from hogwild.runtimes import crew; crew.TICK = 0.002; "
-    "from hogwild.cli import main; sys.exit(main())"
+    "import sys; from hogwild.runtimes import crew; crew.TICK = 0.002; from hogwild.cli import main; sys.exit(main())"
 )
 
 

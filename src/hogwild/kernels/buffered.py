@@ -17,7 +17,7 @@ import numpy as np
 from hogwild.kernels.atomics import prefetch, prefetch_to_write
 from hogwild.kernels.linear import AHEAD, damping, merge
 
-# mypy: disable-error-code="name-defined"
+# mypy: disable-error-code="name-defined, call-arg, unreachable, assignment"
 # ruff: noqa: F821
 
 # What a worker keeps count of: rows since the last merge, merges, rows before it, and rows to go between two merges,
@@ -47,8 +47,9 @@ def descend_buffered(
         i = order[k]
         ahead(indptr, indices, order, k, state, lookup, own.shape[0])
         start, size = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - indptr[i])
-        first, front = base(start), gather(
-            indices, values, start, size, lookup, shares, own, state, places, rows, xs, parts
+        first, front = (
+            base(start),
+            gather(indices, values, start, size, lookup, shares, own, state, places, rows, xs, parts),
         )
         z0 = z1 = z2 = z3 = np.float32(0)
         j = np.uint64(0)

@@ -157,7 +157,9 @@ class Loop:
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
         ahead = self._steps(clock, left)
         part, rates = Part(walk, self._averaging_begins(len(walk)), at_once=ahead is not None), ahead or clock.rates
-        leg = self.session.advance(part, self.position.chunk, self.position.updates, rates, halt, tick, partial(self._prepare, clock))
+        leg = self.session.advance(
+            part, self.position.chunk, self.position.updates, rates, halt, tick, partial(self._prepare, clock)
+        )
         self.position.seconds = seconds()
         tick(leg.updates)
         return leg
