@@ -10,7 +10,7 @@ import pytest
 
 from hogwild import Constant, Hogwild, Linear, Serial, minimise
 from hogwild.kernels import claims
-from hogwild.kernels.claims import GATE, LIMIT, NEXT, STOPPED, TASKS, halt, lay_out, new_board
+from hogwild.kernels.claims import DONE, GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
 from hogwild.runtimes.crew import Crew
 from hogwild.runtimes.walks import parts_of
 
@@ -54,18 +54,21 @@ def test_what_goes_wrong_in_a_thread_is_raised_here_and_the_crew_goes_on(crew):
     assert sorted(seen) == [0, 1, 2, 3]
 
 
-def test_workers_that_are_parked_come_back(crew, monkeypatch):
+def test_workers_that_are_parked_come_back(monkeypatch):
     """As after a callback that took its time."""
-    monkeypatch.setattr("hogwild.runtimes.crew.attend", lambda board, done: False)
-    seen = []
+    one_at_a_time = threading.Lock()
+
+    def impatient(board, done):
+        with one_at_a_time:
+            board[DONE] += done > 0
+        return False
+
+    monkeypatch.setattr("hogwild.runtimes.crew.attend", impatient)
+    crew, seen = Crew(4), []
     for _ in range(3):
         crew.run(lambda worker: bool(seen.append(worker)))
-        crew.board[claims.DONE] = crew.board[TASKS] * 3  # which the function that is left out would count
-    for _ in range(100):
-        if len(seen) == 12:
-            break
-        time.sleep(0.05)
-    monkeypatch.undo()
+        time.sleep(0.05)  # so that all are parked
+    crew.close()
     assert sorted(seen) == sorted([0, 1, 2, 3] * 3)
 
 
