@@ -96,7 +96,9 @@ def _compiled_part(function: Function, fused: bool) -> Any:
     # Machine code from the disk brings its parts along, by name. Where two parts had one name, the linker would take
     # whichever came first, for both.
     copy.__qualname__ = f"{function.__name__}_{_digest(copy)}"
-    return numba.njit(**(OPTIONS if fused else UNFUSED))(copy)
+    # Only compiled code calls it: what Python would need to is not compiled, which takes as long as the part itself.
+    uncalled = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(**(OPTIONS if fused else UNFUSED), **uncalled)(copy)
 
 
 def _with_calls_compiled(function: Function, fused: bool) -> Function:

@@ -17,7 +17,7 @@ import numpy as np
 from hogwild.kernels.atomics import prefetch, prefetch_to_write
 from hogwild.kernels.linear import AHEAD, damping, merge
 
-# mypy: disable-error-code="name-defined"
+# mypy: disable-error-code="name-defined, call-arg, unreachable, assignment"
 # ruff: noqa: F821
 
 # What a worker keeps count of: rows since the last merge, merges, rows before it, and rows to go between two merges,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hogwild.compiled import compiled
 from hogwild.kernels.atomics import fetch_add, lock, unlock
 
-# mypy: disable-error-code="name-defined, call-arg, unreachable"
+# mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
 # ruff: noqa: F821
 
 # Where on the board: the next part to claim; how many were claimed when someone said stop, or -1. Chunk FIRST is the

@@ -54,8 +54,8 @@ def descend(
 
 @functools.cache
 def descend_buffered(
-    layout: str, width: int, everything: bool, step: Function, own_rate: Function, rests: bool, penalised: tuple[bool, bool],
-    loss: Function, keep: bool, far: bool = False,
+    layout: str, width: int, everything: bool, step: Function, own_rate: Function, rests: bool,
+    penalised: tuple[bool, bool], loss: Function, keep: bool, far: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
@@ -82,12 +82,12 @@ def _copies(layout: str, width: int, everything: bool, penalised: bool) -> dict[
             "base": buffered.from_start,
         }
     copy = {1: buffered.copy_one, 2: buffered.copy_two}[width]
+    look: dict[str, Function] = {
+        "private": buffered.if_frequent, "rank": buffered.rank_beside_part, "part": buffered.part_beside_rank,
+    }  # fmt: skip
     if everything:
         part = buffered.ranked_part if penalised else buffered.no_part
         look = {"private": buffered.always, "rank": buffered.only_rank, "part": part}
-    else:
-        part = buffered.part_beside_rank
-        look = {"private": buffered.if_frequent, "rank": buffered.rank_beside_part, "part": part}
     return {
         "gather": bind(buffered.gather, **LAYOUTS[layout], copy=copy, **look),
         "scatter": bind(buffered.scatter, copy=copy),

@@ -16,7 +16,7 @@ from hogwild.compiled import compiled
 from hogwild.kernels.atomics import SPINS, fetch_add, load, lock, pause, unlock
 from hogwild.kernels.claims import DONE, GATE, TASKS
 
-# mypy: disable-error-code="call-arg"
+# mypy: disable-error-code="call-arg, unreachable"
 
 _nap = types.ExternalFunction("usleep", types.int32(types.uint32))
 YIELDS = 400_000  # offers of the core to others, about a tenth of a second, before a worker naps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,7 +21,8 @@ FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
 FEWEST_ROWS, FEWEST_DENSE_ROWS = 10_000, 1_000  # for each worker
 LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
-DENSE_ROWS = 2_048  # rows of dense data between two merges, of all workers together
+DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together, unless
+DENSE_APART = 7  # rows for each worker and number of a coordinate would be more: then merges would meet all the time
 EXACT = 2**24  # up to here float32 counts
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
@@ -77,18 +78,21 @@ class Own:
         self.seen[:] = hot
 
 
-def rows_apart(rows: int, workers: int, dense: bool) -> int:
+def rows_apart(rows: int, workers: int, dense: bool, width: int) -> int:
     """How many rows each worker goes between two merges; 0 where copies do not pay.
 
-    Of few rows little is learnt before workers would meet.
+    Of few rows little is learnt before workers would meet. ``width`` is how many numbers a coordinate has.
 
-    >>> [rows_apart(10**6, workers, dense=False) for workers in (2, 16)], rows_apart(1_000, 16, dense=True)
-    ([512, 488], 0)
+    >>> [rows_apart(10**6, workers, dense=False, width=2) for workers in (2, 16)]
+    [512, 488]
+    >>> [rows_apart(10**6, workers, dense=True, width=2) for workers in (2, 16)], rows_apart(1_000, 16, True, 1)
+    ([512, 224], 0)
     """
     if rows < (FEWEST_DENSE_ROWS if dense else FEWEST_ROWS) * workers:
         return 0
-    together = DENSE_ROWS if dense else max(512, min(8_192, rows // 128))
-    return max(1, min(LONGEST_ROWS, together // workers))
+    if dense:
+        return max(1, DENSE_ROWS // workers, DENSE_APART * workers * width)
+    return max(1, min(LONGEST_ROWS, max(512, min(8_192, rows // 128)) // workers))
 
 
 def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layout:
@@ -173,7 +177,7 @@ class Buffers:
     def __post_init__(self) -> None:
         shape, room = (len(self.plan.by_rank), self.width), self.longest + 32
         # Where a term touches everything, numbers of a kind lie side by side; else those of a coordinate do.
-        order = "F" if self.plan.dense else "C"
+        order: Literal["F", "C"] = "F" if self.plan.dense else "C"
         self.hot = np.zeros(shape, np.float32, order=order)
         self.own = [
             Own(

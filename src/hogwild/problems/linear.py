@@ -184,10 +184,10 @@ class Linear:
         """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there are none."""
         if rows == 0 or workers == 1 or self.n_outputs > 1 or not hasattr(rule, "own_rate"):
             return None
-        apart = rows if isinstance(rows, int) else rows_apart(self.source.n_rows, workers, self._layout == "dense")
+        penalised, width, dense = (self.l1 > 0, self.l2 > 0), len(rule.initial), self._layout == "dense"
+        apart = rows if isinstance(rows, int) else rows_apart(self.source.n_rows, workers, dense, width)
         if apart == 0:
             return None
-        penalised, width = (self.l1 > 0, self.l2 > 0), len(rule.initial)
         plan = layout(self.data, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
             self._layout, width, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
@@ -244,7 +244,8 @@ class Linear:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
         sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
         self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
-        return sums[0]
+        measured: Array = sums[0]
+        return measured
 
     def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
@@ -265,7 +266,7 @@ class Linear:
         """What the objective has besides the mean loss."""
         values = state[0][:, :1]
         w = (values if self.frame is None else self.frame.unscaled(values)).ravel().astype(np.float64)
-        # Not ``w @ w``: the threads of a BLAS look out for more work for a while after each call, on the workers' cores.
+        # Not ``w @ w``: after a call the threads of a BLAS look out for more work for a while, on the workers' cores.
         tilt = self.tilt * float(state[1][:, 0].sum())
         return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(np.square(w).sum()) + tilt
 

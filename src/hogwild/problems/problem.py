@@ -45,7 +45,11 @@ class Problem(Protocol):
         """Other data of the same kind, its labels encoded like those of :attr:`data`."""
 
     def measure(self, chunk: Chunk, state: State) -> NDArray[np.float64]:
-        """Sums over a chunk from which :meth:`metrics` tells how good the parameters are."""
+        """Sums over a chunk from which :meth:`metrics` tells how good the parameters are.
+
+        A problem may also have a method ``survey``, with which a worker measures parts of a walk that is all in memory
+        until none is left, and then says in ``sums`` how many sums there are.
+        """
 
     def metrics(self, sums: NDArray[np.float64]) -> dict[str, float]:
         """Loss and score from sums over all chunks."""

@@ -97,9 +97,9 @@ class Session:
     ) -> Leg:  # fmt: skip
         """Walk the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set.
 
-        ``meanwhile`` may be called once by this thread, while the others are at work. ``tick`` is called now and then
-        from this thread with the number of terms done so far. An exception in it halts the workers at the end of their
-        chunks before it goes on its way; Ctrl-C ends the leg there.
+        ``tick`` is called now and then from this thread with the number of terms done so far. An exception in it
+        halts the workers at the end of their chunks before it goes on its way; Ctrl-C ends the leg there. ``meanwhile``
+        may be called once by this thread, while the others are at work.
         """
         if self.strategy.access == "turns":
             return InTurns(self, walk, first, updates, rates, halt).run(tick)

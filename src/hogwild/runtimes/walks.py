@@ -150,7 +150,7 @@ class AllInMemory(Walk):
 
     def run(self, tick: Callable[[int], None], meanwhile: Callable[[], None]) -> Leg:
         """Walk as far as it goes."""
-        self.meanwhile = meanwhile if self.session.workers > 1 else None
+        self.meanwhile = meanwhile if self.session.workers > 1 else _nothing
         self.started_at = time.perf_counter()
         session, chunks = self.session, len(self.whole.starts) - 1
         parts = 1 if session.strategy.replicas else parts_of(self.whole.starts, session.workers)
@@ -208,8 +208,8 @@ class AllInMemory(Walk):
         if worker == 0:
             ended = time.perf_counter()
             self.slice = next_slice(self.slice, ended - started)
-            if tally[LEFT] and self.meanwhile and ended - self.started_at > SETTLED:
-                self.meanwhile, now = None, self.meanwhile
+            if tally[LEFT] and ended - self.started_at > SETTLED:
+                now, self.meanwhile = self.meanwhile, _nothing
                 now()
         return bool(tally[LEFT])
 
@@ -235,6 +235,10 @@ class AllInMemory(Walk):
     def _terms_before(self, chunk: int) -> int:
         starts = self.whole.starts
         return int(starts[min(chunk, len(starts) - 1)] - starts[self.first])
+
+
+def _nothing() -> None:
+    """Nothing to do."""
 
 
 def parts_of(starts: NDArray[Any], workers: int) -> int:

@@ -1,0 +1,154 @@
+"""Threads that are given one task after another."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hogwild import Constant, Hogwild, Linear, Serial, minimise
+from hogwild.kernels import claims
+from hogwild.kernels.claims import DONE, GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
+from hogwild.runtimes.crew import Crew
+from hogwild.runtimes.walks import parts_of
+
+
+@pytest.fixture
+def crew():
+    crew = Crew(4)
+    yield crew
+    crew.close()
+
+
+def test_every_worker_does_every_task(crew):
+    done = []
+    for number in range(20):
+        crew.run(lambda worker, number=number: bool(done.append((number, worker))))
+    assert sorted(done) == [(number, worker) for number in range(20) for worker in range(4)]
+    assert [number for number, _ in done] == sorted(number for number, _ in done)  # none before the last was over
+
+
+def test_a_task_is_called_again_while_it_says_so(crew):
+    calls = [0] * 4
+
+    def task(worker):
+        calls[worker] += 1
+        return calls[worker] < worker + 2
+
+    crew.run(task)
+    assert calls == [2, 3, 4, 5]
+
+
+def test_what_goes_wrong_in_a_thread_is_raised_here_and_the_crew_goes_on(crew):
+    def task(worker):
+        if worker == 2:
+            raise OSError("broken")
+        return False
+
+    with pytest.raises(OSError, match="broken"):
+        crew.run(task)
+    seen = []
+    crew.run(lambda worker: bool(seen.append(worker)))
+    assert sorted(seen) == [0, 1, 2, 3]
+
+
+def test_workers_that_are_parked_come_back(monkeypatch):
+    """As after a callback that took its time."""
+    one_at_a_time = threading.Lock()
+
+    def impatient(board, done):
+        with one_at_a_time:
+            board[DONE] += done > 0
+        return False
+
+    monkeypatch.setattr("hogwild.runtimes.crew.attend", impatient)
+    crew, seen = Crew(4), []
+    for _ in range(3):
+        crew.run(lambda worker: bool(seen.append(worker)))
+        time.sleep(0.05)  # so that all are parked
+    crew.close()
+    assert sorted(seen) == sorted([0, 1, 2, 3] * 3)
+
+
+def test_the_threads_are_gone_when_it_is_closed():
+    before = threading.active_count()
+    crew = Crew(5)
+    assert threading.active_count() == before + 4
+    crew.close()
+    assert threading.active_count() == before
+
+
+def test_it_looks_up_while_others_are_at_work(crew, monkeypatch):
+    monkeypatch.setattr("hogwild.runtimes.crew.TICK", 0.0)
+    ended, looks = threading.Event(), []
+
+    def look():
+        looks.append(1)
+        ended.set()  # the others wait for it
+
+    crew.run(lambda worker: bool(worker and not ended.wait(30)), look)
+    assert ended.is_set()
+    assert len(looks) >= 2
+
+
+def test_nothing_is_claimed_after_a_halt():
+    board = new_board()
+    lay_out(board, 2, 10, parts=3)
+    assert (board[NEXT], board[claims.LAST], board[STOPPED]) == (6, 30, -1)
+    board[NEXT] = 17
+    halt(board)
+    halt(board)
+    assert board[STOPPED] == 17
+    assert board[NEXT] > board[claims.LAST]
+    lay_out(board, 2, 10)
+    board[NEXT] = 13  # workers that found nothing have counted on
+    halt(board)
+    assert board[STOPPED] == 10
+    assert board[GATE] == 0
+
+
+def test_parts_of_chunks_are_enough_for_all_and_not_too_small():
+    chunks = np.arange(0, 64_001, 1_000)
+    assert parts_of(chunks, 1) == 1
+    assert parts_of(chunks, 8) == 4  # of 250 rows each
+    assert parts_of(np.arange(0, 101, 50), 8) == 1
+
+
+def test_a_tally_has_no_limit_unless_it_is_given_one():
+    assert claims.new_tally()[LIMIT] == np.inf
+
+
+def sparse_problem(rows=60_000):
+    rng = np.random.default_rng(0)
+    X = rng.random((rows, 20), np.float32) * (rng.random((rows, 20)) < 0.3)
+    return Linear((X, X @ rng.standard_normal(20) > 0), "logistic", l2=1e-4)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_an_epoch_that_was_prepared_is_walked_like_any_other(workers, monkeypatch):
+    """Whether its order and steps were worked out before or not: each row once, and the same steps."""
+    monkeypatch.setattr("hogwild.runtimes.walks.SETTLED", 0.0)
+    problem = sparse_problem()
+    prepared = []
+    from hogwild.training import loop
+
+    original = loop.prepared
+    monkeypatch.setattr(loop, "prepared", lambda *what: prepared.append(what[0]) or original(*what))
+    run = minimise(problem, "sgd", Constant(0.1), Hogwild(workers), budget=4)
+    serial = minimise(problem, "sgd", Constant(0.1), Serial(), budget=4)
+    assert set(prepared) <= {1, 2, 3}
+    assert prepared
+    assert [record["updates"] for record in run.history] == [60_000 * k for k in (1, 2, 3, 4)]
+    assert run.objective == pytest.approx(serial.objective, rel=1e-2)
+
+
+def test_little_data_gets_fewer_workers_and_the_run_says_so(monkeypatch):
+    monkeypatch.setattr("hogwild.strategies.count", lambda strategy: 16)
+    X = np.random.default_rng(0).standard_normal((1_000, 10))
+    run = minimise(Linear((X, X[:, 0] > 0), "logistic"), schedule=Constant(0.1), budget=1)
+    told = [event for event in run.events if event["event"] == "workers"]
+    assert [(event["workers"], event["cores"]) for event in told] == [(1, 16)]
+    asked = minimise(Linear((X, X[:, 0] > 0), "logistic"), schedule=Constant(0.1), strategy=Hogwild(16), budget=1)
+    assert not [event for event in asked.events if event["event"] == "workers"]
