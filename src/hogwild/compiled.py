@@ -97,7 +97,7 @@ def _compiled_part(function: Function, fused: bool) -> Any:
     # whichever came first, for both.
     copy.__qualname__ = f"{function.__name__}_{_digest(copy)}"
     # Only compiled code calls it: what Python would need to is not compiled, which takes as long as the part itself.
-    uncalled = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    uncalled: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(**(OPTIONS if fused else UNFUSED), **uncalled)(copy)
 
 
