@@ -24,6 +24,8 @@ Function = Callable[..., Any]
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 _PROCESS = uuid.uuid4().hex[:12]
 UNFUSED = {**OPTIONS, "fastmath": False}
+# What Python would need to call a function is not compiled, which takes as long as the function itself.
+UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def compiled(function: Function) -> Any:
@@ -37,6 +39,21 @@ def compiled(function: Function) -> Any:
     """
     in_a_file = not function.__code__.co_filename.startswith("<")
     return _own_files(numba.njit(cache=in_a_file, **OPTIONS)(function))
+
+
+def inner(function: Function) -> Any:
+    """Let compiled functions call this one, which Python cannot: it is compiled as a part of them.
+
+    >>> @inner
+    ... def square(x):
+    ...     return x * x
+    >>> @compiled
+    ... def fourth(x):
+    ...     return square(square(x))
+    >>> fourth(3)
+    81
+    """
+    return numba.njit(**OPTIONS, **UNCALLED)(function)
 
 
 def _own_files(dispatcher: Any) -> Any:
@@ -96,9 +113,7 @@ def _compiled_part(function: Function, fused: bool) -> Any:
     # Machine code from the disk brings its parts along, by name. Where two parts had one name, the linker would take
     # whichever came first, for both.
     copy.__qualname__ = f"{function.__name__}_{_digest(copy)}"
-    # Only compiled code calls it: what Python would need to is not compiled, which takes as long as the part itself.
-    uncalled: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return numba.njit(**(OPTIONS if fused else UNFUSED), **uncalled)(copy)
+    return numba.njit(**(OPTIONS if fused else UNFUSED), **UNCALLED)(copy)
 
 
 def _with_calls_compiled(function: Function, fused: bool) -> Function:

@@ -20,6 +20,8 @@ FREQUENT = 2**13  # coordinates that are worth a copy where there are too many f
 FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
 FEWEST_ROWS, FEWEST_DENSE_ROWS = 10_000, 1_000  # for each worker
+FEWEST_NONZEROS = 2**23  # for all workers: fewer are walked ten times in a fraction of a second
+LEAST_ROOM = 2**28  # bytes: copies, and the compiler of their loop, are not for those who are short of memory
 LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
 DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together, unless
 DENSE_APART = 7  # rows for each worker and number of a coordinate would be more: then merges would meet all the time
@@ -78,17 +80,16 @@ class Own:
         self.seen[:] = hot
 
 
-def rows_apart(rows: int, workers: int, dense: bool, width: int) -> int:
+def rows_apart(data: Dataset, workers: int, dense: bool, width: int) -> int:
     """How many rows each worker goes between two merges; 0 where copies do not pay.
 
-    Of few rows little is learnt before workers would meet. ``width`` is how many numbers a coordinate has.
-
-    >>> [rows_apart(10**6, workers, dense=False, width=2) for workers in (2, 16)]
-    [512, 488]
-    >>> [rows_apart(10**6, workers, dense=True, width=2) for workers in (2, 16)], rows_apart(1_000, 16, True, 1)
-    ([512, 224], 0)
+    Of few rows little is learnt before workers would meet, and little data is walked sooner than the loop with copies
+    is compiled. ``width`` is how many numbers a coordinate has.
     """
-    if rows < (FEWEST_DENSE_ROWS if dense else FEWEST_ROWS) * workers:
+    rows = data.n_rows
+    if rows < (FEWEST_DENSE_ROWS if dense else FEWEST_ROWS) * workers or data.nonzeros < FEWEST_NONZEROS:
+        return 0
+    if data.room < LEAST_ROOM:
         return 0
     if dense:
         return max(1, DENSE_ROWS // workers, DENSE_APART * workers * width)

@@ -32,7 +32,6 @@ from hogwild.problems.problem import Descent, State
 from hogwild.rules.rule import positions
 
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
-ROOM_FOR_BUFFERS = 2**28  # bytes: copies, and the compiler of their loop, are not for those who are short of memory
 
 
 class Linear:
@@ -186,9 +185,7 @@ class Linear:
         if rows == 0 or workers == 1 or self.n_outputs > 1 or not hasattr(rule, "own_rate"):
             return None
         penalised, width, dense = (self.l1 > 0, self.l2 > 0), len(rule.initial), self._layout == "dense"
-        if isinstance(rows, str) and self.source.room < ROOM_FOR_BUFFERS:
-            return None
-        apart = rows if isinstance(rows, int) else rows_apart(self.source.n_rows, workers, dense, width)
+        apart = rows if isinstance(rows, int) else rows_apart(self.source, workers, dense, width)
         if apart == 0:
             return None
         plan = layout(self.data, 4 * width, self.loss.curvature, apart)

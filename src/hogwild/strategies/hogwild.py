@@ -18,8 +18,9 @@ class Hogwild:
 
     On many cores the coordinates that most terms have in common would travel from core to core with every write. With a
     ``buffer`` each worker steps a copy of its own of those, and merges it with the shared one every so many rows. 0 is
-    the algorithm of the paper; "auto" has buffers where they were measured to pay: where there are many rows for
-    each worker. Buffers are for the rules SGD and AdaGrad and models with one output; others do without.
+    the algorithm of the paper; "auto" has buffers where they were measured to pay: where there is much data, with many
+    rows for each worker, and memory enough. Buffers are for the rules SGD and AdaGrad and models with one output;
+    others do without.
     """
 
     workers: int | None = None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hogwild.compiled import compiled
+from hogwild.compiled import compiled, inner
 from hogwild.data.readers.decimals import BAD, CLOSE, EXACT, LONG, SLACK, number
 from hogwild.data.readers.digits import byte, digits
 from hogwild.data.reading import LARGEST_INDEX
@@ -33,13 +33,13 @@ def count(text: Any, start: Any, stop: Any) -> tuple[int, int]:
     return lines, colons
 
 
-@compiled
+@inner
 def _ends(first: Any) -> Any:
     """Whether this byte ends a field."""
     return first <= _HASH and (_ENDS >> first) & 1 == 1
 
 
-@compiled
+@inner
 def _blanks(at: Any) -> Any:
     """Where the blanks, and a comment behind them, end."""
     while byte(at) == _SPACE or byte(at) == _TAB:
@@ -52,7 +52,7 @@ def _blanks(at: Any) -> Any:
     return at
 
 
-@compiled
+@inner
 def _label(at: Any, stop: Any, unlabelled: Any) -> tuple[Any, Any, Any]:
     """(label, end, how well it is known) of the line that starts at ``at``."""
     value, end, known = number(at, stop)
