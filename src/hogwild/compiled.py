@@ -42,7 +42,7 @@ def compiled(function: Function) -> Any:
 
 
 def inner(function: Function) -> Any:
-    """Let compiled functions call this one, which Python cannot: it is compiled as a part of them.
+    """Let compiled functions call this one, which Python must not: it is compiled as a part of them, without a way in.
 
     >>> @inner
     ... def square(x):

@@ -26,9 +26,13 @@ def number(at: Any, stop: Any) -> tuple[Any, Any, Any]:
     The text goes on to ``stop``, and has a byte that no number contains behind the number: a newline, for one. What is
     not settled here, ``LONG``, Python's own ``float`` converts.
 
+    >>> from hogwild.compiled import compiled
+    >>> @compiled
+    ... def called(at, stop):
+    ...     return number(at, stop)
     >>> text = np.frombuffer(b"-12.5e-1\n", np.uint8)
     >>> start = text.ctypes.data
-    >>> value, end, known = number(np.uint64(start), np.uint64(start + 9))
+    >>> value, end, known = called(np.uint64(start), np.uint64(start + 9))
     >>> value, end - start, known == EXACT
     (-1.25, 8, True)
     """
