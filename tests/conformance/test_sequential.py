@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogwild import Budget, Constant, Linear, minimise
+from hogwild import Budget, Constant, Hogwild, Linear, minimise
 from hogwild.data import Memory
 from hogwild.data import open as open_data
 from hogwild.errors import ParameterError
@@ -72,7 +72,7 @@ def test_a_run_may_watch_what_it_meets():
 def test_it_refuses_what_it_cannot_do():
     problem = Linear((MATRIX, LABELS), "logistic", l1=0.1)
     with pytest.raises(ParameterError, match="one worker and one output"):
-        minimise(problem, Sequential(), Constant(STEP), "hogwild", budget=1)
+        minimise(problem, Sequential(), Constant(STEP), Hogwild(2), budget=1)
     with pytest.raises(ParameterError, match="float64"):
         Sequential(averages=1)
     with pytest.raises(ParameterError, match="averages by itself"):

@@ -128,7 +128,7 @@ def test_labels_are_encoded_for_these_rows_only(shuffled):
 
     def encode(labels):
         assert set(labels) <= known
-        return labels * 2 + 1
+        return (labels * 2 + 1).astype(np.float32)
 
     encoded = rest.with_labels(encode)
     assert np.array_equal(encoded.labels(), rest.labels() * 2 + 1)
