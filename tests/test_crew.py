@@ -75,6 +75,8 @@ def test_workers_that_are_parked_come_back(monkeypatch):
 def test_the_threads_are_gone_when_it_is_closed():
     before = threading.active_count()
     crew = Crew(5)
+    assert threading.active_count() == before  # there was nothing to do
+    crew.run(lambda worker: False)
     assert threading.active_count() == before + 4
     crew.close()
     assert threading.active_count() == before

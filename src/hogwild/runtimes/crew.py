@@ -34,14 +34,8 @@ class Crew:
         self._failure: BaseException | None = None
         self._given = threading.Condition()
         self._looked = 0.0
-        self._threads = [
-            threading.Thread(target=self._attend, args=(worker,), name=f"hogwild_{worker}", daemon=True)
-            for worker in range(1, workers)
-        ]
-        for thread in self._threads:
-            thread.start()
-        if workers > 1:
-            spread(0)
+        self._workers = workers
+        self._threads: list[threading.Thread] = []  # none until there is a task: waiting for one takes them time
 
     def run(self, task: Task, look: Callable[[], None] = lambda: None) -> None:
         """Have every worker do a task, this thread too, which looks up now and then.
@@ -50,6 +44,8 @@ class Crew:
         come to an end, and :meth:`finish`.
         """
         self._looked = time.perf_counter()
+        if len(self._threads) < self._workers - 1:
+            self._start()
         self._give(task)
         while task(0):
             self._look(look)
@@ -69,6 +65,15 @@ class Crew:
         self._give(None)
         for thread in self._threads:
             thread.join()
+
+    def _start(self) -> None:
+        self._threads = [
+            threading.Thread(target=self._attend, args=(worker,), name=f"hogwild_{worker}", daemon=True)
+            for worker in range(1, self._workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+        spread(0)
 
     def _give(self, task: Task | None) -> None:
         self._task = task

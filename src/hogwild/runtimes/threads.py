@@ -116,7 +116,9 @@ class Session:
     def measure(self, data: Dataset, state: State) -> NDArray[np.float64]:
         """Add up what the problem measures over all chunks, on all workers."""
         walk = data.in_order()
-        whole = walk.whole() if hasattr(self.problem, "survey") else None
+        # A crew that has just measured still looks out for more, and workers that take turns need all cores there are.
+        together = hasattr(self.problem, "survey") and self.strategy.access != "turns"
+        whole = walk.whole() if together else None
         # Summed in the order of the chunks, so that the same parameters always give the same figures.
         total: NDArray[np.float64] = np.sum(
             self._measured(walk, state) if whole is None else self._surveyed(whole, state), axis=0
