@@ -21,11 +21,11 @@ Function = Callable[..., Any]
 
 # Multiply-adds may be fused; nothing else about floating point is relaxed, so that NaN stays visible to the
 # divergence guard and one seed gives the same bits.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "fastmath": {"contract"}}
 _PROCESS = uuid.uuid4().hex[:12]
 UNFUSED = {**OPTIONS, "fastmath": False}
 # What Python would need to call a function is not compiled, which takes as long as the function itself.
-UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True}
 
 
 def compiled(function: Function) -> Any:

@@ -67,7 +67,7 @@ def test_running_out_of_time_harms_no_rule(rule: str) -> None:
     assert run.stopped == "seconds"
     assert not told(run, "diverged")
     assert np.isfinite(run.model.weights).all()
-    assert run.loss < 0.75  # on a busy machine it may have learnt next to nothing
+    assert run.loss < 0.694
 
 
 def test_no_step_is_zero_when_the_time_is_over() -> None:
