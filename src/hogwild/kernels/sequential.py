@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.kernels.layouts import span
 from hogwild.rules.sequential import (
     ABSOLUTES,
     AVERAGED,
@@ -56,7 +57,7 @@ def descend_alone(
         squares, absolutes = lengths(state)
     for k in range(order.size):
         i, rate = order[k], rates[k]
-        start, stop = indptr[i], indptr[i + 1]
+        start, stop = span(indptr, i)
         z = np.float64(of_weights(scale * dot(state, indices, values, start, stop))) + bias[0, 0]
         cost, slope = loss(z, np.float64(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hogwild.data.dataset import Dataset
+from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.rows import Array, Rows
 from hogwild.data.sample import sample
 from hogwild.kernels.buffered import EVENT, LONGEST, PERIOD, SHORTEST, WAITING
@@ -200,6 +200,12 @@ class Buffers:
             own.control[EVENT] = number * 7_919
             own.control[PERIOD] = own.control[SHORTEST] = shortest
             own.control[LONGEST] = self.plan.period
+
+    def compile(self, nothing: Chunk, state: Any) -> None:
+        """Descend along a chunk without terms and merge what did not change, which compiles both."""
+        self.gather(state, 0)
+        self.descent(0)(nothing, np.empty(0, np.float32), state, np.zeros(1, np.int64))
+        self.settle(0, state)
 
     def describe(self) -> dict[str, Any]:
         """What was chosen, for records."""

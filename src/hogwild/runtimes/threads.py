@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import ParameterError
 from hogwild.kernels.claims import LEFT, LIMIT, halt, lay_out, new_tally
+from hogwild.kernels.waiting import have_compiled
 from hogwild.runtimes.crew import Crew
 from hogwild.runtimes.polyak import Mean
 from hogwild.runtimes.walks import AllInMemory, AtOnce, InTurns, Leg, Rates, State, next_slice
+
+SOON = 0.4  # seconds in which what was compiled before has come from the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,11 @@ class Session:
         self._take_met = getattr(rule, "take_met", None)
         self.descend = problem.descent(rule, strategy.access, 1 if strategy.replicas else workers)
         self.sync = problem.sync(strategy.access)
-        self.buffers = problem.buffers(rule, getattr(strategy, "buffer", 0), workers)
-        self.descents = [self.descend if self.buffers is None else self.buffers.descent(w) for w in range(workers)]
+        self.planned = problem.buffers(rule, getattr(strategy, "buffer", 0), workers)  # those there will be
+        self.buffers: Any = None  # those there are
+        self.descents = [self.descend] * workers
         self.crew = Crew(workers)
+        self._later: Future[None] | None = None
         try:
             self.compile_seconds = self._compile()
         except BaseException:
@@ -59,23 +64,46 @@ class Session:
     def close(self) -> None:
         """Let the threads go."""
         self.crew.close()
+        if self._later is not None:
+            wait([self._later])  # a process must not end while its compiler is at work
         if "pool" in self.__dict__:
             self.pool.shutdown(wait=True, cancel_futures=True)
 
     def _compile(self) -> float:
         """Descend along no term at all and measure nothing, which compiles both loops."""
         started = time.perf_counter()
-        chunk = self.problem.data.epoch(0, 0)[0]
-        nothing = Chunk(chunk.rows, chunk.order[:0])
         try:
-            self.descents[0](nothing, np.empty(0, self.precision), self.state, self.sync)
-            self.problem.measure(nothing, self.state)
+            self.descend(self._nothing, np.empty(0, self.precision), self.state, self.sync)
+            self.problem.measure(self._nothing, self.state)
         except NumbaError as error:
             raise ParameterError(
                 "A function that is part of this run, such as a loss of your own, cannot be compiled. It must be plain "
                 f"arithmetic on numbers that returns the loss and its derivative. Numba says: {_said(error)}"
             ) from error
         return time.perf_counter() - started
+
+    @cached_property
+    def _nothing(self) -> Chunk:
+        chunk = self.problem.data.epoch(0, 0)[0]
+        return Chunk(chunk.rows, chunk.order[:0])
+
+    def have_buffers_compiled(self) -> None:
+        """Compile the loop with buffers, if they are planned: it takes longest, so that training begins without it.
+
+        One who asked for a number of rows gets them from the start.
+        """
+        if self.planned is not None:
+            have_compiled()  # what is needed meanwhile: there is but one compiler
+            state = tuple(part.copy() for part in self.state)
+            self._later = _begun(self.planned.compile, self._nothing, state)
+            wait([self._later], SOON if self.strategy.buffer == "auto" else None)
+
+    def _have_buffers(self) -> None:
+        """Go over to buffers, if they are planned and compiled."""
+        if self.buffers is None and self._later is not None and self._later.done():
+            self._later.result()
+            self.buffers = self.planned
+            self.descents = [self.planned.descent(worker) for worker in range(self.workers)]
 
     @property
     def precision(self) -> Any:
@@ -101,6 +129,7 @@ class Session:
         halts the workers at the end of their chunks before it goes on its way; Ctrl-C ends the leg there. ``meanwhile``
         may be called once by this thread, while the others are at work.
         """
+        self._have_buffers()
         if self.strategy.access == "turns":
             return InTurns(self, walk, first, updates, rates, halt).run(tick)
         whole = walk.whole() if self.mean is None and hasattr(self.descend, "walk") else None
@@ -156,6 +185,14 @@ class Session:
             self.crew.finish()
             raise
         return sums
+
+
+def _begun(task: Callable[..., None], *given: Any) -> Future[None]:
+    """Have a task done in a thread of its own."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="hogwild-compiler")
+    future = pool.submit(task, *given)
+    pool.shutdown(wait=False)
+    return future
 
 
 def _first_columns(state: State) -> State:

@@ -54,7 +54,8 @@ def choose_step(problem: Any, rule: Any, schedule: Schedule, epochs: float, seed
         step = best = min(tried, key=lambda s: (tried[s], s))
         while step == best and LEAST < step * factor < MOST:
             step *= factor
-            tried.setdefault(step, objective(step))
+            if step not in tried:
+                tried[step] = objective(step)
             best = min(tried, key=lambda s: (tried[s], s))
     best = min(tried, key=lambda s: (tried[s], s))
     for factor in (0.5, 2.0):

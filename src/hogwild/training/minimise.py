@@ -104,8 +104,8 @@ def minimise(
     session = runtime.session(problem, rule, strategy, workers)
     try:
         journal.tell("compiled", seconds=session.compile_seconds)
-        if session.buffers is not None:
-            journal.tell("buffers", **session.buffers.describe())
+        if session.planned is not None:
+            journal.tell("buffers", **session.planned.describe())
         if start is not None:
             _put(start, session.state)
             _put(Start(problem.inward(session.state, rule)), session.state)
@@ -124,6 +124,7 @@ def minimise(
             loop.restore(*found)
         elif resume:
             journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
+        session.have_buffers_compiled()
         journal.tell("training", loss=at_start)
         with first_one_waits() as loop.interrupt:
             values = loop.run()
