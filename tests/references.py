@@ -145,12 +145,13 @@ RULES = {"sgd": SGD, "momentum": Momentum, "adagrad": AdaGrad, "ftrl": FTRL, "ad
 def transcribe(
     X, y, order, rates, rule, loss, *,
     l1=0.0, l2=0.0, intercept=True, weights=None, classes=1, parameter=0.0, softly=False,
-    class_weights=1.0,
+    class_weights=1.0, everywhere=False,
 ):  # fmt: skip
     """Descend term by term; yield (loss of the term before its update, weights, intercepts) after each.
 
     ``X`` is a SciPy CSR matrix whose stored entries are what counts as present. With several classes ``y`` holds
-    class numbers, and the weights are (features, classes).
+    class numbers, and the weights are (features, classes). L2 is spread over the terms, or all of it is at work
+    ``everywhere`` in each.
     """
     n, d = X.shape
     shares = n / np.maximum(np.bincount(X.indices, minlength=d), 1)
@@ -168,7 +169,9 @@ def transcribe(
             value, slopes = one_vs_rest(loss, scores, int(y[i]), parameter, class_weights)
         weight = 1.0 if weights is None else float(weights[i])
         for w_k, b_k, slope in zip(w, b, slopes, strict=True):
-            w_k.step(at, weight * slope * x, rate, l1 * shares[at], l2 * shares[at])
+            w_k.step(at, weight * slope * x, rate, l1 * shares[at], 0.0 if everywhere else l2 * shares[at])
+            if everywhere:
+                w_k.w = proximal(w_k.w, rate, 0.0, l2)
             if intercept:
                 b_k.step(np.array([0]), weight * slope, rate)
         yield weight * float(np.sum(value)), np.stack([w_k.w for w_k in w], axis=1), np.array([b_k.w[0] for b_k in b])

@@ -81,13 +81,19 @@ class Case:
             class_weight=others | {1.0: 3.0} if self.balance else None,
         )  # fmt: skip
 
-    def transcribed(self, order, rates):
+    @property
+    def scaled(self):
+        """Whether one worker has L2 at work on all weights in every term: it is then a factor they have in common."""
+        return self.rule == "sgd" and self.classes == 2 and not self.l1 and self.l2 > 0
+
+    def transcribed(self, order, rates, everywhere):
         loss = loss_named(self.loss)
         return references.transcribe(
             self.matrix, self.target, order, rates, self.rule, loss.name, l1=self.l1, l2=self.l2,
             intercept=self.intercept, weights=self.weights[1], parameter=loss.parameter, softly=self.softly,
             classes=self.classes if loss.targets == "classes" else 1,
             class_weights=np.where(np.arange(self.classes) == 1, 3.0, 0.5) if self.balance else 1.0,
+            everywhere=everywhere,
         )  # fmt: skip
 
 
@@ -122,14 +128,17 @@ def cosine(step, count):
     return step * (1 + np.cos(np.pi * np.arange(count) / count)) / 2
 
 
-@EVERY
-def test_every_step_is_that_of_the_transcription(case):
+STEPWISE = [(case, True) for case in CASES] + [(case, False) for case in CASES if case.scaled]
+
+
+@pytest.mark.parametrize(("case", "alone"), STEPWISE, ids=str)
+def test_every_step_is_that_of_the_transcription(case, alone):
     problem, rule = case.problem, rule_named(case.rule)
     order = visits(problem, seed=0, epochs=1)
     rates = cosine(STEP[case.rule], ROWS).astype(np.float32)
-    descend, state, sync = problem.descent(rule, "free", 1), problem.start(rule), problem.sync("free")
+    descend, state, sync = problem.descent(rule, "free", 1, alone), problem.start(rule), problem.sync("free")
     rows = problem.data.epoch(0, 0)[0].rows
-    for k, (loss, w, b) in enumerate(case.transcribed(order, rates)):
+    for k, (loss, w, b) in enumerate(case.transcribed(order, rates, alone and case.scaled)):
         found = descend(Chunk(rows, order[k : k + 1]), rates[k : k + 1], state, sync)
         assert found == pytest.approx(loss, rel=1e-4, abs=1e-5), f"the loss of term {k}"
         np.testing.assert_allclose(state[0][:, 0].reshape(w.shape), w, rtol=1e-4, atol=1e-5, err_msg=f"after term {k}")
@@ -141,7 +150,7 @@ def test_every_step_is_that_of_the_transcription(case):
 def test_a_run_ends_where_the_transcription_does(case):
     schedule = Cosine(STEP[case.rule])
     runs = [minimise(case.problem, case.rule, schedule, Serial(), budget=EPOCHS, seed=seed) for seed in (3, 3, 4)]
-    *_, (_, w, b) = case.transcribed(visits(case.problem, 3), cosine(STEP[case.rule], ROWS * EPOCHS))
+    *_, (_, w, b) = case.transcribed(visits(case.problem, 3), cosine(STEP[case.rule], ROWS * EPOCHS), case.scaled)
     np.testing.assert_allclose(runs[0].model.weights, w, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(runs[0].model.intercept, b, rtol=1e-4, atol=1e-5)
     assert runs[0].model.weights.tobytes() == runs[1].model.weights.tobytes()
@@ -159,6 +168,19 @@ def test_the_objective_is_the_one_that_is_documented(case):
         l1=case.l1, l2=case.l2, weights=case.weights[1], parameter=loss.parameter,
     )  # fmt: skip
     assert run.objective == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_common_factor_is_multiplied_into_the_weights_before_it_gets_too_small():
+    """Steps so long that a penalty leaves a tenth of all weights at a time."""
+    case = Case("sgd", l2=1.0)
+    problem, rates = case.problem, np.full(ROWS, 9.0, np.float32)
+    order = visits(problem, seed=0, epochs=1)
+    descend, state = problem.descent(rule_named("sgd"), "free", 1), problem.start(rule_named("sgd"))
+    descend(Chunk(problem.data.epoch(0, 0)[0].rows, order), rates, state, problem.sync("free"))
+    *_, (_, w, b) = case.transcribed(order, rates, everywhere=True)
+    np.testing.assert_allclose(state[0][:, :1], w, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(state[1][:, 0], b, rtol=1e-3)
+    assert abs(w).max() > 0.05
 
 
 def test_softmax_with_two_classes_is_logistic():

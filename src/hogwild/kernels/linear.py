@@ -1,8 +1,8 @@
 """The inner loops of linear models.
 
 Each is a template: the names ``loss``, ``step``, ``dot``, ``column``, ``value``, ``hold``, ``claim``, ``release``,
-``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead`` and ``slopes`` stand for functions that
-:func:`hogwild.compiled.specialise` puts in.
+``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``scale_of``, ``decayed`` and ``slopes`` stand for
+functions that :func:`hogwild.compiled.specialise` puts in.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hogwild.kernels.layouts import span
 # ruff: noqa: F821
 
 AHEAD = 2  # terms between asking for what a term touches and touching it
+SMALLEST = np.float32(1e-6)  # common factor of the weights before it is multiplied into them
 FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the shared one
 
 
@@ -25,14 +26,16 @@ def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
     parameter: Any, constants: Any, sync: Any, patience: Any, least: Any, stiffness: Any, bias_rate: Any, tilt: Any,
+    common: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]`` of a model with one output; return their summed loss.
 
     The intercept is in every term, so each worker steps a copy of its own, and merges what it changed into the shared
     one every ``patience`` terms. With one worker that changes nothing; with many they do not fight over one cell. How
     much of a change counts, from ``least`` (1/workers) to all, is what :func:`damping` finds safe. Its step is
-    ``bias_rate`` times that of the weights, and its gradient has ``tilt`` added.
+    ``bias_rate`` times that of the weights, and its gradient has ``tilt`` added. ``common`` is a factor of all weights.
     """
+    scale = scale_of(common)
     own = bias.copy()
     seen = own.copy()  # not a second look at bias, which another worker may have changed by then
     guarded = np.intp(state.shape[0])
@@ -43,15 +46,18 @@ def descend(
         start, end = span(indptr, i)
         ahead(indptr, indices, order, k + np.uint64(AHEAD) * leap, state, shares)
         hold(sync, indices, start, end)
-        cost, slope = loss(float(own[0, 0] + dot(state, indices, values, start, end)), float(labels[i]), parameter)
+        z = own[0, 0] + scale * dot(state, indices, values, start, end)
+        cost, slope = loss(float(z), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
         g, rate = np.float32(slope * weight), np.float32(pace(rates[k], cost, values, start, end))
         claim(sync, k)
         if not skip(g):
+            pull = g / scale
             for j in range(start, end):
                 u = column(indices, j, start)
-                step(state, u, g * value(values, j), rate, penalty1(shares, u, l1), penalty2(shares, u, l2), constants)
+                p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
+                step(state, u, pull * value(values, j), rate, p1, p2, constants)
             if intercept:
                 before = own[0, 0]
                 step(own, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -61,10 +67,15 @@ def descend(
         if intercept and waiting >= patience:
             flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
             waiting, moved, pulled = 0, np.float32(0), np.float32(0)
+        scale = decayed(scale, rate, l2)
+        if scale < SMALLEST:
+            fold(state, scale)
+            scale = np.float32(1)
         release(sync, indices, start, end, k)
         k += leap
     if intercept and waiting:
         flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
+    common[0] = scale
     return total
 
 
@@ -72,6 +83,7 @@ def descend_many(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
     parameter: Any, constants: Any, sync: Any, patience: Any, least: Any, stiffness: Any, bias_rate: Any, tilt: Any,
+    common: Any,
 ) -> float:  # fmt: skip
     """The same with one output per class, all in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
     classes = bias.shape[0]
@@ -166,6 +178,37 @@ def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares
 
 def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any) -> None:
     """Everything is in the cache."""
+
+
+def no_scale(common: Any) -> Any:
+    """Weights are what they are."""
+    return np.float32(1)
+
+
+def kept_scale(common: Any) -> Any:
+    """The factor that all weights have in common."""
+    return common[0]
+
+
+def no_decay(scale: Any, rate: Any, l2: Any) -> Any:
+    """Each term carries its share of the penalty, if there is one."""
+    return scale
+
+
+def decay(scale: Any, rate: Any, l2: Any) -> Any:
+    """What a step of L2 makes of all weights, touched or not, and so of their common factor."""
+    return scale / (np.float32(1) + rate * l2)
+
+
+def fold(state: Any, scale: Any) -> None:
+    """Multiply the common factor into the weights."""
+    for u in range(state.shape[0]):
+        state[u, 0] *= scale
+
+
+def fold_in(rest: Any) -> None:
+    """The same at the end of a walk. ``rest`` is what :func:`descend` gets behind the rates."""
+    fold(rest[0], rest[-1][0])
 
 
 def shared_penalty(shares: Any, u: Any, strength: Any) -> Any:

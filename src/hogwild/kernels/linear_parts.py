@@ -23,11 +23,12 @@ SCORES: dict[str, Function] = {
 @functools.cache
 def descend(
     layout: str, access: str, step: Function, rests: bool, pace: str, penalised: tuple[bool, bool],
-    loss: Function | None, slopes: Function | None, keep: bool, far: bool = False,
+    loss: Function | None, slopes: Function | None, keep: bool, far: bool = False, scaled: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a model with one output (``loss``) or one per class (``slopes``).
 
-    ``penalised`` says which penalties there are, L1 and L2; ``far`` whether parameters are not in the cache.
+    ``penalised`` says which penalties there are, L1 and L2; ``far`` whether parameters are not in the cache; ``scaled``
+    whether L2 is a factor that all weights have in common.
     """
     columns, ways = LAYOUTS[layout], dict(ACCESS[access])
     for name, way in ways.items():
@@ -44,12 +45,15 @@ def descend(
         "ahead": bind(linear.look_ahead, column=columns["column"]) if far else linear.no_look_ahead,
         "dot": bind(dot, **columns),
         "pace": bind(PACES[pace], value=columns["value"]),
-        **_penalties(rests, penalised),
+        **_penalties(rests, (penalised[0], penalised[1] and not scaled)),
+        "scale_of": linear.kept_scale if scaled else linear.no_scale,
+        "decayed": linear.decay if scaled else linear.no_decay,
     }
     if access == "turns":
         return specialise(template, cache=keep, fused=True, **parts)
-    loop = bind(claims.with_turns, kernel=bind(template, **parts))
-    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=claims.no_begin, end=claims.no_end)
+    loop, leave = bind(claims.with_turns, kernel=bind(template, **parts)), linear.fold_in if scaled else claims.no_leave
+    ends: dict[str, Function] = {"begin": claims.no_begin, "leave": leave, "end": claims.no_end}
+    return specialise(claims.walk, cache=keep, fused=True, descend=loop, **ends)
 
 
 @functools.cache
@@ -68,8 +72,9 @@ def descend_buffered(
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised),
     )
-    loop, end = bind(claims.without_turns, kernel=kernel), _settle(own_rate)
-    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=buffered.begin, end=end)
+    loop = bind(claims.without_turns, kernel=kernel)
+    ends = {"begin": buffered.begin, "leave": claims.no_leave, "end": _settle(own_rate)}
+    return specialise(claims.walk, cache=keep, fused=True, descend=loop, **ends)
 
 
 def _copies(layout: str, width: int, everything: bool, penalised: bool) -> dict[str, Function]:

@@ -31,6 +31,7 @@ from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
 from hogwild.rules.rule import positions
 
+FEW = 2**17  # weights that are multiplied by a number in no time
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
 
 
@@ -139,8 +140,12 @@ class Linear:
             return np.zeros(self.source.n_features + 1, np.int32)
         return np.zeros(1, np.int64)
 
-    def descent(self, rule: Any, access: str, workers: int) -> Descent:
-        """The compiled inner loop for a rule and a way of sharing."""
+    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
+        """The compiled inner loop for a rule and a way of sharing.
+
+        One who is ``alone`` with the parameters, as is assumed of one worker, need not spread L2 over the terms: with a
+        rule that moves all coordinates alike it is a factor that all weights have in common.
+        """
         penalised = self.l1 > 0, self.l2 > 0
         pace = getattr(rule, "pace", "scheduled")
         if pace != "scheduled" and self.loss.name not in (HINGE.name, EPSILON_INSENSITIVE.name):
@@ -153,6 +158,7 @@ class Linear:
             )
         if getattr(rule, "alone", False):
             return self._descent_alone(rule, workers)
+        scaled = (workers == 1 if alone is None else alone) and self._is_scaled(rule)
         kernel = linear_parts.descend(
             self._layout,
             access,
@@ -163,9 +169,10 @@ class Linear:
             *self._functions,
             self.loss.ours,
             self._is_far(rule),
+            scaled,
         )
         constants = tuple(np.float32(c) for c in rule.constants)
-        shares = self._shares if any(penalised) else np.empty(0, np.float32)
+        shares = self._shares if any(penalised) and not scaled else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
         # With locks and turns no update may be lost or damped, so each is merged at once.
@@ -175,7 +182,7 @@ class Linear:
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
             return (
                 *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, sync, patience,
-                least, stiffness, bias_rate, tilt,
+                least, stiffness, bias_rate, tilt, np.ones(1, np.float32),
             )  # fmt: skip
 
         return Plain(kernel, rest, turns=True) if access == "turns" else Claiming(kernel, rest)
@@ -208,6 +215,12 @@ class Linear:
             )  # fmt: skip
 
         return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width, self._longest)
+
+    def _is_scaled(self, rule: Any) -> bool:
+        """Whether L2 can be a common factor of all weights, and they are few enough to be multiplied by it often."""
+        few = self.n_outputs == 1 and self.source.n_features <= FEW
+        alike = getattr(rule, "uniform", False) and self.frame is None and not self.l1
+        return few and alike and self.l2 > 0
 
     def _is_far(self, rule: Any) -> bool:
         """Whether the parameters are too many for a core's cache."""

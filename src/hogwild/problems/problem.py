@@ -35,8 +35,8 @@ class Problem(Protocol):
     def start(self, rule: Any) -> State:
         """Fresh parameters for a rule."""
 
-    def descent(self, rule: Any, access: str, workers: int) -> Descent:
-        """The compiled inner loop for a rule and a way of sharing."""
+    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
+        """The compiled inner loop for a rule and a way of sharing; ``alone``: as if there were no other workers."""
 
     def sync(self, access: str) -> NDArray[Any]:
         """The locks or the turn counter that this way of sharing needs."""

@@ -27,3 +27,4 @@ class SGD:
     step = staticmethod(sgd)
     own_rate = staticmethod(whole)
     rests = True
+    uniform = True  # all coordinates are moved alike, so that L2 shrinks all by the same factor

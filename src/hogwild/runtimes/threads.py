@@ -43,8 +43,10 @@ class Session:
         self.mean: Mean | None = None
         self._values = getattr(rule, "values", _first_columns)
         self._take_met = getattr(rule, "take_met", None)
-        self.descend = problem.descent(rule, strategy.access, 1 if strategy.replicas else workers)
-        self.sync = problem.sync(strategy.access)
+        self.access = strategy.access if workers > 1 else "free"  # one worker has nobody to wait for
+        self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters to itself
+        self.descend = problem.descent(rule, self.access, 1 if self.alone else workers)
+        self.sync = problem.sync(self.access)
         self.planned = problem.buffers(rule, getattr(strategy, "buffer", 0), workers)  # those there will be
         self.buffers: Any = None  # those there are
         self.descents = [self.descend] * workers
@@ -130,7 +132,7 @@ class Session:
         may be called once by this thread, while the others are at work.
         """
         self._have_buffers()
-        if self.strategy.access == "turns":
+        if self.access == "turns":
             return InTurns(self, walk, first, updates, rates, halt).run(tick)
         whole = walk.whole() if self.mean is None and hasattr(self.descend, "walk") else None
         if whole is not None:
@@ -146,7 +148,7 @@ class Session:
         """Add up what the problem measures over all chunks, on all workers."""
         walk = data.in_order()
         # A crew that has just measured still looks out for more, and workers that take turns need all cores there are.
-        together = hasattr(self.problem, "survey") and self.strategy.access != "turns"
+        together = hasattr(self.problem, "survey") and self.access != "turns"
         whole = walk.whole() if together else None
         # Summed in the order of the chunks, so that the same parameters always give the same figures.
         total: NDArray[np.float64] = np.sum(

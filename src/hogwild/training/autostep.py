@@ -24,14 +24,15 @@ class Choice:
     trials: list[tuple[float, float]]
 
 
-def choose_step(problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int) -> Choice:
+def choose_step(problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, alone: bool = True) -> Choice:
     """Try steps on a sample of the rows, from one half in both directions, until the objective gets worse.
 
     Then the two neighbours in between are tried. Of the best and its equals within a thousandth the smallest is
-    chosen: with many workers, or on all of the data, a large step turns bad before a small one does.
+    chosen: with many workers, or on all of the data, a large step turns bad before a small one does. A trial is
+    walked by the loop that workers have, who are ``alone`` with their parameters or not: no other need be compiled.
     """
     sample = problem.sample(ROWS, seed)
-    descend, sync = sample.descent(rule, "free", 1), sample.sync("free")
+    descend, sync = sample.descent(rule, "free", 1, alone), sample.sync("free")
     walks = max(1, min(round(epochs), max(EPOCHS, WORK // max(1, sample.data.nonzeros))))
 
     def objective(step: float) -> float:
