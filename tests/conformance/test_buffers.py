@@ -98,7 +98,7 @@ def test_changes_of_all_workers_count():
     copies, state = problem.buffers(rule, 32, 3), problem.start(rule)
     copies.gather(state, 1e-6)
     for own in copies.own:
-        own.copy[5] += 1
+        own.copy[copies.plan.places[5]] += 1
     for worker in range(3):
         copies.settle(worker, state)
     copies.scatter(state)

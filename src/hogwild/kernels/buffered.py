@@ -1,11 +1,12 @@
 """The inner loop of a worker that keeps the coordinates it touches most in a copy of its own.
 
 Cache lines that all workers write travel from core to core with every write, and cost more than the arithmetic. Here a
-worker steps its own copy of the frequent ("hot") coordinates, ranked by frequency, and merges it with the shared one
-now and then: the most frequent often, the rarer the more seldom. Rare coordinates are read and written as ever.
+worker steps its own copy of the frequent ("hot") coordinates and merges it with the shared one now and then: the most
+frequent often, the rarer the more seldom. Rare coordinates are read and written as ever.
 
-A template like those in :mod:`hogwild.kernels.linear`; besides their names it has ``private`` (whether a coordinate is
-in the worker's copy) and ``own_rate`` (how far a unit of gradient moves a coordinate).
+A template like those in :mod:`hogwild.kernels.linear`; besides their names it has ``table`` and ``place`` (where a
+coordinate is stepped), ``part`` (a term's part of the penalty on it) and ``own_rate`` (how far a unit of gradient moves
+it).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.kernels.atomics import prefetch, prefetch_to_write
+from hogwild.kernels.layouts import span
 from hogwild.kernels.linear import AHEAD, damping, merge
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, assignment"
@@ -30,137 +32,120 @@ CALM = 2.0  # of the way to the optimum that all workers' steps between two merg
 
 def descend_buffered(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
-    hot: Any, own: Any, seen: Any, lookup: Any, scratch: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
+    hot: Any, own: Any, seen: Any, lookup: Any, places: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
     shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, least: Any,
     stiffness: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
-    ``own`` is this worker's copy of ``hot``, and ``seen`` what it was when they last met. ``lookup[u]`` is the rank of
-    coordinate u, which is its row in them if it is less than their length, and its share of the penalty.
+    ``hot`` has the hot coordinates, the most frequent first. ``own`` is this worker's copy of them, in which that of
+    rank p is row ``places[p]``, and ``seen`` is what ``hot`` was when they last met. Where not all are hot,
+    ``lookup[u]`` is the rank of coordinate u and its share of the penalty.
     """
     mine, then = bias.copy(), bias.copy()
-    places, rows, xs, parts = tables(own, values, shares, scratch)
-    apart = control[WAITING]
+    rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
+    alone = control[WAITING]
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
     for k in range(order.size):
         i = order[k]
-        ahead(indptr, indices, order, k, state, lookup, own.shape[0])
-        start, size = np.uint64(indptr[i]), np.uint64(indptr[i + 1] - indptr[i])
-        first, front = (
-            base(start),
-            gather(indices, values, start, size, lookup, shares, own, state, places, rows, xs, parts),
-        )
-        z0 = z1 = z2 = z3 = np.float32(0)
-        j = np.uint64(0)
-        while j + np.uint64(4) <= size:  # four sums in flight
-            z0 += rows[j, 0] * np.float32(xs[first + j])
-            z1 += rows[j + np.uint64(1), 0] * np.float32(xs[first + j + np.uint64(1)])
-            z2 += rows[j + np.uint64(2), 0] * np.float32(xs[first + j + np.uint64(2)])
-            z3 += rows[j + np.uint64(3), 0] * np.float32(xs[first + j + np.uint64(3)])
-            j += np.uint64(4)
-        while j < size:
-            z0 += rows[j, 0] * np.float32(xs[first + j])
-            j += np.uint64(1)
-        cost, slope = loss(float(mine[0, 0] + (z0 + z1) + (z2 + z3)), float(labels[i]), parameter)
+        ahead(indptr, indices, order, k, state, lookup, hots)
+        start, stop = span(indptr, i)
+        z = mine[0, 0] + dot_of_copy(rows, indices, values, start, stop, lookup, hots, apart)
+        cost, slope = loss(float(z), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
         g, rate = np.float32(slope * weight), rates[k]
         if not skip(g):
-            for j in range(size):
-                p1, p2 = penalty1(parts, j, l1), penalty2(parts, j, l2)
-                step(rows, j, g * np.float32(xs[first + j]), rate, p1, p2, constants)
-            scatter(front, size, own, state, places, rows)
+            for j in range(start, stop):
+                u = column(indices, j, start)
+                p1, p2 = penalty1(shares, lookup, u, l1), penalty2(shares, lookup, u, l2)
+                step(rows, place(lookup, u, hots, apart), g * value(values, j), rate, p1, p2, constants)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
                 moved += abs(mine[0, 0] - before)
                 pulled += abs(g + tilt)
         waiting += 1
-        apart += 1
-        if apart >= control[PERIOD]:
-            meet(hot, own, seen, control, tiers, stiff, rate, least, constants)
-            apart = 0
+        alone += 1
+        if alone >= control[PERIOD]:
+            meet(hot, own, seen, places, control, tiers, stiff, rate, least, constants)
+            alone = 0
             if intercept:
                 merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
                 waiting, moved, pulled = 0, np.float32(0), np.float32(0)
-    control[WAITING] = apart
+    control[WAITING] = alone
     if intercept and waiting:
         merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
     return total
 
 
-def gather(
-    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any,
-    places: Any, rows: Any, xs: Any, parts: Any,
-) -> Any:  # fmt: skip
-    """Copy all that a term touches, so that its steps can be taken several at once.
+def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, lookup: Any, hots: Any, apart: Any) -> Any:
+    """The score of a row; four sums are in flight, as in :func:`hogwild.kernels.dot.dot`."""
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    z0 = z1 = z2 = z3 = np.float32(0)
+    j = start
+    while j + four <= stop:
+        z0 += rows[place(lookup, column(indices, j, start), hots, apart), 0] * value(values, j)
+        z1 += rows[place(lookup, column(indices, j + one, start), hots, apart), 0] * value(values, j + one)
+        z2 += rows[place(lookup, column(indices, j + two, start), hots, apart), 0] * value(values, j + two)
+        z3 += rows[place(lookup, column(indices, j + three, start), hots, apart), 0] * value(values, j + three)
+        j += four
+    while j < stop:
+        z0 += rows[place(lookup, column(indices, j, start), hots, apart), 0] * value(values, j)
+        j += one
+    return (z0 + z1) + (z2 + z3)
 
-    What is hot is put from the front, all else from the back, without a branch that nobody could foresee. Says how many
-    are hot; arrays are neither handed back nor taken from a tuple, which would count references for every term.
+
+def own_table(state: Any, own: Any) -> Any:
+    """Every coordinate is in the worker's copy."""
+    return own
+
+
+def shared_table(state: Any, own: Any) -> Any:
+    """Rare coordinates are in the shared table; so are hot ones, if one counts on far enough."""
+    return state
+
+
+def rows_between(state: Any, own: Any) -> Any:
+    """How many rows of the shared table it is, modulo 2^64, from its first one to the first one of the worker's copy.
+
+    A number is chosen without a branch, a table is not. Which of a term's coordinates are hot nobody can foresee, and a
+    branch mispredicted costs more than a step.
     """
-    hots, front, back = own.shape[0], np.uint64(0), size
-    for j in range(size):
-        u = column(indices, start + j, start)
-        p = rank(lookup, u)
-        is_hot = private(p, hots)
-        back -= np.uint64(0 if is_hot else 1)
-        at = front if is_hot else back
-        front += np.uint64(1 if is_hot else 0)
-        places[at] = p if is_hot else u
-        xs[at] = value(values, start + j)
-        parts[at] = part(lookup, shares, u, p)
-    for j in range(front):
-        copy(rows, j, own, places[j])
-    for j in range(front, size):
-        copy(rows, j, state, places[j])
-    return front
+    there = np.uint64(own.ctypes.data) - np.uint64(state.ctypes.data)
+    return np.uint64(np.int64(there) // np.int64(own.itemsize * own.shape[1]))
 
 
-def copies(own: Any, values: Any, shares: Any, scratch: Any) -> Any:
-    """The ranks of a term's coordinates, the coordinates, its values and its parts of the penalty."""
-    places, xs, parts, rows = scratch
-    return places, rows, xs, parts
+def as_numbered(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
+    """The row of a coordinate where the worker's copy has them all."""
+    return u
 
 
-def from_zero(start: Any) -> Any:
-    """Where a term begins in the values."""
-    return np.uint64(0)
+def as_ranked(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
+    """The row of a coordinate in the worker's copy if it is hot, else in the shared table."""
+    rank = np.uint64(np.int64(lookup[u, 0]))
+    return rank + apart if rank < hots else np.uint64(u)
 
 
-def scatter(front: Any, size: Any, own: Any, state: Any, places: Any, rows: Any) -> None:
-    """Put the copies back."""
-    for j in range(front):
-        copy(own, places[j], rows, j)
-    for j in range(front, size):
-        copy(state, places[j], rows, j)
+def part_of_all(shares: Any, lookup: Any, u: Any, strength: Any) -> Any:
+    """A term's part of the penalty on coordinate u."""
+    return strength * shares[u]
 
 
-def no_gather(
-    indices: Any, values: Any, start: Any, size: Any, lookup: Any, shares: Any, own: Any, state: Any,
-    places: Any, rows: Any, xs: Any, parts: Any,
-) -> Any:  # fmt: skip
-    """A dense row touches everything, in order: there is nothing to copy."""
-    return size
+def part_beside_rank(shares: Any, lookup: Any, u: Any, strength: Any) -> Any:
+    """The same where looking it up may cost a trip to memory, which brings the rank as well."""
+    return strength * lookup[u, 1]
 
 
-def themselves(own: Any, values: Any, shares: Any, scratch: Any) -> Any:
-    """The same of a dense row."""
-    return scratch[0], own, values, shares
-
-
-def from_start(start: Any) -> Any:
-    """Where a dense row begins in the values."""
-    return start
-
-
-def no_scatter(front: Any, size: Any, own: Any, state: Any, places: Any, rows: Any) -> None:
-    """Nothing was copied."""
+def no_part(shares: Any, lookup: Any, u: Any, strength: Any) -> Any:
+    """There is no penalty."""
+    return np.float32(0)
 
 
 def meet(
-    hot: Any, own: Any, seen: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any, constants: Any
-) -> None:
+    hot: Any, own: Any, seen: Any, places: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any,
+    constants: Any,
+) -> None:  # fmt: skip
     """Merge the first tier, and a part of each other one: each has twice the rows of the one before it.
 
     So every merge costs about the same, and a tier that is half as frequent waits twice as long.
@@ -173,14 +158,13 @@ def meet(
         for p in range(low, high, max(1, LINE // hot.shape[1])):
             for s in range(hot.shape[1]):
                 prefetch_to_write(hot, p, s)
-                prefetch_to_write(own, p, s)
                 prefetch_to_write(seen, p, s)
     for k in range(tiers.size - 1):
         low, high = due(k, control, tiers)
         if low < high:
             rows = np.float32(control[PERIOD] * rounds(k, control))
-            gain = stiff[k] * rows * mean_rate(own, low, high, rate, constants)
-            merge_rows(hot, own, seen, low, high, calm(gain, least))
+            gain = stiff[k] * rows * mean_rate(own, places, low, high, rate, constants)
+            merge_rows(hot, own, seen, places, low, high, calm(gain, least))
 
 
 def due(k: Any, control: Any, tiers: Any) -> Any:
@@ -192,23 +176,23 @@ def due(k: Any, control: Any, tiers: Any) -> Any:
 
 def begin(rest: Any) -> None:
     """Take what all workers have. ``rest`` is what :func:`descend_buffered` gets behind the rates."""
-    hot, own, seen = rest[2], rest[3], rest[4]
+    hot, own, seen, places = rest[2], rest[3], rest[4], rest[6]
     for p in range(hot.shape[0]):
         for s in range(hot.shape[1]):
-            own[p, s] = seen[p, s] = hot[p, s]
+            own[places[p], s] = seen[p, s] = hot[p, s]
 
 
 def settle(rest: Any, rates: Any) -> None:
     """Merge everything."""
-    hot, own, seen, control, tiers, stiff, constants, least = (
-        rest[2], rest[3], rest[4], rest[7], rest[8], rest[9], rest[16], rest[17],
+    hot, own, seen, places, control, tiers, stiff, constants, least = (
+        rest[2], rest[3], rest[4], rest[6], rest[7], rest[8], rest[9], rest[16], rest[17],
     )  # fmt: skip
     rate = rates[0] if rates.size else np.float32(0)
     for k in range(tiers.size - 1):
         low, high = tiers[k], tiers[k + 1]
         gain = stiff[k] * np.float32(control[PERIOD] * rounds(k, control))
-        gain *= mean_rate(own, low, high, rate, constants)
-        merge_rows(hot, own, seen, low, high, calm(gain, least))
+        gain *= mean_rate(own, places, low, high, rate, constants)
+        merge_rows(hot, own, seen, places, low, high, calm(gain, least))
 
 
 def rounds(k: Any, control: Any) -> Any:
@@ -226,92 +210,49 @@ def calm(gain: Any, least: Any) -> Any:
     return np.float32(1) if together <= 1 else max(least, np.float32(1) / together)
 
 
-def mean_rate(own: Any, low: Any, high: Any, rate: Any, constants: Any) -> Any:
+def mean_rate(own: Any, places: Any, low: Any, high: Any, rate: Any, constants: Any) -> Any:
     """How far a unit of gradient moves these rows, in a mean of some of them in which the small count most.
 
     For those are the steps of coordinates that have been touched often: what is yet untouched needs no care.
     """
     total, count = np.float32(0), np.float32(0)
     for p in range(low, high, SAMPLED):
-        total += np.float32(1) / own_rate(own, p, rate, constants) ** 2
+        total += np.float32(1) / own_rate(own, places[p], rate, constants) ** 2
         count += np.float32(1)
     return np.sqrt(count / total)
 
 
-def merge_rows(hot: Any, own: Any, seen: Any, low: Any, high: Any, share: Any) -> None:
+def merge_rows(hot: Any, own: Any, seen: Any, places: Any, low: Any, high: Any, share: Any) -> None:
     """Add to shared rows what this worker changed: a share of the values, all of what the rule remembers."""
     for p in range(low, high):
-        merge_number(hot, own, seen, p, 0, share)
+        merge_number(hot, own, seen, places[p], p, 0, share)
         if hot.shape[1] > 1:  # at most one besides the value
-            merge_number(hot, own, seen, p, 1, np.float32(1))
+            merge_number(hot, own, seen, places[p], p, 1, np.float32(1))
 
 
-def merge_number(hot: Any, own: Any, seen: Any, p: Any, s: Any, share: Any) -> None:
+def merge_number(hot: Any, own: Any, seen: Any, at: Any, p: Any, s: Any, share: Any) -> None:
     """The same of one number."""
-    merged = hot[p, s] + share * (own[p, s] - seen[p, s])
+    merged = hot[p, s] + share * (own[at, s] - seen[p, s])
     hot[p, s] = merged
-    own[p, s] = merged
+    own[at, s] = merged
     seen[p, s] = merged
 
 
 def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
     """Ask for what the terms after the next ones will touch: first for ranks and shares, then for what is not hot."""
     if k + 2 * AHEAD < order.size:
-        start, stop = indptr[order[k + 2 * AHEAD]], indptr[order[k + 2 * AHEAD] + 1]
+        start, stop = span(indptr, order[k + 2 * AHEAD])
         for j in range(start, stop):
             prefetch(lookup, column(indices, j, start))
-        start, stop = indptr[order[k + AHEAD]], indptr[order[k + AHEAD] + 1]
+        start, stop = span(indptr, order[k + AHEAD])
         asked = np.uint64(column(indices, start, start)) if start < stop else np.uint64(0)
         for j in range(start, stop):
             u = np.uint64(column(indices, j, start))
-            asked = u if lookup[u, 0] >= hots else asked  # not a branch: the line before is asked for again instead
+            asked = (
+                u if np.uint64(np.int64(lookup[u, 0])) >= hots else asked
+            )  # not a branch: the line before is asked for again instead
             prefetch_to_write(state, asked, 0)
 
 
 def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
     """Everything is in the cache."""
-
-
-def only_rank(lookup: Any, u: Any) -> Any:
-    """The rank of a coordinate where the cache holds that of all."""
-    return lookup[u]
-
-
-def ranked_part(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
-    """A term's part of the penalty on the coordinate of this rank."""
-    return shares[p]
-
-
-def no_part(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
-    """There is no penalty."""
-    return np.float32(0)
-
-
-def rank_beside_part(lookup: Any, u: Any) -> Any:
-    """The rank of a coordinate where looking it up may cost a trip to memory, which then brings the part as well."""
-    return np.uint32(lookup[u, 0])
-
-
-def part_beside_rank(lookup: Any, shares: Any, u: Any, p: Any) -> Any:
-    """A term's part of the penalty on coordinate u."""
-    return lookup[u, 1]
-
-
-def copy_one(to: Any, j: Any, source: Any, p: Any) -> None:
-    """Copy a row of one number."""
-    to[j, 0] = source[p, 0]
-
-
-def copy_two(to: Any, j: Any, source: Any, p: Any) -> None:
-    """Copy a row of two numbers."""
-    to[j, 0], to[j, 1] = source[p, 0], source[p, 1]
-
-
-def always(place: Any, hots: Any) -> bool:
-    """Every coordinate is in the worker's copy."""
-    return True
-
-
-def if_frequent(place: Any, hots: Any) -> bool:
-    """The frequent ones are."""
-    return bool(place < hots)

@@ -58,47 +58,29 @@ def descend(
 
 @functools.cache
 def descend_buffered(
-    layout: str, width: int, everything: bool, step: Function, own_rate: Function, rests: bool,
+    layout: str, everything: bool, step: Function, own_rate: Function, rests: bool,
     penalised: tuple[bool, bool], loss: Function, keep: bool, far: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
+    columns, some = LAYOUTS[layout], not everything
     mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
+    place = {"place": buffered.as_ranked if some else buffered.as_numbered}
+    part = buffered.part_beside_rank if some else buffered.part_of_all
     kernel = bind(
         buffered.descend_buffered,
+        **columns,
+        **place,
         loss=loss,
         step=step,
-        ahead=bind(buffered.look_ahead, column=LAYOUTS[layout]["column"]) if far else buffered.no_look_ahead,
-        **_copies(layout, width, everything, any(penalised)),
+        table=buffered.shared_table if some else buffered.own_table,
+        dot_of_copy=bind(buffered.dot_of_copy, **columns, **place),
+        ahead=bind(buffered.look_ahead, column=columns["column"]) if far else buffered.no_look_ahead,
         meet=bind(buffered.meet, mean_rate=mean_rate),
-        **_penalties(rests, penalised),
+        **_penalties(rests, penalised, part, buffered.no_part),
     )
     loop = bind(claims.without_turns, kernel=kernel)
     ends = {"begin": buffered.begin, "leave": claims.no_leave, "end": _settle(own_rate)}
     return specialise(claims.walk, cache=keep, fused=True, descend=loop, **ends)
-
-
-def _copies(layout: str, width: int, everything: bool, penalised: bool) -> dict[str, Function]:
-    """How the coordinates of a term are brought together, and back to where they belong."""
-    if layout == "dense":
-        return {
-            "gather": buffered.no_gather,
-            "scatter": buffered.no_scatter,
-            "tables": buffered.themselves,
-            "base": buffered.from_start,
-        }
-    copy = {1: buffered.copy_one, 2: buffered.copy_two}[width]
-    look: dict[str, Function] = {
-        "private": buffered.if_frequent, "rank": buffered.rank_beside_part, "part": buffered.part_beside_rank,
-    }  # fmt: skip
-    if everything:
-        part = buffered.ranked_part if penalised else buffered.no_part
-        look = {"private": buffered.always, "rank": buffered.only_rank, "part": part}
-    return {
-        "gather": bind(buffered.gather, **LAYOUTS[layout], copy=copy, **look),
-        "scatter": bind(buffered.scatter, copy=copy),
-        "tables": buffered.copies,
-        "base": buffered.from_zero,
-    }
 
 
 @functools.cache
@@ -111,10 +93,15 @@ def _settle(own_rate: Function) -> Function:
     return bind(buffered.settle, mean_rate=bind(buffered.mean_rate, own_rate=own_rate))
 
 
-def _penalties(rests: bool, penalised: tuple[bool, bool]) -> dict[str, Function]:
+def _penalties(
+    rests: bool,
+    penalised: tuple[bool, bool],
+    some: Function = linear.shared_penalty,
+    none: Function = linear.no_penalty,
+) -> dict[str, Function]:
     return {
-        "penalty1": linear.shared_penalty if penalised[0] else linear.no_penalty,
-        "penalty2": linear.shared_penalty if penalised[1] else linear.no_penalty,
+        "penalty1": some if penalised[0] else none,
+        "penalty2": some if penalised[1] else none,
         "skip": linear.when_zero if rests and not any(penalised) else linear.never,
     }
 

@@ -41,21 +41,20 @@ class Layout:
     period: int  #    rows between two merges
     dense: bool  #    whether a term touches everything
 
-    def lookups(self, shares: Array) -> tuple[Array, Array]:
-        """What a step looks up of a coordinate: its rank and its share of the penalty, if there is one.
-
-        Where all is in the cache, ranks by number and shares by rank. Else it is both together, by number.
-        """
+    def lookup(self, shares: Array) -> Array:
+        """The rank of every coordinate and, if there is one, its share of the penalty; nothing where all are hot."""
         if self.everything:
-            ranked = np.empty_like(shares)
-            if len(shares):
-                ranked[self.where] = shares
-            return self.where, ranked
+            return np.empty((0, 2), np.float32)
         found = np.zeros((len(self.where), 2), np.float32)
         found[:, 0] = np.minimum(self.where, EXACT)  # ranks beyond are not hot
         if len(shares):
             found[:, 1] = shares
-        return found, shares
+        return found
+
+    @property
+    def places(self) -> Array:
+        """Where in a worker's copy the coordinate of each rank is: by number if all are there, else by rank."""
+        return np.asarray(self.by_rank if self.everything else np.arange(len(self.by_rank)), np.uint32)
 
     @property
     def everything(self) -> bool:
@@ -70,13 +69,10 @@ class Own:
     copy: Array
     seen: Array  # what the shared rows were when it last met them
     control: Array
-    scratch: tuple[
-        Array, ...
-    ]  # of one term: where its coordinates are, its values, parts of the penalty, and themselves
 
-    def start(self, hot: Array) -> None:
+    def start(self, hot: Array, places: Array) -> None:
         """Begin with what all workers have."""
-        self.copy[:] = hot
+        self.copy[places] = hot
         self.seen[:] = hot
 
 
@@ -170,13 +166,12 @@ class Buffers:
     merge: Any  # (what the kernel gets besides the data, steps): all of a worker's copy
     workers: int
     width: int  # how many numbers a coordinate has
-    longest: int  # coordinates in one row, at most
     hot: Array = field(init=False)
     own: list[Own] = field(init=False)
     rate: Any = field(default_factory=np.float32)  # how large steps are at present
 
     def __post_init__(self) -> None:
-        shape, room = (len(self.plan.by_rank), self.width), self.longest + 32
+        shape = len(self.plan.by_rank), self.width
         # Where a term touches everything, numbers of a kind lie side by side; else those of a coordinate do.
         order: Literal["F", "C"] = "F" if self.plan.dense else "C"
         self.hot = np.zeros(shape, np.float32, order=order)
@@ -185,12 +180,6 @@ class Buffers:
                 np.zeros(shape, np.float32, order=order),
                 np.zeros(shape, np.float32, order=order),
                 np.zeros(64, np.int64),  # more than there is to count, so that no two workers' are in one cache line
-                (
-                    np.zeros(room, np.uint32),
-                    np.zeros(room, np.float32),
-                    np.zeros(room, np.float32),
-                    np.zeros((room, self.width), np.float32, order="F"),
-                ),
             )
             for _ in range(self.workers)
         ]
@@ -216,7 +205,7 @@ class Buffers:
         self.take(state)
         self.rate = np.float32(rate)
         for own in self.own:
-            own.start(self.hot)
+            own.start(self.hot, self.plan.places)
 
     def take(self, state: Any) -> None:
         """Take the hot coordinates from the parameters; workers still have to."""

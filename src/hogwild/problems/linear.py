@@ -197,11 +197,11 @@ class Linear:
             return None
         plan = layout(self.data, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
-            self._layout, width, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
+            self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
             self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
-        lookup, shares = plan.lookups(shares)
+        lookup, places = plan.lookup(shares), plan.places
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
@@ -209,12 +209,12 @@ class Linear:
 
         def rest(state: State, hot: Array, own: Own) -> tuple[Any, ...]:
             return (
-                *state, hot, own.copy, own.seen, lookup, own.scratch, own.control, plan.tiers, plan.stiff,
+                *state, hot, own.copy, own.seen, lookup, places, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
                 bias_rate, tilt,
             )  # fmt: skip
 
-        return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width, self._longest)
+        return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width)
 
     def _is_scaled(self, rule: Any) -> bool:
         """Whether L2 can be a common factor of all weights, and they are few enough to be multiplied by it often."""
@@ -225,12 +225,6 @@ class Linear:
     def _is_far(self, rule: Any) -> bool:
         """Whether the parameters are too many for a core's cache."""
         return self.n_outputs == 1 and 4 * len(rule.initial) * self.source.n_features > NEAR
-
-    @cached_property
-    def _longest(self) -> int:
-        """How many entries a row has, at most."""
-        walk = self.data.in_order()
-        return max(int(np.diff(walk[number].rows.indptr).max(initial=0)) for number in range(len(walk)))
 
     def _descent_alone(self, rule: Any, workers: int) -> Descent:
         """The inner loop of the rule Sequential."""
