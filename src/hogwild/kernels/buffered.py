@@ -17,7 +17,7 @@ import numpy as np
 
 from hogwild.kernels.atomics import prefetch, prefetch_to_write
 from hogwild.kernels.layouts import span
-from hogwild.kernels.linear import AHEAD, damping, merge
+from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, assignment"
 # ruff: noqa: F821
@@ -40,35 +40,41 @@ def descend_buffered(
 
     ``hot`` has the hot coordinates, the most frequent first. ``own`` is this worker's copy of them, in which that of
     rank p is row ``places[p]``, and ``seen`` is what ``hot`` was when they last met. Where not all are hot,
-    ``lookup[u]`` is the rank of coordinate u and its share of the penalty.
+    ``lookup[u, 0]`` is the rank of coordinate u, and beside it, in the same memory, ``shares[u, 1]`` its share of the
+    penalty. Where all are, L2 can be a factor that the copy's values have in common.
     """
     mine, then = bias.copy(), bias.copy()
     rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
-    alone = control[WAITING]
+    alone, scale = control[WAITING], np.float32(1)
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
     for k in range(order.size):
         i = order[k]
         ahead(indptr, indices, order, k, state, lookup, hots)
         start, stop = span(indptr, i)
-        z = mine[0, 0] + dot_of_copy(rows, indices, values, start, stop, lookup, hots, apart)
+        z = mine[0, 0] + scale * dot_of_copy(rows, indices, values, start, stop, lookup, hots, apart)
         cost, slope = loss(float(z), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
         g, rate = np.float32(slope * weight), rates[k]
         if not skip(g):
+            pull = g / scale
             for j in range(start, stop):
                 u = column(indices, j, start)
-                p1, p2 = penalty1(shares, lookup, u, l1), penalty2(shares, lookup, u, l2)
-                step(rows, place(lookup, u, hots, apart), g * value(values, j), rate, p1, p2, constants)
+                p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
+                step(rows, place(lookup, u, hots, apart), pull * value(values, j), rate, p1, p2, constants)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
                 moved += abs(mine[0, 0] - before)
                 pulled += abs(g + tilt)
+        scale = decayed(scale, rate, l2)
+        if scale < SMALLEST:
+            fold(own, scale)
+            scale = np.float32(1)
         waiting += 1
         alone += 1
         if alone >= control[PERIOD]:
-            meet(hot, own, seen, places, control, tiers, stiff, rate, least, constants)
+            meet(hot, own, seen, places, scale, control, tiers, stiff, rate, least, constants)
             alone = 0
             if intercept:
                 merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
@@ -76,6 +82,8 @@ def descend_buffered(
     control[WAITING] = alone
     if intercept and waiting:
         merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
+    if scale != 1:
+        fold(own, scale)
     return total
 
 
@@ -123,27 +131,17 @@ def as_numbered(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
 
 def as_ranked(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
     """The row of a coordinate in the worker's copy if it is hot, else in the shared table."""
-    rank = np.uint64(np.int64(lookup[u, 0]))
+    rank = np.uint64(lookup[u, 0])
     return rank + apart if rank < hots else np.uint64(u)
 
 
-def part_of_all(shares: Any, lookup: Any, u: Any, strength: Any) -> Any:
-    """A term's part of the penalty on coordinate u."""
-    return strength * shares[u]
-
-
-def part_beside_rank(shares: Any, lookup: Any, u: Any, strength: Any) -> Any:
-    """The same where looking it up may cost a trip to memory, which brings the rank as well."""
-    return strength * lookup[u, 1]
-
-
-def no_part(shares: Any, lookup: Any, u: Any, strength: Any) -> Any:
-    """There is no penalty."""
-    return np.float32(0)
+def part_beside_rank(shares: Any, u: Any, strength: Any) -> Any:
+    """A term's part of the penalty on coordinate u, where looking it up may cost a trip to memory: with its rank."""
+    return strength * shares[u, 1]
 
 
 def meet(
-    hot: Any, own: Any, seen: Any, places: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any,
+    hot: Any, own: Any, seen: Any, places: Any, scale: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any,
     constants: Any,
 ) -> None:  # fmt: skip
     """Merge the first tier, and a part of each other one: each has twice the rows of the one before it.
@@ -164,7 +162,7 @@ def meet(
         if low < high:
             rows = np.float32(control[PERIOD] * rounds(k, control))
             gain = stiff[k] * rows * mean_rate(own, places, low, high, rate, constants)
-            merge_rows(hot, own, seen, places, low, high, calm(gain, least))
+            merge_rows(hot, own, seen, places, low, high, calm(gain, least), scale)
 
 
 def due(k: Any, control: Any, tiers: Any) -> Any:
@@ -192,7 +190,7 @@ def settle(rest: Any, rates: Any) -> None:
         low, high = tiers[k], tiers[k + 1]
         gain = stiff[k] * np.float32(control[PERIOD] * rounds(k, control))
         gain *= mean_rate(own, places, low, high, rate, constants)
-        merge_rows(hot, own, seen, places, low, high, calm(gain, least))
+        merge_rows(hot, own, seen, places, low, high, calm(gain, least), np.float32(1))
 
 
 def rounds(k: Any, control: Any) -> Any:
@@ -222,19 +220,23 @@ def mean_rate(own: Any, places: Any, low: Any, high: Any, rate: Any, constants: 
     return np.sqrt(count / total)
 
 
-def merge_rows(hot: Any, own: Any, seen: Any, places: Any, low: Any, high: Any, share: Any) -> None:
-    """Add to shared rows what this worker changed: a share of the values, all of what the rule remembers."""
-    for p in range(low, high):
-        merge_number(hot, own, seen, places[p], p, 0, share)
+def merge_rows(hot: Any, own: Any, seen: Any, places: Any, low: Any, high: Any, share: Any, scale: Any) -> None:
+    """Add to shared rows what this worker changed: a share of the values, all of what the rule remembers.
+
+    The values of its own are ``scale`` times what is written.
+    """
+    one = np.float32(1)
+    for p in range(np.uint64(low), np.uint64(high)):
+        merge_number(hot, own, seen, places[p], p, np.uint64(0), share, scale, one / scale)
         if hot.shape[1] > 1:  # at most one besides the value
-            merge_number(hot, own, seen, places[p], p, 1, np.float32(1))
+            merge_number(hot, own, seen, places[p], p, np.uint64(1), one, one, one)
 
 
-def merge_number(hot: Any, own: Any, seen: Any, at: Any, p: Any, s: Any, share: Any) -> None:
+def merge_number(hot: Any, own: Any, seen: Any, at: Any, p: Any, s: Any, share: Any, scale: Any, inverse: Any) -> None:
     """The same of one number."""
-    merged = hot[p, s] + share * (own[at, s] - seen[p, s])
+    merged = hot[p, s] + share * (scale * own[at, s] - seen[p, s])
     hot[p, s] = merged
-    own[at, s] = merged
+    own[at, s] = inverse * merged
     seen[p, s] = merged
 
 
@@ -249,7 +251,7 @@ def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup
         for j in range(start, stop):
             u = np.uint64(column(indices, j, start))
             asked = (
-                u if np.uint64(np.int64(lookup[u, 0])) >= hots else asked
+                u if np.uint64(lookup[u, 0]) >= hots else asked
             )  # not a branch: the line before is asked for again instead
             prefetch_to_write(state, asked, 0)
 

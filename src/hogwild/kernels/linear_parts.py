@@ -45,9 +45,8 @@ def descend(
         "ahead": bind(linear.look_ahead, column=columns["column"]) if far else linear.no_look_ahead,
         "dot": bind(dot, **columns),
         "pace": bind(PACES[pace], value=columns["value"]),
-        **_penalties(rests, (penalised[0], penalised[1] and not scaled)),
+        **_penalties(rests, penalised, scaled),
         "scale_of": linear.kept_scale if scaled else linear.no_scale,
-        "decayed": linear.decay if scaled else linear.no_decay,
     }
     if access == "turns":
         return specialise(template, cache=keep, fused=True, **parts)
@@ -59,13 +58,13 @@ def descend(
 @functools.cache
 def descend_buffered(
     layout: str, everything: bool, step: Function, own_rate: Function, rests: bool,
-    penalised: tuple[bool, bool], loss: Function, keep: bool, far: bool = False,
+    penalised: tuple[bool, bool], loss: Function, keep: bool, far: bool = False, scaled: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     columns, some = LAYOUTS[layout], not everything
     mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
     place = {"place": buffered.as_ranked if some else buffered.as_numbered}
-    part = buffered.part_beside_rank if some else buffered.part_of_all
+    part = buffered.part_beside_rank if some else linear.shared_penalty
     kernel = bind(
         buffered.descend_buffered,
         **columns,
@@ -76,7 +75,7 @@ def descend_buffered(
         dot_of_copy=bind(buffered.dot_of_copy, **columns, **place),
         ahead=bind(buffered.look_ahead, column=columns["column"]) if far else buffered.no_look_ahead,
         meet=bind(buffered.meet, mean_rate=mean_rate),
-        **_penalties(rests, penalised, part, buffered.no_part),
+        **_penalties(rests, penalised, scaled, part),
     )
     loop = bind(claims.without_turns, kernel=kernel)
     ends = {"begin": buffered.begin, "leave": claims.no_leave, "end": _settle(own_rate)}
@@ -94,15 +93,14 @@ def _settle(own_rate: Function) -> Function:
 
 
 def _penalties(
-    rests: bool,
-    penalised: tuple[bool, bool],
-    some: Function = linear.shared_penalty,
-    none: Function = linear.no_penalty,
+    rests: bool, penalised: tuple[bool, bool], scaled: bool, part: Function = linear.shared_penalty
 ) -> dict[str, Function]:
+    l1, l2 = penalised[0], penalised[1] and not scaled
     return {
-        "penalty1": some if penalised[0] else none,
-        "penalty2": some if penalised[1] else none,
-        "skip": linear.when_zero if rests and not any(penalised) else linear.never,
+        "penalty1": part if l1 else linear.no_penalty,
+        "penalty2": part if l2 else linear.no_penalty,
+        "decayed": linear.decay if scaled else linear.no_decay,
+        "skip": linear.when_zero if rests and not l1 and not l2 else linear.never,
     }
 
 

@@ -25,7 +25,6 @@ LEAST_ROOM = 2**28  # bytes: copies, and the compiler of their loop, are not for
 LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
 DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together, unless
 DENSE_APART = 7  # rows for each worker and number of a coordinate would be more: then merges would meet all the time
-EXACT = 2**24  # up to here float32 counts
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
@@ -41,15 +40,18 @@ class Layout:
     period: int  #    rows between two merges
     dense: bool  #    whether a term touches everything
 
-    def lookup(self, shares: Array) -> Array:
-        """The rank of every coordinate and, if there is one, its share of the penalty; nothing where all are hot."""
+    def lookups(self, shares: Array) -> tuple[Array, Array]:
+        """The rank of every coordinate, and the shares of the penalty, if there is one.
+
+        Where all are hot nobody asks for ranks. Else both are in one table, so that one trip to memory brings both.
+        """
         if self.everything:
-            return np.empty((0, 2), np.float32)
-        found = np.zeros((len(self.where), 2), np.float32)
-        found[:, 0] = np.minimum(self.where, EXACT)  # ranks beyond are not hot
+            return np.empty((0, 2), np.uint32), shares
+        table = np.zeros((len(self.where), 2), np.uint32)
+        table[:, 0], beside = self.where, table.view(np.float32)
         if len(shares):
-            found[:, 1] = shares
-        return found
+            beside[:, 1] = shares
+        return table, beside
 
     @property
     def places(self) -> Array:

@@ -199,9 +199,10 @@ class Linear:
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
             self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
+            self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
-        lookup, places = plan.lookup(shares), plan.places
+        (lookup, shares), places = plan.lookups(shares), plan.places
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
