@@ -132,7 +132,10 @@ class Linear:
         row = np.array(rule.initial, getattr(rule, "precision", np.float32))
         beside = np.array(rule.initial_intercept, np.float64) if hasattr(rule, "initial_intercept") else row
         _check_room(self.source, self.n_outputs, row.nbytes)
-        return np.tile(row, (self.source.n_features * self.n_outputs, 1)), np.tile(beside, (self.n_outputs, 1))
+        weights = np.tile(row, (self.source.n_features * self.n_outputs, 1))
+        if self._layout == "dense" and self.n_outputs == 1 and not getattr(rule, "alone", False):
+            weights = np.asfortranarray(weights)  # numbers of a kind side by side: then several are stepped at once
+        return weights, np.tile(beside, (self.n_outputs, 1))
 
     def sync(self, access: str) -> Array:
         """A lock per feature and one for the intercept, or the number of the term whose turn it is."""

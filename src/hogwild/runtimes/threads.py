@@ -96,7 +96,7 @@ class Session:
         """
         if self.planned is not None:
             have_compiled()  # what is needed meanwhile: there is but one compiler
-            state = tuple(part.copy() for part in self.state)
+            state = tuple(part.copy("K") for part in self.state)
             self._later = _begun(self.planned.compile, self._nothing, state)
             wait([self._later], SOON if self.strategy.buffer == "auto" else None)
 

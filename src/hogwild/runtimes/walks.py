@@ -266,7 +266,7 @@ def replicas(session: Any) -> list[State]:
     """The parameters that each worker steps."""
     if not session.strategy.replicas or session.workers == 1:
         return [session.state] * session.workers
-    return [tuple(part.copy() for part in session.state) for _ in range(session.workers)]
+    return [tuple(part.copy("K") for part in session.state) for _ in range(session.workers)]
 
 
 def average(moved: list[State], state: State) -> None:
