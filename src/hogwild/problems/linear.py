@@ -192,9 +192,10 @@ class Linear:
 
     def buffers(self, rule: Any, rows: int | str, workers: int) -> Buffers | None:
         """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there are none."""
-        if rows == 0 or workers == 1 or self.n_outputs > 1 or not hasattr(rule, "own_rate"):
+        width, dense = len(rule.initial), self._layout == "dense"
+        if rows == 0 or workers == 1 or self.n_outputs > 1 or width > 2 or not hasattr(rule, "own_rate"):
             return None
-        penalised, width, dense = (self.l1 > 0, self.l2 > 0), len(rule.initial), self._layout == "dense"
+        penalised = self.l1 > 0, self.l2 > 0
         apart = rows if isinstance(rows, int) else rows_apart(self.source, workers, dense, width)
         if apart == 0:
             return None
