@@ -76,43 +76,90 @@ class Extents:
         return start, min(start + self.size, self.last)
 
 
-class ShuffledWalk:
-    """An epoch over rows that were shuffled physically: extents in random order, and their blocks too."""
+class Blocks:
+    """The order in which an epoch visits rows that were shuffled: extents in random order, and their blocks too.
 
-    _AHEAD = 3  # extents asked for before they are needed
+    >>> blocks = Blocks(Extents(0, 100, 64), seed=0, number=0)
+    >>> sorted(blocks.extent(chunk) for chunk in range(len(blocks)))
+    [(0, 64), (64, 100)]
+    """
 
-    def __init__(self, stored: Stored, extents: Extents, seed: int, number: int) -> None:
-        self._stored, self._extents = stored, extents
-        self._mixed = np.uint64(mixed(seed, number))
+    def __init__(self, extents: Extents, seed: int, number: int) -> None:
+        self._extents, self._seed = extents, np.uint64(mixed(seed, number))
         self._order = np.random.default_rng([seed, number]).permutation(len(extents))
 
     def __len__(self) -> int:
         return len(self._order)
 
-    def __getitem__(self, number: int) -> Chunk:
-        first = number + 1 if number == 0 else number + self._AHEAD  # the ones between were asked for before
-        for later in self._order[first : number + 1 + self._AHEAD]:
-            self._stored.ahead(*self._extents[int(later)])
-        start, stop = self._extents[int(self._order[number])]
+    def extent(self, number: int) -> tuple[int, int]:
+        """Where the rows of a chunk begin and end."""
+        return self._extents[int(self._order[number])]
+
+    def chunk(self, number: int) -> Array:
+        """The numbers of the rows of a chunk, counted from its first one, in order."""
+        start, stop = self.extent(number)
         order = np.empty(stop - start, number_type(stop - start))
-        _fill_in_blocks(order, np.array([0, stop - start]), np.zeros(1, np.int64), self._mixed, number)
-        return Chunk(self._stored.read(start, stop), order)
+        _fill_in_blocks(order, np.array([0, stop - start]), np.zeros(1, np.int64), self._seed, number)
+        return order
 
-    def done(self, number: int) -> None:
-        """Let the memory of this chunk go."""
-        self._stored.release(*self._extents[int(self._order[number])])
-
-    def whole(self) -> Whole | None:
-        """All chunks, if they are in memory."""
-        rows, extents = self._stored.everything(), self._extents
-        if rows is None:
-            return None
+    def whole(self) -> tuple[Array, Array]:
+        """The numbers of all rows in order, and where in them each chunk starts."""
+        extents = self._extents
         firsts = extents.first + extents.size * self._order
         starts = np.zeros(len(firsts) + 1, np.int64)
         np.cumsum(np.minimum(extents.size, extents.last - firsts), out=starts[1:])
         order = np.empty(int(starts[-1]), number_type(extents.last))
-        _fill_in_blocks(order, starts, firsts, self._mixed, 0)
-        return Whole(rows, order, starts)
+        _fill_in_blocks(order, starts, firsts, self._seed, 0)
+        return order, starts
+
+
+class ShuffledWalk:
+    """An epoch over rows that were shuffled physically."""
+
+    _AHEAD = 3  # extents asked for before they are needed
+
+    def __init__(self, stored: Stored, blocks: Blocks) -> None:
+        self._stored, self._blocks = stored, blocks
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, number: int) -> Chunk:
+        first = number + 1 if number == 0 else number + self._AHEAD  # the ones between were asked for before
+        for later in range(first, min(number + 1 + self._AHEAD, len(self))):
+            self._stored.ahead(*self._blocks.extent(later))
+        return Chunk(self._stored.read(*self._blocks.extent(number)), self._blocks.chunk(number))
+
+    def done(self, number: int) -> None:
+        """Let the memory of this chunk go."""
+        self._stored.release(*self._blocks.extent(number))
+
+    def whole(self) -> Whole | None:
+        """All chunks, if they are in memory."""
+        rows = self._stored.everything()
+        return None if rows is None else Whole(rows, *self._blocks.whole())
+
+
+class ScatteredWalk:
+    """The same epoch over rows that were not shuffled: ``places`` says where each would be found if they were."""
+
+    def __init__(self, rows: Rows, places: Array, blocks: Blocks) -> None:
+        self._rows, self._places, self._blocks = rows, places, blocks
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, number: int) -> Chunk:
+        start, stop = self._blocks.extent(number)
+        return Chunk(self._rows, self._places[start:stop][self._blocks.chunk(number)])
+
+    def done(self, number: int) -> None:
+        """Nothing to let go: the arrays belong to the user."""
+
+    def whole(self) -> Whole:
+        """All chunks."""
+        order, starts = self._blocks.whole()
+        return Whole(self._rows, self._places[order], starts)
 
 
 class OrderedWalk:

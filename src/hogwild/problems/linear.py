@@ -326,7 +326,7 @@ class Linear:
 
     @cached_property
     def _layout(self) -> str:
-        layout: str = self.data.epoch(0, 0)[0].rows.layout
+        layout: str = self.data.in_order()[0].rows.layout
         return layout
 
     @cached_property

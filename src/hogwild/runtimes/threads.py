@@ -87,7 +87,7 @@ class Session:
 
     @cached_property
     def _nothing(self) -> Chunk:
-        chunk = self.problem.data.epoch(0, 0)[0]
+        chunk = self.problem.data.in_order()[0]
         return Chunk(chunk.rows, chunk.order[:0])
 
     def have_buffers_compiled(self) -> None:
