@@ -223,13 +223,12 @@ class AllInMemory(Walk):
             pass
 
     def _added_up(self, chunks: int) -> Leg:
-        tallies = np.array(self.tallies)
-        worst = tallies[:, WORST]
+        worst = [float(tally[WORST]) for tally in self.tallies]
         return Leg(
             chunks,
             self.before + self._terms_before(chunks),
-            float(sum(tallies[:, LOSS])),
-            float(worst.max()) if np.isfinite(worst).all() else math.nan,
+            sum(float(tally[LOSS]) for tally in self.tallies),
+            max(worst) if all(map(math.isfinite, worst)) else math.nan,
             self.interrupted,
         )
 

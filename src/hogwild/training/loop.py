@@ -49,7 +49,9 @@ class Part:
     def whole(self) -> Whole | None:
         """All of it at once, where it is in memory."""
         found = self.epoch.whole() if self.at_once else None
-        return None if found is None else replace(found, starts=found.starts[: self.end + 1])
+        if found is None or self.end + 1 == len(found.starts):
+            return found
+        return replace(found, starts=found.starts[: self.end + 1])
 
 
 @dataclass(eq=False)
@@ -110,9 +112,12 @@ class Loop:
 
     def _walk_epoch(self) -> bool:
         """Walk what is left of this epoch; say whether its end was reached."""
+        started = time.perf_counter()
         walk = self._epoch(self.position.epoch)
-        while self.position.chunk < len(walk) and not self.stopped:
-            leg = self._leg(walk)
+        chunks = len(walk)
+        self.position.seconds += time.perf_counter() - started
+        while self.position.chunk < chunks and not self.stopped:
+            leg = self._leg(walk, chunks)
             terms = leg.updates - self.position.updates
             mean = leg.loss / max(1, terms)
             self.position.met_loss += leg.loss
@@ -125,10 +130,10 @@ class Loop:
             if self.guard.exploded(mean, leg.worst):
                 self._go_back()
                 return False
-            in_between = self.position.chunk < len(walk)
+            in_between = self.position.chunk < chunks
             if self.checkpoints and in_between and (self.stopped or self.checkpoints.due):
                 self._save()
-        if self.position.chunk < len(walk):
+        if self.position.chunk < chunks:
             return False
         self.position.epoch, self.position.chunk = self.position.epoch + 1, 0
         return True
@@ -153,7 +158,7 @@ class Loop:
             return found.steps
         return clock.ahead(before, left) if left <= FEW_STEPS else None
 
-    def _leg(self, walk: Epoch) -> Any:
+    def _leg(self, walk: Epoch, chunks: int) -> Any:
         started, before, halt = time.perf_counter(), self.position.seconds, threading.Event()
 
         def seconds() -> float:
@@ -173,7 +178,7 @@ class Loop:
 
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
         rates = self._steps(clock, left) or clock.rates
-        part = Part(walk, self._averaging_begins(len(walk)), at_once=clock.known)
+        part = Part(walk, self._averaging_begins(chunks), at_once=clock.known)
         leg = self.session.advance(
             part, self.position.chunk, self.position.updates, rates, halt, tick, partial(self._prepare, clock)
         )
