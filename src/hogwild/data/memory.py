@@ -162,7 +162,7 @@ class Memory:
         return row_numbers(0, self.n_rows) if self.ids is None else self.ids
 
     def _places(self, seed: int) -> Array:
-        return np.random.default_rng(seed).permutation(self._numbers)
+        return np.random.default_rng([seed, 0, 1]).permutation(self._numbers)  # no epoch has these numbers
 
     def _blocks(self, seed: int, number: int) -> Blocks:
         return Blocks(Extents(0, self.n_rows, self.chunk), seed, number)
