@@ -117,7 +117,7 @@ class Loop:
         chunks = len(walk)
         self.position.seconds += time.perf_counter() - started
         while self.position.chunk < chunks and not self.stopped:
-            leg = self._leg(walk, chunks)
+            leg = self._leg(walk)
             terms = leg.updates - self.position.updates
             mean = leg.loss / max(1, terms)
             self.position.met_loss += leg.loss
@@ -158,7 +158,7 @@ class Loop:
             return found.steps
         return clock.ahead(before, left) if left <= FEW_STEPS else None
 
-    def _leg(self, walk: Epoch, chunks: int) -> Any:
+    def _leg(self, walk: Epoch) -> Any:
         started, before, halt = time.perf_counter(), self.position.seconds, threading.Event()
 
         def seconds() -> float:
@@ -178,7 +178,7 @@ class Loop:
 
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
         rates = self._steps(clock, left) or clock.rates
-        part = Part(walk, self._averaging_begins(chunks), at_once=clock.known)
+        part = Part(walk, self._averaging_begins(len(walk)), at_once=clock.known)
         leg = self.session.advance(
             part, self.position.chunk, self.position.updates, rates, halt, tick, partial(self._prepare, clock)
         )
