@@ -88,6 +88,12 @@ class Dataset(Protocol):
     def epoch(self, seed: int, number: int) -> Epoch:
         """The chunks of one epoch in random order, each row once."""
 
+    def laid_out(self, seed: int, epochs: float) -> Dataset | None:
+        """A copy that so many epochs of this seed are walked sooner in, row by row the same; None where there is none.
+
+        It is for those epochs alone, and stored in another order.
+        """
+
     def in_order(self) -> Epoch:
         """All rows in stored order, for evaluation and prediction."""
 

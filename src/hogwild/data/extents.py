@@ -76,41 +76,90 @@ class Extents:
         return start, min(start + self.size, self.last)
 
 
-class ShuffledWalk:
-    """An epoch over rows that were shuffled physically: extents in random order, and their blocks too."""
+class Blocks:
+    """The order in which an epoch visits rows that were shuffled: extents in random order, and their blocks too.
 
-    _AHEAD = 3  # extents asked for before they are needed
+    >>> blocks = Blocks(Extents(0, 100, 64), seed=0, number=0)
+    >>> sorted(blocks.extent(chunk) for chunk in range(len(blocks)))
+    [(0, 64), (64, 100)]
+    """
 
-    def __init__(self, stored: Stored, extents: Extents, seed: int, number: int) -> None:
-        self._stored, self._extents, self._seed = stored, extents, (seed, number)
+    def __init__(self, extents: Extents, seed: int, number: int) -> None:
+        self._extents, self._seed = extents, np.uint64(mixed(seed, number))
         self._order = np.random.default_rng([seed, number]).permutation(len(extents))
 
     def __len__(self) -> int:
         return len(self._order)
 
+    def extent(self, number: int) -> tuple[int, int]:
+        """Where the rows of a chunk begin and end."""
+        return self._extents[int(self._order[number])]
+
+    def chunk(self, number: int) -> Array:
+        """The numbers of the rows of a chunk, counted from its first one, in order."""
+        start, stop = self.extent(number)
+        order = np.empty(stop - start, number_type(stop - start))
+        _fill_in_blocks(order, np.array([0, stop - start]), np.zeros(1, np.int64), self._seed, number)
+        return order
+
+    def whole(self) -> tuple[Array, Array]:
+        """The numbers of all rows in order, and where in them each chunk starts."""
+        extents = self._extents
+        firsts = extents.first + extents.size * self._order
+        starts = np.zeros(len(firsts) + 1, np.int64)
+        np.cumsum(np.minimum(extents.size, extents.last - firsts), out=starts[1:])
+        order = np.empty(int(starts[-1]), number_type(extents.last))
+        _fill_in_blocks(order, starts, firsts, self._seed, 0)
+        return order, starts
+
+
+class ShuffledWalk:
+    """An epoch over rows that were shuffled physically."""
+
+    _AHEAD = 3  # extents asked for before they are needed
+
+    def __init__(self, stored: Stored, blocks: Blocks) -> None:
+        self._stored, self._blocks = stored, blocks
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
     def __getitem__(self, number: int) -> Chunk:
         first = number + 1 if number == 0 else number + self._AHEAD  # the ones between were asked for before
-        for later in self._order[first : number + 1 + self._AHEAD]:
-            self._stored.ahead(*self._extents[int(later)])
-        start, stop = self._extents[int(self._order[number])]
-        return Chunk(self._stored.read(start, stop), _shuffled_blocks(stop - start, [*self._seed, number]))
+        for later in range(first, min(number + 1 + self._AHEAD, len(self))):
+            self._stored.ahead(*self._blocks.extent(later))
+        return Chunk(self._stored.read(*self._blocks.extent(number)), self._blocks.chunk(number))
 
     def done(self, number: int) -> None:
         """Let the memory of this chunk go."""
-        self._stored.release(*self._extents[int(self._order[number])])
+        self._stored.release(*self._blocks.extent(number))
 
     def whole(self) -> Whole | None:
         """All chunks, if they are in memory."""
         rows = self._stored.everything()
-        if rows is None:
-            return None
-        extents = [self._extents[int(number)] for number in self._order]
-        starts = np.cumsum([0, *(stop - start for start, stop in extents)])
-        order = np.empty(int(starts[-1]), number_type(self._extents.last))
-        for number, (start, stop) in enumerate(extents):
-            chunk = _shuffled_blocks(stop - start, [*self._seed, number])
-            np.add(chunk, start, out=order[starts[number] : starts[number + 1]], casting="unsafe")
-        return Whole(rows, order, starts)
+        return None if rows is None else Whole(rows, *self._blocks.whole())
+
+
+class ScatteredWalk:
+    """The same epoch over rows that were not shuffled: ``places`` says where each would be found if they were."""
+
+    def __init__(self, rows: Rows, places: Array, blocks: Blocks) -> None:
+        self._rows, self._places, self._blocks = rows, places, blocks
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, number: int) -> Chunk:
+        start, stop = self._blocks.extent(number)
+        return Chunk(self._rows, self._places[start:stop][self._blocks.chunk(number)])
+
+    def done(self, number: int) -> None:
+        """Nothing to let go: the arrays belong to the user."""
+
+    def whole(self) -> Whole:
+        """All chunks."""
+        order, starts = self._blocks.whole()
+        return Whole(self._rows, self._places[order], starts)
 
 
 class OrderedWalk:
@@ -163,23 +212,32 @@ class ListedWalk:
         return Whole(self._rows, self._order, bounds)
 
 
-def _shuffled_blocks(n_rows: int, seed: list[int]) -> Array:
-    order = np.empty(n_rows, number_type(n_rows))
-    _fill_in_blocks(order, np.uint64(mixed(*seed)))
-    return order
-
-
 @compiled
-def _fill_in_blocks(order: Any, seed: Any) -> None:
-    """Write the numbers of all rows, block by block, in an order of the blocks that is as random as the seed."""
-    count = (order.size + BLOCK_ROWS - 1) // BLOCK_ROWS
-    blocks, state, at = np.arange(count), np.uint64(seed), 0
-    for k in range(count - 1, -1, -1):
-        state += np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele et al. 2014)
-        bits = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        other = np.int64((bits ^ (bits >> np.uint64(31))) % np.uint64(k + 1))
-        chosen, blocks[other] = blocks[other], blocks[k]
-        for row in range(chosen * BLOCK_ROWS, min(chosen * BLOCK_ROWS + BLOCK_ROWS, order.size)):
-            order[at] = row
-            at += 1
+def _fill_in_blocks(order: Any, starts: Any, firsts: Any, seed: Any, number: Any) -> None:
+    """Write the row numbers of chunks, block by block, in an order of the blocks that is as random as the seed.
+
+    Chunk ``c`` of those in ``starts`` has the rows from ``firsts[c]`` on. They are numbered from ``number`` on in their
+    epoch, and each has its own random numbers, whichever others are written with it.
+    """
+    longest = 0
+    for chunk in range(firsts.size):
+        longest = max(longest, starts[chunk + 1] - starts[chunk])
+    blocks, at = np.empty((longest + BLOCK_ROWS - 1) // BLOCK_ROWS, np.int64), np.uint64(0)
+    for chunk in range(firsts.size):
+        rows = starts[chunk + 1] - starts[chunk]
+        count = (rows + BLOCK_ROWS - 1) // BLOCK_ROWS
+        for k in range(count):
+            blocks[k] = k
+        state = seed + np.uint64(0x9E3779B97F4A7C15) + np.uint64(number + chunk)  # as hogwild.data.shuffle.mixed
+        state = (state ^ (state >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+        state = (state ^ (state >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+        state = state ^ (state >> np.uint64(33))
+        for k in range(count - 1, -1, -1):
+            state += np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele et al. 2014)
+            bits = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            other = np.int64((bits ^ (bits >> np.uint64(31))) % np.uint64(k + 1))
+            chosen, blocks[other] = blocks[other] * BLOCK_ROWS, blocks[k]
+            for row in range(chosen, min(chosen + BLOCK_ROWS, rows)):
+                order[at] = firsts[chunk] + row
+                at += np.uint64(1)

@@ -12,7 +12,7 @@ from hogwild.data.budget import available
 from hogwild.data.counting import cores
 from hogwild.data.memory import Memory
 from hogwild.data.reading import Reader, Reading
-from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows
+from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, size_of
 from hogwild.data.shuffle import place, shuffled_order
 from hogwild.data.survey import Shape, Survey, fitted
 from hogwild.errors import DataError
@@ -42,12 +42,6 @@ def load(
     pieces = [fitted(piece, shape, reading) for piece in pieces]
     name = ", ".join(path.name for path in sources)
     return Memory(_joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base)
-
-
-def size_of(rows: Rows) -> int:
-    """How many bytes some rows take."""
-    per_entry = rows.values.itemsize * bool(rows.values.size) + rows.indices.itemsize * bool(rows.indices.size)
-    return rows.nonzeros * per_entry + rows.indptr.nbytes + rows.labels.nbytes + rows.weights.nbytes
 
 
 def check_width(features: int, base: int, path: Path, room: int) -> None:

@@ -33,8 +33,9 @@ def open(
     """Open data: the path of a file or of a packed folder, a list of files, arrays, or a data set that is open.
 
     Files are read into memory and shuffled; with ``shuffle=False`` their order is kept, which predictions need.
-    Arrays (a sparse matrix, a dense one, a data frame) come with their labels and are not copied. ``memory``, in
-    bytes or as ``"2GiB"``, is the most that may be resident.
+    Arrays (a sparse matrix, a dense one, a data frame) come with their labels and are not copied; while it lasts, a run
+    over many rows has a shuffled copy of its own, if there is memory for it. ``memory``, in bytes or as ``"2GiB"``, is
+    the most that may be resident.
 
     >>> data = open([[0.0, 2.0], [1.0, 0.0]], [1, -1])
     >>> data.n_rows, data.n_features

@@ -70,6 +70,12 @@ class Rows:
         )
 
 
+def size_of(rows: Rows) -> int:
+    """How many bytes some rows take."""
+    per_entry = rows.values.itemsize * bool(rows.values.size) + rows.indices.itemsize * bool(rows.indices.size)
+    return rows.nonzeros * per_entry + rows.indptr.nbytes + rows.labels.nbytes + rows.weights.nbytes
+
+
 def concatenate(pieces: list[Rows]) -> Rows:
     """Put pieces of one layout behind each other; ``features`` becomes the largest of theirs."""
     if len(pieces) == 1:

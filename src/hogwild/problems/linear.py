@@ -276,11 +276,15 @@ class Linear:
 
     def penalty(self, state: State) -> float:
         """What the objective has besides the mean loss."""
+        tilt = self.tilt * float(state[1][:, 0].sum()) if self.tilt else 0.0
+        if not self.l1 and not self.l2:
+            return tilt
         values = state[0][:, :1]
         w = (values if self.frame is None else self.frame.unscaled(values)).ravel().astype(np.float64)
         # Not ``w @ w``: after a call the threads of a BLAS look out for more work for a while, on the workers' cores.
-        tilt = self.tilt * float(state[1][:, 0].sum())
-        return self.l1 * float(np.abs(w).sum()) + self.l2 / 2 * float(np.square(w).sum()) + tilt
+        sizes = float(np.abs(w).sum()) if self.l1 else 0.0
+        squares = float(np.square(w).sum()) if self.l2 else 0.0
+        return self.l1 * sizes + self.l2 / 2 * squares + tilt
 
     def sample(self, rows: int, seed: int) -> Linear:
         """The same problem on few rows, for trials."""
@@ -338,7 +342,7 @@ class Linear:
 
     @cached_property
     def _layout(self) -> str:
-        layout: str = self.data.epoch(0, 0)[0].rows.layout
+        layout: str = self.data.in_order()[0].rows.layout
         return layout
 
     @cached_property

@@ -18,9 +18,11 @@ from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import ParameterError
 from hogwild.kernels.claims import LEFT, LIMIT, halt, lay_out, new_tally
 from hogwild.kernels.waiting import have_compiled
+from hogwild.runtimes import crew
 from hogwild.runtimes.crew import Crew
 from hogwild.runtimes.polyak import Mean
-from hogwild.runtimes.walks import AllInMemory, AtOnce, InTurns, Leg, Rates, State, next_slice
+from hogwild.runtimes.slices import Slices
+from hogwild.runtimes.walks import AllInMemory, AtOnce, InTurns, Leg, Rates, State
 
 SOON = 0.4  # seconds in which what was compiled before has come from the disk
 
@@ -51,6 +53,7 @@ class Session:
         self.buffers: Any = None  # those there are
         self.descents = [self.descend] * workers
         self.crew = Crew(workers)
+        self.slices, self._surveyed_slices = Slices(), Slices()  # that this thread walks, and measures
         self._later: Future[None] | None = None
         try:
             self.compile_seconds = self._compile()
@@ -86,7 +89,7 @@ class Session:
 
     @cached_property
     def _nothing(self) -> Chunk:
-        chunk = self.problem.data.epoch(0, 0)[0]
+        chunk = self.problem.data.in_order()[0]
         return Chunk(chunk.rows, chunk.order[:0])
 
     def have_buffers_compiled(self) -> None:
@@ -168,15 +171,15 @@ class Session:
     def _surveyed(self, whole: Whole, state: State) -> NDArray[np.float64]:
         """The same where all is in memory: chunks are claimed in compiled code."""
         chunks, board = len(whole.starts) - 1, self.crew.board
-        sums, slices = np.zeros((chunks, self.problem.sums)), [1]
+        sums = np.zeros((chunks, self.problem.sums))
 
         def work(worker: int) -> bool:
-            tally, started = new_tally(), time.perf_counter()
+            tally, started, parts = new_tally(), time.perf_counter(), 0
             if worker == 0:
-                tally[LIMIT] = slices[0]
+                tally[LIMIT] = parts = self._surveyed_slices.lasting(crew.TICK)
             self.problem.survey(whole, board, tally, sums, state)
-            if worker == 0:
-                slices[0] = next_slice(slices[0], time.perf_counter() - started)
+            if worker == 0 and tally[LEFT]:
+                self._surveyed_slices.lasted(parts, time.perf_counter() - started)
             return bool(tally[LEFT])
 
         lay_out(board, 0, chunks)

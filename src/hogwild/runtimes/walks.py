@@ -36,7 +36,7 @@ State = tuple[NDArray[Any], ...]
 Rates = Callable[[int, int], NDArray[Any]]  # (updates done before, how many now) -> the step of each
 
 PARTS_EACH = 32  # parts for each worker to claim, so that all are done at about the same time,
-SETTLED = 0.003  # seconds after which all workers are at work
+SETTLED = 0.003  # seconds after which all workers are at work, so that one may do something else
 FEWEST_ROWS = 256  # unless they would be smaller than this
 
 
@@ -146,7 +146,6 @@ class AllInMemory(Walk):
         self.steps = rates(updates, self._terms_before(len(whole.starts) - 1))
         self.tallies = [new_tally() for _ in range(session.workers)]
         self.states = replicas(session)
-        self.slice = 1  # parts that this thread takes before it looks up
 
     def run(self, tick: Callable[[int], None], meanwhile: Callable[[], None]) -> Leg:
         """Walk as far as it goes."""
@@ -199,16 +198,18 @@ class AllInMemory(Walk):
 
     def _work(self, worker: int) -> bool:
         """Walk parts of the epoch; say whether there may be more."""
-        session, tally, started = self.session, self.tallies[worker], time.perf_counter()
+        session, tally, started, parts = self.session, self.tallies[worker], time.perf_counter(), 0
         if worker == 0:
-            tally[LIMIT] = self.slice
+            waits = self.meanwhile is not _nothing
+            parts = session.slices.lasting(SETTLED if waits else crew.TICK)
+            tally[LIMIT] = parts
         session.descents[worker].walk(
             self.whole, session.crew.board, tally, self.steps, self.states[worker], session.sync
         )
-        if worker == 0:
+        if worker == 0 and tally[LEFT]:
             ended = time.perf_counter()
-            self.slice = next_slice(self.slice, ended - started)
-            if tally[LEFT] and ended - self.started_at > SETTLED:
+            session.slices.lasted(parts, ended - started)
+            if ended - self.started_at > SETTLED:
                 now, self.meanwhile = self.meanwhile, _nothing
                 now()
         return bool(tally[LEFT])
@@ -222,13 +223,12 @@ class AllInMemory(Walk):
             pass
 
     def _added_up(self, chunks: int) -> Leg:
-        tallies = np.array(self.tallies)
-        worst = tallies[:, WORST]
+        worst = [float(tally[WORST]) for tally in self.tallies]
         return Leg(
             chunks,
             self.before + self._terms_before(chunks),
-            float(sum(tallies[:, LOSS])),
-            float(worst.max()) if np.isfinite(worst).all() else math.nan,
+            sum(float(tally[LOSS]) for tally in self.tallies),
+            max(worst) if all(map(math.isfinite, worst)) else math.nan,
             self.interrupted,
         )
 
@@ -251,15 +251,6 @@ def parts_of(starts: NDArray[Any], workers: int) -> int:
         return 1
     rows = max(FEWEST_ROWS, int(starts[-1] - starts[0]) // (PARTS_EACH * workers))
     return max(1, -(-int(starts[1] - starts[0]) // rows))
-
-
-def next_slice(parts: int, seconds: float) -> int:
-    """How many parts to take next, so that it takes about a tick: so many took these seconds.
-
-    >>> next_slice(4, 0.01), next_slice(4, 0.1)
-    (8, 2)
-    """
-    return max(1, min(2 * parts, int(parts * crew.TICK / max(seconds, 1e-9))))
 
 
 def replicas(session: Any) -> list[State]:

@@ -13,7 +13,7 @@ from hogwild.run import Budget
 from hogwild.schedules import Moment, Schedule
 
 MOST_AHEAD = 2**22  # steps that are worked out before they are needed: 16 MiB of them
-_PIECE = 2**14  # steps that are worked out at a time, so that what lies between stays in the cache
+_PIECE = 2**13  # steps that are worked out at a time, so that what lies between stays in the cache
 LAST = 1 - 1e-6  # out of time, workers still end their chunks: with a step of exactly zero FTRL would divide by it
 
 
@@ -45,12 +45,21 @@ class Clock:
             return steps
         for first in range(0, count, _PIECE):
             piece = steps[first : first + _PIECE]
-            updates = np.arange(before + first, before + first + len(piece), dtype=np.float64)
-            epochs = updates / self.rows
-            by_epochs = epochs / self.epochs if self.epochs else 0 * epochs
-            fraction = np.minimum(np.maximum(by_epochs, spent), LAST)
-            piece[:] = self.schedule(Moment(updates + self.earlier + 1, epochs, fraction)) * self.scale
+            found = self.schedule(self._moment(before + first, len(piece), spent))
+            piece[:] = found if self.scale == 1 else found * self.scale
         return steps
+
+    def _moment(self, before: int, count: int, spent: float) -> Moment:
+        """A stretch of updates; epochs of a millisecond have no time for more operations on arrays than these."""
+        epochs = np.arange(before, before + count, dtype=np.float64)
+        epochs /= self.rows
+        fraction = epochs / self.epochs if self.epochs else np.zeros(count)
+        if spent > 0:
+            np.maximum(fraction, spent, out=fraction)
+        if fraction[-1] > LAST:  # it never falls
+            np.minimum(fraction, LAST, out=fraction)
+        first = before + self.earlier + 1
+        return Moment(np.arange(first, first + count, dtype=np.float64), epochs, fraction)
 
     @property
     def known(self) -> bool:

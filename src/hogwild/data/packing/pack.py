@@ -15,13 +15,13 @@ import numpy as np
 
 from hogwild.data.budget import available, resident
 from hogwild.data.counting import count_features
-from hogwild.data.loading import check_width, size_of
+from hogwild.data.loading import check_width
 from hogwild.data.packing.format import META
 from hogwild.data.packing.packed import Packed
 from hogwild.data.packing.spill import Bucket, Buckets, records
 from hogwild.data.packing.writer import PackedWriter
 from hogwild.data.reading import Reader, Reading
-from hogwild.data.rows import NO_INDICES, NO_VALUES, Array, Layout, Rows, concatenate
+from hogwild.data.rows import NO_INDICES, NO_VALUES, Array, Layout, Rows, concatenate, size_of
 from hogwild.data.shuffle import copy_rows, gather, row_keys
 from hogwild.data.survey import Shape, Survey
 from hogwild.errors import ParameterError
@@ -199,7 +199,7 @@ def _loaded(bucket: Bucket, shape: Shape) -> tuple[Rows, Array]:
         keys[to], labels[to] = some_keys, rows.labels
         indptr[row + 1 : row + 1 + len(rows)] = rows.indptr[1:] + entry
         starts = indptr[to]
-        copy_rows(rows.indptr, rows.indices, rows.values, np.arange(len(rows)), starts, indices, values, 0)
+        copy_rows(*rows.arrays[:3], np.arange(len(rows)), starts, indices, values, 0)
         if shape.weighted:
             weights[to] = rows.weights
         row, entry, features = row + len(rows), entry + rows.nonzeros, max(features, rows.features)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hogwild.data.counting import feature_counts
 from hogwild.data.dataset import Epoch
-from hogwild.data.extents import Extents, OrderedWalk, ShuffledWalk, rows_per_chunk
+from hogwild.data.extents import Blocks, Extents, OrderedWalk, ShuffledWalk, rows_per_chunk
 from hogwild.data.memory import rows_set_aside
 from hogwild.data.packing.format import Meta
 from hogwild.data.packing.mapped import MappedRows
@@ -121,7 +121,10 @@ class Packed:
 
     def epoch(self, seed: int, number: int) -> Epoch:
         """The chunks of one epoch in random order, each row once."""
-        return ShuffledWalk(self._source(), self._extents(), seed, number)
+        return ShuffledWalk(self._source(), Blocks(self._extents(), seed, number))
+
+    def laid_out(self, seed: int, epochs: float) -> None:
+        """Nothing to gain: rows were laid out in random order when they were packed."""
 
     def in_order(self) -> Epoch:
         """All rows in stored order."""
