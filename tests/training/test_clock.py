@@ -37,7 +37,7 @@ def one_by_one(clock: Clock, before: int, count: int) -> Any:
         {"epochs": None, "spent": lambda: 2.0},
         {"epochs": None},
     ],
-    ids=str,
+    ids=["epochs", "scaled", "begun before", "most time spent", "time alone", "no limit"],
 )
 def test_all_steps_of_a_stretch(schedule: Schedule, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "_PIECE", 16)
