@@ -53,7 +53,6 @@ def walk(board: Any, starts: Any, tally: Any, data: Any, order: Any, rates: Any,
         if not np.isfinite(loss):
             halt(board)  # nothing that follows can be of use
         left -= 1
-    leave(rest)
     tally[LEFT] = left <= 0
     if left > 0 and tally[ENDS] > 0:
         end(rest, rates)
@@ -77,10 +76,6 @@ def halt(board: Any) -> None:
 
 def no_begin(rest: Any) -> None:
     """There is nothing to begin with."""
-
-
-def no_leave(rest: Any) -> None:
-    """There is nothing to put in order before going back to Python."""
 
 
 def no_end(rest: Any, rates: Any) -> None:

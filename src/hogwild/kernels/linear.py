@@ -1,8 +1,8 @@
 """The inner loops of linear models.
 
 Each is a template: the names ``loss``, ``step``, ``dot``, ``column``, ``value``, ``hold``, ``claim``, ``release``,
-``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``scale_of``, ``decayed`` and ``slopes`` stand for
-functions that :func:`hogwild.compiled.specialise` puts in.
+``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``decayed`` and ``slopes`` stand for functions
+that :func:`hogwild.compiled.specialise` puts in.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
     parameter: Any, constants: Any, sync: Any, patience: Any, least: Any, stiffness: Any, bias_rate: Any, tilt: Any,
-    common: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]`` of a model with one output; return their summed loss.
 
     The intercept is in every term, so each worker steps a copy of its own, and merges what it changed into the shared
     one every ``patience`` terms. With one worker that changes nothing; with many they do not fight over one cell. How
     much of a change counts, from ``least`` (1/workers) to all, is what :func:`damping` finds safe. Its step is
-    ``bias_rate`` times that of the weights, and its gradient has ``tilt`` added. ``common`` is a factor of all weights.
+    ``bias_rate`` times that of the weights, and its gradient has ``tilt`` added. Where L2 is not spread over
+    the terms, it makes a factor that all weights have in common; from outside it is never seen.
     """
-    scale = scale_of(common)
+    scale = np.float32(1)
     own = bias.copy()
     seen = own.copy()  # not a second look at bias, which another worker may have changed by then
     guarded = np.intp(state.shape[0])
@@ -75,7 +75,8 @@ def descend(
         k += leap
     if intercept and waiting:
         flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
-    common[0] = scale
+    if scale != 1:
+        fold(state, scale)
     return total
 
 
@@ -83,7 +84,6 @@ def descend_many(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
     parameter: Any, constants: Any, sync: Any, patience: Any, least: Any, stiffness: Any, bias_rate: Any, tilt: Any,
-    common: Any,
 ) -> float:  # fmt: skip
     """The same with one output per class, all in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
     classes = bias.shape[0]
@@ -180,16 +180,6 @@ def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, sha
     """Everything is in the cache."""
 
 
-def no_scale(common: Any) -> Any:
-    """Weights are what they are."""
-    return np.float32(1)
-
-
-def kept_scale(common: Any) -> Any:
-    """The factor that all weights have in common."""
-    return common[0]
-
-
 def no_decay(scale: Any, rate: Any, l2: Any) -> Any:
     """Each term carries its share of the penalty, if there is one."""
     return scale
@@ -204,11 +194,6 @@ def fold(state: Any, scale: Any) -> None:
     """Multiply the common factor into the weights."""
     for u in range(state.shape[0]):
         state[u, 0] *= scale
-
-
-def fold_in(rest: Any) -> None:
-    """The same at the end of a walk. ``rest`` is what :func:`descend` gets behind the rates."""
-    fold(rest[0], rest[-1][0])
 
 
 def shared_penalty(shares: Any, u: Any, strength: Any) -> Any:

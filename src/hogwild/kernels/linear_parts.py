@@ -46,13 +46,11 @@ def descend(
         "dot": bind(dot, **columns),
         "pace": bind(PACES[pace], value=columns["value"]),
         **_penalties(rests, penalised, scaled),
-        "scale_of": linear.kept_scale if scaled else linear.no_scale,
     }
     if access == "turns":
         return specialise(template, cache=keep, fused=True, **parts)
-    loop, leave = bind(claims.with_turns, kernel=bind(template, **parts)), linear.fold_in if scaled else claims.no_leave
-    ends: dict[str, Function] = {"begin": claims.no_begin, "leave": leave, "end": claims.no_end}
-    return specialise(claims.walk, cache=keep, fused=True, descend=loop, **ends)
+    loop = bind(claims.with_turns, kernel=bind(template, **parts))
+    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=claims.no_begin, end=claims.no_end)
 
 
 @functools.cache
@@ -78,8 +76,7 @@ def descend_buffered(
         **_penalties(rests, penalised, scaled, part),
     )
     loop = bind(claims.without_turns, kernel=kernel)
-    ends = {"begin": buffered.begin, "leave": claims.no_leave, "end": _settle(own_rate)}
-    return specialise(claims.walk, cache=keep, fused=True, descend=loop, **ends)
+    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=buffered.begin, end=_settle(own_rate))
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import numpy as np
 from hogwild.compiled import bind
 from hogwild.data import opened
 from hogwild.data.dataset import Chunk, Dataset, Whole
+from hogwild.data.extents import rows_per_chunk
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import DataError, ParameterError
@@ -31,7 +32,6 @@ from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
 from hogwild.rules.rule import positions
 
-FEW = 2**17  # weights that are multiplied by a number in no time
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
 
 
@@ -185,7 +185,7 @@ class Linear:
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
             return (
                 *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, sync, patience,
-                least, stiffness, bias_rate, tilt, np.ones(1, np.float32),
+                least, stiffness, bias_rate, tilt,
             )  # fmt: skip
 
         return Plain(kernel, rest, turns=True) if access == "turns" else Claiming(kernel, rest)
@@ -222,10 +222,15 @@ class Linear:
         return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width)
 
     def _is_scaled(self, rule: Any) -> bool:
-        """Whether L2 can be a common factor of all weights, and they are few enough to be multiplied by it often."""
-        few = self.n_outputs == 1 and self.source.n_features <= FEW
+        """Whether L2 can be a factor that all weights have in common."""
         alike = getattr(rule, "uniform", False) and self.frame is None and not self.l1
-        return few and alike and self.l2 > 0
+        return alike and self.l2 > 0 and self.n_outputs == 1 and self._few
+
+    @cached_property
+    def _few(self) -> bool:
+        """Whether multiplying all weights by a factor after each chunk costs next to nothing."""
+        rows = rows_per_chunk(self.source.n_rows, self.source.nonzeros)
+        return self.source.n_features * self.source.n_rows <= rows * self.source.nonzeros
 
     def _is_far(self, rule: Any) -> bool:
         """Whether the parameters are too many for a core's cache."""
@@ -295,7 +300,7 @@ class Linear:
             source, self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept, class_weight=self.class_weight,
             intercept_step=self.intercept_step, tilt=self.tilt, labels=self.labels,
         )  # fmt: skip
-        other.frame = frame
+        other.frame, other._few = frame, self._few
         return other
 
     def model(self, values: State, training: Mapping[str, Any]) -> LinearModel:
