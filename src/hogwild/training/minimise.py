@@ -113,7 +113,7 @@ def minimise(
             schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
             schedule = _resolved(problem, schedule)
         else:
-            schedule = _with_chosen_step(problem, rule, _resolved(problem, schedule), budget, seed, journal)
+            schedule = _with_chosen_step(problem, rule, _resolved(problem, schedule), budget, seed, workers, journal)
         at_start = _loss_at_start(problem, session.state, seed)
         loop = Loop(
             problem, schedule, session, budget, held_out, average, seed, journal, checkpoints, asked,
@@ -211,11 +211,11 @@ def _resolved(problem: Any, schedule: Schedule) -> Schedule:
 
 
 def _with_chosen_step(
-    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, journal: Journal
+    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, workers: int, journal: Journal
 ) -> Schedule:
     if step_of(schedule) != "auto":
         return schedule
-    choice = choose_step(problem, rule, schedule, budget.epochs or TRIED_EPOCHS, seed)
+    choice = choose_step(problem, rule, schedule, budget.epochs or TRIED_EPOCHS, seed, workers)
     journal.tell("step chosen", step=choice.step, trials=choice.trials)
     return with_step(schedule, choice.step)
 

@@ -1,0 +1,76 @@
+"""Trials of a step: the run in short, on a few of its rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.dataset import Chunk
+from hogwild.data.rows import Rows
+from hogwild.schedules import Schedule, with_step
+from hogwild.training.clock import Clock
+
+SHARE = 1 / 32  # of the run's updates are made in a trial, but
+WORK = 2**15, 2**18  # no fewer non-zeros and no more: some tenths of a millisecond to some milliseconds
+ROWS = 500  #   no fewer rows, however long they are; with less data than this a trial is the run itself
+DOUBT = 16  #   times as many non-zeros at most, and no share, where short trials show nothing
+UNEVEN = 1e4  # between the squared lengths of the longest row and the shortest: a few rows decide about a trial
+
+
+class Trials:
+    """The run in short, with any step: along rows that are met for the first time, or again and again if they are few.
+
+    What counts is the objective on these rows in the end. What was met on the way tells less: new rows ask for a caution
+    that the run itself, which sees them again, has no use for.
+    """
+
+    def __init__(self, problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, updates: int) -> None:
+        self.sample = problem.sample(min(problem.data.n_rows, updates), seed, narrow=True)
+        self.rule, self.schedule, self.epochs, rows = rule, schedule, epochs, self.sample.data.n_rows
+        self.descend, self.sync = self.sample.descent(rule, "free", 1), self.sample.sync("free")
+        walks = [self.sample.data.epoch(seed, number).whole() for number in range(-(-updates // rows))]
+        self.rows, self.order = walks[0].rows, np.concatenate([walk.order for walk in walks])
+
+    def objective(self, step: float, updates: int) -> float:
+        """What a trial of so many updates comes to; the schedule passes as in the run, only sooner."""
+        state = self.sample.start(self.rule)
+        schedule, precision = with_step(self.schedule, step), np.result_type(*state)
+        rates = Clock(schedule, updates / self.epochs, self.epochs, precision=precision).rates(0, updates)
+        if not math.isfinite(self.descend(Chunk(self.rows, self.order[:updates]), rates, state, self.sync)):
+            return math.inf
+        walked = Chunk(self.rows, self.order[: min(updates, len(self.rows))])
+        loss = self.sample.metrics(self.sample.measure(walked, state))["loss"]
+        found = float(loss + self.sample.penalty(state))
+        return found if math.isfinite(found) else math.inf
+
+
+def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool) -> tuple[int, int]:
+    """How many updates a trial makes for a run of so many epochs, and how many where that shows nothing.
+
+    Twice as many if the rule does not taper: how its best step changes with the length of a trial must be seen as well.
+
+    >>> updates_of_trials(100_000, 7_000_000, 10, tapers=True), updates_of_trials(50, 700, 100, tapers=True)
+    ((3745, 59919), (5000, 5000))
+    """
+    each, run = max(1.0, nonzeros / max(1, rows)) * (1 if tapers else 0.5), rows * epochs
+    fewest, most = (work / each for work in WORK)
+    in_doubt = max(1, round(min(run, DOUBT * most)))
+    usual = max(1, round(max(ROWS, fewest, min(most, run * SHARE))))
+    return in_doubt if rows < ROWS else min(in_doubt, usual), in_doubt
+
+
+def uneven(rows: Rows) -> bool:
+    """Whether some rows are so much longer than others that chance decides what comes of a short trial.
+
+    >>> ends, values = np.array([0, 1, 2]), np.array([1.0, 1000.0])
+    >>> uneven(Rows(ends, np.zeros(2, np.uint32), values, np.zeros(2), np.empty(0), features=1, layout="sparse"))
+    True
+    """
+    if rows.layout == "binary":
+        return False
+    sums = np.concatenate([[0.0], np.cumsum(np.square(rows.values, dtype=np.float64))])
+    lengths = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+    lengths = lengths[lengths > 0]
+    return bool(lengths.size and lengths.max() > UNEVEN * lengths.min())
