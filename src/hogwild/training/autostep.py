@@ -13,7 +13,7 @@ from hogwild.training.trials import Trials, uneven, updates_of_trials
 
 LONGER = 8  #   times as long as the short trials, which find out where to look, are those that decide
 FIRST = 0.5  #  step that is tried
-LEAST, MOST = 2.0**-20, 2.0**14
+LEAST, MOST = 2.0**-30, 2.0**14
 EQUAL = 1e-3  # objectives that differ by no more are as good as each other
 STEEPEST = -0.5  # power of a run's length with which its best step falls at most: where noise alone limits it
 UNLIKELY = -0.75, 0.1  # powers beyond which it was chance that made the difference between trials

@@ -13,16 +13,17 @@ from hogwild.schedules import Schedule, with_step
 from hogwild.training.clock import Clock
 
 SHARE = 1 / 32  # of the run's updates are made in a trial, but
-WORK = 2**15, 2**18  # no fewer non-zeros and no more: some tenths of a millisecond to some milliseconds
+WORK = 2**15, 2**18  # no fewer non-zeros and no more: some tenths of a millisecond to some milliseconds; and these
+LONG_WORK = 2**18, 2**20  # if the rule does not taper: how its best step falls with length is seen in longer ones only
+IN_DOUBT = 2**22  # non-zeros at most, and no share, where that is not seen
 ROWS = 500  #   no fewer rows, however long they are; with less data than this a trial is the run itself
-DOUBT = 16  #   times as many non-zeros at most, and no share, where short trials show nothing
 UNEVEN = 1e4  # between the squared lengths of the longest row and the shortest: a few rows decide about a trial
 
 
 class Trials:
     """The run in short, with any step: along rows that are met for the first time, or again and again if they are few.
 
-    What counts is the objective on these rows in the end. What was met on the way tells less: new rows ask for a caution
+    What counts is the objective on these rows in the end. What was met on the way tells less: new rows ask for caution
     that the run itself, which sees them again, has no use for.
     """
 
@@ -49,14 +50,12 @@ class Trials:
 def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool) -> tuple[int, int]:
     """How many updates a trial makes for a run of so many epochs, and how many where that shows nothing.
 
-    Twice as many if the rule does not taper: how its best step changes with the length of a trial must be seen as well.
-
     >>> updates_of_trials(100_000, 7_000_000, 10, tapers=True), updates_of_trials(50, 700, 100, tapers=True)
     ((3745, 59919), (5000, 5000))
     """
-    each, run = max(1.0, nonzeros / max(1, rows)) * (1 if tapers else 0.5), rows * epochs
-    fewest, most = (work / each for work in WORK)
-    in_doubt = max(1, round(min(run, DOUBT * most)))
+    each, run = max(1.0, nonzeros / max(1, rows)), rows * epochs
+    fewest, most = (work / each for work in (WORK if tapers else LONG_WORK))
+    in_doubt = max(1, round(min(run, max(ROWS, IN_DOUBT / each))))
     usual = max(1, round(max(ROWS, fewest, min(most, run * SHARE))))
     return in_doubt if rows < ROWS else min(in_doubt, usual), in_doubt
 
