@@ -42,12 +42,10 @@ def narrowed(data: Memory) -> Memory:
     (2, array([0, 1, 0], dtype=uint32))
     """
     rows = data.rows
-    if rows.layout == "dense":
+    if rows.layout == "dense" or not rows.nonzeros:
         return data
     present = np.zeros(rows.features, np.bool_)
     present[rows.indices] = True
-    columns = np.flatnonzero(present)
-    numbers = np.empty(rows.features, rows.indices.dtype)
-    numbers[columns] = np.arange(len(columns), dtype=numbers.dtype)
-    few = replace(rows, indices=numbers[rows.indices], features=len(columns))
+    numbers = np.cumsum(present, dtype=rows.indices.dtype)  # counted from one
+    few = replace(rows, indices=numbers[rows.indices] - numbers.dtype.type(1), features=int(numbers[-1]))
     return Memory(few, shuffled=data.shuffled, name=data.name, base=data.base)

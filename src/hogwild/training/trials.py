@@ -29,14 +29,19 @@ class Trials:
 
     def __init__(self, problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, updates: int) -> None:
         self.sample = problem.sample(min(problem.data.n_rows, updates), seed, narrow=True)
-        self.rule, self.schedule, self.epochs, rows = rule, schedule, epochs, self.sample.data.n_rows
+        self.start, self.schedule, self.epochs, rows = (
+            self.sample.start(rule),
+            schedule,
+            epochs,
+            self.sample.data.n_rows,
+        )
         self.descend, self.sync = self.sample.descent(rule, "free", 1), self.sample.sync("free")
         walks = [self.sample.data.epoch(seed, number).whole() for number in range(-(-updates // rows))]
         self.rows, self.order = walks[0].rows, np.concatenate([walk.order for walk in walks])
 
     def objective(self, step: float, updates: int) -> float:
         """What a trial of so many updates comes to; the schedule passes as in the run, only sooner."""
-        state = self.sample.start(self.rule)
+        state = tuple(part.copy() for part in self.start)
         schedule, precision = with_step(self.schedule, step), np.result_type(*state)
         rates = Clock(schedule, updates / self.epochs, self.epochs, precision=precision).rates(0, updates)
         if not math.isfinite(self.descend(Chunk(self.rows, self.order[:updates]), rates, state, self.sync)):
