@@ -13,10 +13,11 @@ from hogwild.schedules import Schedule, with_step
 from hogwild.training.clock import Clock
 
 SHARE = 1 / 32  # of the run's updates are made in a trial, but
-WORK = 2**15, 2**18  # no fewer non-zeros and no more: some tenths of a millisecond to some milliseconds; and these
+WORK = 2**16, 2**18  # no fewer non-zeros and no more: some tenths of a millisecond to some milliseconds; and these
 LONG_WORK = 2**18, 2**20  # if the rule does not taper: how its best step falls with length is seen in longer ones only
 IN_DOUBT = 2**22  # non-zeros at most, and no share, where that is not seen
-ROWS = 500  #   no fewer rows, however long they are; with less data than this a trial is the run itself
+ROWS = 1_000  # no fewer rows, however long they are
+FEW = 2_000  #  rows below which a trial is the run itself: any part of them is too small to tell
 UNEVEN = 1e4  # between the squared lengths of the longest row and the shortest: a few rows decide about a trial
 
 
@@ -62,7 +63,7 @@ def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool) -> 
     fewest, most = (work / each for work in (WORK if tapers else LONG_WORK))
     in_doubt = max(1, round(min(run, max(ROWS, IN_DOUBT / each))))
     usual = max(1, round(max(ROWS, fewest, min(most, run * SHARE))))
-    return in_doubt if rows < ROWS else min(in_doubt, usual), in_doubt
+    return in_doubt if rows < FEW else min(in_doubt, usual), in_doubt
 
 
 def uneven(rows: Rows) -> bool:
