@@ -164,3 +164,23 @@ def test_a_resumed_run_does_not_try_again(tmp_path: Any, made: list[tuple[float,
     resumed = minimise(problem(), resume=True, **how)
     assert not made
     assert not told(resumed, "step chosen")
+
+
+def found(tried: dict[float, float], updates: int = 1) -> autostep.Found:
+    return autostep.Found(None, updates, None, tried)  # type: ignore[arg-type]
+
+
+def test_the_lowest_point_lies_between_the_steps_that_were_tried() -> None:
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: 2.0}).bottom == 0.0
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: 1.0, 4.0: 2.0}).bottom == pytest.approx(0.5)
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: np.inf}).bottom == 0.0
+
+
+def test_a_step_that_falls_with_the_square_root_of_length_has_a_slope_of_minus_a_half() -> None:
+    short = found({1.0: 2.0, 2.0: 1.0, 4.0: 2.0}, updates=100)
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: 2.0}, updates=400).slope(short) == pytest.approx(-0.5)
+
+
+def test_a_cliff_is_where_twice_the_step_explodes() -> None:
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: 50.0}).ends_at_a_cliff
+    assert not found({0.5: 50.0, 1.0: 1.0, 2.0: 2.0}).ends_at_a_cliff

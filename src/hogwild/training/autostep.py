@@ -16,6 +16,7 @@ FIRST = 0.5  #  step that is tried
 LEAST, MOST = 2.0**-30, 2.0**14
 EQUAL = 1e-3  # objectives that differ by no more are as good as each other
 STEEPEST = -0.5  # power of a run's length with which its best step falls at most: where noise alone limits it
+CLIFF = 10.0  # times the best objective: a step that came to more has exploded
 UNLIKELY = -0.75, 0.1  # powers beyond which it was chance that made the difference between trials
 
 
@@ -50,7 +51,7 @@ def choose_step(problem: Any, rule: Any, schedule: Schedule, epochs: float, seed
         if tapers or shorter <= 1:
             return long.choice(long.smallest)
         slope = long.slope(short)
-        if UNLIKELY[0] < slope < UNLIKELY[1] and not uneven(trials.rows):
+        if UNLIKELY[0] < slope < UNLIKELY[1] and not (long.ends_at_a_cliff or uneven(trials.rows)):
             return long.choice(2.0**long.bottom * shorter ** min(0.0, max(STEEPEST, slope)))
         long = Found(Trials(problem, rule, schedule, epochs, seed, in_doubt), in_doubt, pool).search()
         return long.choice(long.smallest)
@@ -111,6 +112,11 @@ class Found:
         at, best = math.log2(self.best), self.tried[self.best]
         below, above = (self.tried.get(self.best * times, math.inf) - best for times in (0.5, 2.0))
         return at + 0.5 * (below - above) / (below + above) if 0 < below + above < math.inf else at
+
+    @property
+    def ends_at_a_cliff(self) -> bool:
+        """Whether twice the best step explodes: then it is no noise that limits the step, and length tells nothing."""
+        return self.tried.get(self.best * 2, math.inf) > CLIFF * self.tried[self.best]
 
     def slope(self, shorter: Found) -> float:
         """By which power of their length the best step of trials changes, from what shorter ones came to."""
