@@ -251,7 +251,7 @@ def _notes(screen: Output) -> Any:
 
     def note(event: Event) -> None:
         if event["event"] == "step chosen":
-            screen.note(f"step {event['step']:g}, the best of {len(event['trials'])} tried on a sample")
+            screen.note(f"step {event['step']:g}, from {len(event['trials'])} tried on a sample")
         elif event["event"] == "diverged":
             screen.warn(event["message"])
         elif event["event"] == "resumed":

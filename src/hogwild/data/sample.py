@@ -29,3 +29,23 @@ def sample(data: Dataset, rows: int, seed: int = 0) -> Memory:
         walk.done(number)
         wanted, number = wanted - len(order), number + 1
     return Memory(replace(concatenate(pieces), features=data.n_features), shuffled=True, name=data.name, base=data.base)
+
+
+def narrowed(data: Memory) -> Memory:
+    """The same rows without the columns that none of them has; the others are numbered anew, in their order.
+
+    >>> from hogwild.data.rows import NO_WEIGHTS
+    >>> indices = np.array([3, 9, 3], np.uint32)
+    >>> rows = Rows(np.array([0, 2, 3]), indices, np.ones(3), np.zeros(2), NO_WEIGHTS, 10, "sparse")
+    >>> few = narrowed(Memory(rows, shuffled=True))
+    >>> few.n_features, few.rows.indices
+    (2, array([0, 1, 0], dtype=uint32))
+    """
+    rows = data.rows
+    if rows.layout == "dense" or not rows.nonzeros:
+        return data
+    present = np.zeros(rows.features, np.bool_)
+    present[rows.indices] = True
+    numbers = np.cumsum(present, dtype=rows.indices.dtype)  # counted from one
+    few = replace(rows, indices=numbers[rows.indices] - numbers.dtype.type(1), features=int(numbers[-1]))
+    return Memory(few, shuffled=data.shuffled, name=data.name, base=data.base)

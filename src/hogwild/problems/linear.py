@@ -14,7 +14,7 @@ from hogwild.data import opened
 from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.extents import rows_per_chunk
 from hogwild.data.rows import Array
-from hogwild.data.sample import sample
+from hogwild.data.sample import narrowed, sample
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.kernels import linear_parts
@@ -88,6 +88,7 @@ class Linear:
         self.source = opened(source)
         self.labels = labels or labels_for(self.loss, self.source)
         self.framed = framed and intercept and not tilt
+        self._width = self.source.n_features  # by which the loop is chosen, in a narrow sample as in the whole
 
     @cached_property
     def frame(self) -> Frame | None:
@@ -234,7 +235,7 @@ class Linear:
 
     def _is_far(self, rule: Any) -> bool:
         """Whether the parameters are too many for a core's cache."""
-        return self.n_outputs == 1 and 4 * len(rule.initial) * self.source.n_features > NEAR
+        return self.n_outputs == 1 and 4 * len(rule.initial) * self._width > NEAR
 
     def _descent_alone(self, rule: Any, workers: int) -> Descent:
         """The inner loop of the rule Sequential."""
@@ -291,9 +292,12 @@ class Linear:
         squares = float(np.square(w).sum()) if self.l2 else 0.0
         return self.l1 * sizes + self.l2 / 2 * squares + tilt
 
-    def sample(self, rows: int, seed: int) -> Linear:
-        """The same problem on few rows, for trials."""
-        return self._with(sample(self.source, rows, seed), self.frame)
+    def sample(self, rows: int, seed: int, narrow: bool = False) -> Linear:
+        """The same problem on few rows, for trials; ``narrow``: without the columns that none of them has."""
+        taken = sample(self.source, rows, seed)
+        other = self._with(narrowed(taken) if narrow and self.frame is None else taken, self.frame)
+        other._class_weights, other._width = self._class_weights, self._width
+        return other
 
     def _with(self, source: Any, frame: Frame | None) -> Linear:
         other = Linear(

@@ -66,8 +66,8 @@ class Problem(Protocol):
     def outward(self, state: State, rule: Any) -> State:
         """Parameters in the form in which they are trained, as a model has them."""
 
-    def sample(self, rows: int, seed: int) -> Problem:
-        """The same problem on few rows, for trials."""
+    def sample(self, rows: int, seed: int, narrow: bool = False) -> Problem:
+        """The same problem on few rows in memory, for trials; a narrow one may leave out parameters that they lack."""
 
     def model(self, values: State, training: Mapping[str, Any]) -> Any:
         """What is kept of a run: something with ``save(path)``."""

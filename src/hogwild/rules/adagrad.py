@@ -44,6 +44,7 @@ class AdaGrad:
     step = staticmethod(adagrad)
     own_rate = staticmethod(shrinking)
     rests = True
+    tapers = True
 
     def __post_init__(self) -> None:
         if not self.floor > 0:

@@ -44,6 +44,7 @@ class FTRL:
     positions = (0, 1)
     step = staticmethod(ftrl)
     rests = False
+    tapers = True
 
     def __post_init__(self) -> None:
         if not self.beta > 0:

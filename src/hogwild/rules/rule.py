@@ -17,6 +17,8 @@ class Rule(Protocol):
     ``step(state, p, g, rate, l1, l2, constants)`` applies one gradient ``g`` to row ``p``, together with this term's
     share of the penalty ``l1 |w| + l2 w^2 / 2``. Only coordinates that a term touches are ever stepped, so every rule
     is lazily sparse. ``step`` is compiled into the kernels: plain arithmetic in float32.
+
+    A rule whose own steps get smaller as it goes says ``tapers = True``: one rate then suits runs of any length.
     """
 
     @property

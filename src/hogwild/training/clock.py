@@ -30,7 +30,7 @@ class Clock:
     """
 
     schedule: Schedule
-    rows: int  #   updates in an epoch
+    rows: float  # updates in an epoch
     epochs: float | None  # None: time is the only limit
     scale: float = 1.0  # what the divergence guard has left of the step
     spent: Callable[[], float] = float

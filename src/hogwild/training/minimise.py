@@ -113,9 +113,7 @@ def minimise(
             schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
             schedule = _resolved(problem, schedule)
         else:
-            schedule = _with_chosen_step(
-                problem, rule, _resolved(problem, schedule), budget, seed, journal, session.alone
-            )
+            schedule = _with_chosen_step(problem, rule, _resolved(problem, schedule), budget, seed, session, journal)
         at_start = _loss_at_start(problem, session.state, seed)
         loop = Loop(
             problem, schedule, session, budget, held_out, average, seed, journal, checkpoints, asked,
@@ -213,11 +211,12 @@ def _resolved(problem: Any, schedule: Schedule) -> Schedule:
 
 
 def _with_chosen_step(
-    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, journal: Journal, alone: bool
+    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, session: Any, journal: Journal
 ) -> Schedule:
     if step_of(schedule) != "auto":
         return schedule
-    choice = choose_step(problem, rule, schedule, budget.epochs or TRIED_EPOCHS, seed, alone)
+    epochs = budget.epochs or TRIED_EPOCHS
+    choice = choose_step(problem, rule, schedule, epochs, seed, session.workers, session.alone)
     journal.tell("step chosen", step=choice.step, trials=choice.trials)
     return with_step(schedule, choice.step)
 

@@ -1,0 +1,197 @@
+"""Choosing the step: the choice is a good one, costs little, and is the same on any machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from runs import Dying, Killed, arrays, problem, told
+
+from hogwild import Linear, minimise
+from hogwild.rules import PassiveAggressive, named
+from hogwild.schedules import Constant, Cosine, InverseTime
+from hogwild.training import autostep
+from hogwild.training.autostep import choose_step
+from hogwild.training.clock import Clock
+from hogwild.training.trials import Trials, updates_of_trials
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
+    """Every trial that is made: its step, and how many updates it takes."""
+    found: list[tuple[float, int]] = []
+    objective = Trials.objective
+
+    def noted(self: Trials, step: float, updates: int) -> float:
+        found.append((step, updates))
+        return objective(self, step, updates)
+
+    monkeypatch.setattr(Trials, "objective", noted)
+    return found
+
+
+def chosen(given: Linear, rule: str = "adagrad", epochs: float = 20, **how: Any) -> autostep.Choice:
+    return choose_step(given, named(rule), Cosine(), epochs, **{"seed": 0, **how})
+
+
+def with_a_large_column() -> Linear:
+    X, y = arrays()
+    return Linear((X * np.r_[1_000.0, np.ones(X.shape[1] - 1)].astype(np.float32), y), l2=1e-4, framed=False)
+
+
+@pytest.mark.parametrize("rule", ["adagrad", "sgd", "ftrl", "adam"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
+def test_no_other_step_leads_much_further(loss: str, rule: str) -> None:
+    given, how = problem(loss, l2=1e-4), {"rule": rule, "strategy": "serial", "budget": 5}
+    run = minimise(given, schedule="cosine", **how)
+    (choice,) = told(run, "step chosen")
+    others = [minimise(given, schedule=Cosine(choice["step"] * 4.0**k), **how).objective for k in (-3, -2, -1, 1, 2)]
+    assert run.objective < (1.01 if getattr(named(rule), "tapers", False) else 1.02) * min(others)
+    assert run.objective < 0.9 * max(others), "every step would do: this shows nothing"
+
+
+@pytest.mark.parametrize("rule", ["adagrad", "sgd"])
+def test_the_choice_does_not_depend_on_how_many_try(rule: str) -> None:
+    alone, together = chosen(problem(l2=1e-4), rule), chosen(problem(l2=1e-4), rule, workers=3)
+    assert alone == together
+    assert alone != chosen(problem(l2=1e-4), rule, seed=1)
+
+
+@pytest.mark.parametrize("rule", ["adagrad", "sgd"])
+def test_it_costs_a_fraction_of_the_run(rule: str, made: list[tuple[float, int]]) -> None:
+    given = problem(l2=1e-4)
+    chosen(given, rule, epochs=100)
+    assert 0 < sum(updates for _, updates in made) < 100 * given.data.n_rows / 4
+
+
+def test_large_data_costs_no_more_than_middling() -> None:
+    assert updates_of_trials(10**9, 10**11, 10, tapers=True) == updates_of_trials(10**7, 10**9, 10, tapers=True)
+
+
+def test_a_trial_is_never_longer_than_the_run() -> None:
+    for rows in (1, 50, 600, 10_000):
+        for epochs in (1, 3, 1_000):
+            for tapers in (True, False):
+                usual, in_doubt = updates_of_trials(rows, 10 * rows, epochs, tapers)
+                assert 1 <= usual <= in_doubt <= rows * epochs
+
+
+def test_with_few_rows_a_trial_is_the_run_itself(made: list[tuple[float, int]]) -> None:
+    X, y = arrays(rows=60)
+    run = minimise(Linear((X, y), l2=1e-3), strategy="serial", budget=7)
+    assert max(updates for _, updates in made) == 60 * 7
+    (choice,) = told(run, "step chosen")
+    assert run.objective == pytest.approx(dict(choice["trials"])[choice["step"]], rel=0.02)
+
+
+def test_without_a_rule_that_tapers_longer_runs_get_smaller_steps() -> None:
+    given = problem("hinge", l2=1e-4)
+    assert chosen(given, "sgd", epochs=200).step < 0.7 * chosen(given, "sgd", epochs=2).step
+
+
+def test_columns_of_very_different_size_are_worth_long_trials(made: list[tuple[float, int]]) -> None:
+    given = with_a_large_column()
+    usual, in_doubt = updates_of_trials(given.data.n_rows, given.data.nonzeros, 20, tapers=False)
+    chosen(given, "sgd", epochs=20)
+    assert max(updates for _, updates in made) == in_doubt > usual
+    made.clear()
+    chosen(given, "adagrad", epochs=20)
+    assert max(updates for _, updates in made) <= usual
+
+
+def test_where_nearly_every_step_explodes_one_is_found_that_does_not() -> None:
+    X, y = arrays("squared")
+    run = minimise(Linear((3e3 * X, y), "squared"), "sgd", strategy="serial", budget=5)
+    (choice,) = told(run, "step chosen")
+    assert choice["step"] < 1e-6
+    assert not told(run, "diverged")
+    assert run.result["r2"] > 0.8
+
+
+def test_a_rule_that_needs_no_step_is_not_searched_for_one(made: list[tuple[float, int]]) -> None:
+    choose_step(problem("hinge"), PassiveAggressive(), Constant(), epochs=5, seed=0)
+    assert len(made) < 20
+
+
+def test_schedules_pass_in_a_trial_as_in_the_run() -> None:
+    given, schedule, seen = problem(), InverseTime(decay=0.3), []
+    trials = Trials(given, named("sgd"), schedule, 20, 0, alone=True, updates=800)
+
+    def descend(chunk: Any, rates: Any, state: Any, sync: Any) -> float:
+        seen.append(rates)
+        return 0.0
+
+    trials.descend = descend
+    trials.objective(0.25, updates=800)
+    rows = given.data.n_rows
+    run = Clock(InverseTime(0.25, 0.3), rows, 20).rates(0, 20 * rows)
+    assert seen[0] == pytest.approx(run[:: len(run) // 800], rel=1e-3)
+
+
+def test_columns_that_a_sample_lacks_change_nothing() -> None:
+    X = sp.random(3_000, 400, density=0.005, random_state=0, format="csr", dtype=np.float32)
+    far = sp.csr_matrix((X.data, X.indices * 900, X.indptr), (len(X.indptr) - 1, 400 * 900))
+    y = np.sign(X @ np.random.default_rng(0).standard_normal(400) + 0.1)
+    near_choice, far_choice = chosen(Linear((X, y), l2=1e-4)), chosen(Linear((far, y), l2=1e-4))
+    assert near_choice == far_choice
+
+
+def test_a_narrow_sample_is_walked_by_the_same_loop() -> None:
+    columns = np.random.default_rng(0).integers(300_000, size=10_000)
+    X = sp.csr_matrix((np.ones(10_000, np.float32), (np.arange(10_000) % 1_000, columns)), (1_000, 300_000))
+    given, rule = Linear((X, np.arange(1_000) % 2), l2=1e-4), named("adagrad")
+    small = given.sample(500, 0, narrow=True)
+    assert small.source.n_features < 20_000
+    assert small.descent(rule, "free", 1).kernel is given.descent(rule, "free", 1).kernel
+
+
+def test_a_class_that_the_sample_lacks_has_its_weight() -> None:
+    X, y = arrays()
+    y = np.where(np.arange(len(y)) == 17, 1.0, -1.0)
+    given = Linear((X, y), class_weight="balanced")
+    assert np.array_equal(given.sample(100, 0)._class_weights, given._class_weights)
+    assert np.isfinite(chosen(given).step)
+
+
+def test_a_class_of_which_a_short_trial_has_next_to_nothing_is_worth_long_ones(made: list[tuple[float, int]]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 20)).astype(np.float32)
+    rare = np.argsort(X[:, 0])[-6:]
+    chosen(Linear((X, np.isin(np.arange(30_000), rare)), "hinge", l2=1e-4))
+    long = max(updates for _, updates in made)
+    made.clear()
+    chosen(Linear((X, X[:, 0] > 1), "hinge", l2=1e-4))
+    assert long > 10 * max(updates for _, updates in made)
+
+
+def test_a_resumed_run_does_not_try_again(tmp_path: Any, made: list[tuple[float, int]]) -> None:
+    how: dict[str, Any] = {"strategy": "serial", "budget": 3, "checkpoint": tmp_path}
+    with pytest.raises(Killed):
+        minimise(problem(), callbacks=[Dying()], **how)
+    assert made
+    made.clear()
+    resumed = minimise(problem(), resume=True, **how)
+    assert not made
+    assert not told(resumed, "step chosen")
+
+
+def found(tried: dict[float, float], updates: int = 1) -> autostep.Found:
+    return autostep.Found(None, updates, None, tried)  # type: ignore[arg-type]
+
+
+def test_the_lowest_point_lies_between_the_steps_that_were_tried() -> None:
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: 2.0}).bottom == 0.0
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: 1.0, 4.0: 2.0}).bottom == pytest.approx(0.5)
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: np.inf}).bottom == 0.0
+
+
+def test_a_step_that_falls_with_the_square_root_of_length_has_a_slope_of_minus_a_half() -> None:
+    short = found({1.0: 2.0, 2.0: 1.0, 4.0: 2.0}, updates=100)
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: 2.0}, updates=400).slope(short) == pytest.approx(-0.5)
+
+
+def test_a_cliff_is_where_twice_the_step_explodes() -> None:
+    assert found({0.5: 2.0, 1.0: 1.0, 2.0: 50.0}).ends_at_a_cliff
+    assert not found({0.5: 50.0, 1.0: 1.0, 2.0: 2.0}).ends_at_a_cliff
