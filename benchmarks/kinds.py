@@ -23,6 +23,12 @@ def made(name: str, quick: bool = False) -> hogwild.data.Memory:
     return hogwild.data.Memory(kind(name, **options).rows, shuffled=True, name=f"{name}-like")
 
 
+def have_compiled(problem: Any, rule: Any = "adagrad", workers: int = 2) -> None:
+    """Have the loop of several workers compiled: it is otherwise when a run has lasted long enough to repay it."""
+    if workers > 1:
+        hogwild.minimise(problem, rule, hogwild.Constant(1e-3), hogwild.Hogwild(workers, buffer=512), budget=1)
+
+
 def shape(data: Any) -> str:
     """A set in words."""
     return f"{data.name}: {data.n_rows:,} rows x {data.n_features:,} features, {data.nonzeros / data.n_rows:.0f} a row"

@@ -11,7 +11,7 @@ import numpy as np
 
 import hogwild
 from benchmarks import results
-from benchmarks.kinds import LARGE, made, shape
+from benchmarks.kinds import LARGE, have_compiled, made, shape
 from benchmarks.tools.way import timed
 from hogwild.compiled import compiled
 
@@ -55,8 +55,9 @@ def gathering(table: Any, places: Any, threads: int) -> float:
 def training(data: Any, rule: str, workers: int) -> float:
     """Non-zeros a second in training."""
     strategy = hogwild.Serial() if workers == 1 else hogwild.Hogwild(workers)
-    step = hogwild.Constant(0.1)
-    run = hogwild.minimise(hogwild.Linear(data, l2=1e-6), rule, step, strategy, budget=EPOCHS, measure=False)
+    step, problem = hogwild.Constant(0.1), hogwild.Linear(data, l2=1e-6)
+    have_compiled(problem, rule, workers)
+    run = hogwild.minimise(problem, rule, step, strategy, budget=EPOCHS, measure=False)
     return EPOCHS * data.nonzeros / run.seconds
 
 

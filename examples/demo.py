@@ -45,6 +45,10 @@ def main(rows: int = 150_000, epochs: int = 6) -> list[dict[str, float]]:
     )
     for name in ("", "workers", "time (s)", "rows/s", "loss", "accuracy", "speed-up"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    with console.status("Compiling"):  # which is done once, and kept: also the loop for several workers with buffers
+        hogwild.minimise(
+            problem, hogwild.SGD(), hogwild.Cosine(step=0.5), hogwild.Hogwild(workers, buffer=512), budget=1
+        )
     results: list[dict[str, float]] = []
     for strategy in strategies:
         name = type(strategy).__name__

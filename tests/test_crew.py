@@ -138,7 +138,7 @@ def test_an_epoch_that_was_prepared_is_walked_like_any_other(workers, monkeypatc
 
     original = loop.prepared
     monkeypatch.setattr(loop, "prepared", lambda *what: prepared.append(what[0]) or original(*what))
-    run = minimise(problem, "sgd", Cosine(0.1), Hogwild(workers), budget=4)
+    run = minimise(problem, "sgd", Cosine(0.1), Hogwild(workers, buffer=0), budget=4)
     serial = minimise(problem, "sgd", Cosine(0.1), Serial(), budget=4)
     assert set(prepared) <= {1, 2, 3}
     assert prepared

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import hogwild
+from benchmarks.kinds import have_compiled
 from benchmarks.results import cores
 from benchmarks.sets import Split
 from benchmarks.tools.way import Fit, Tool, Way
@@ -34,6 +35,7 @@ def fit(data: Any, split: Split, loss: str, workers: int, schedule: Any, epochs:
 
 
 def ways(workers: int, data: Any, split: Split, loss: str) -> list[Way]:
+    have_compiled(hogwild.Linear(data, loss, l2=split.l2), workers=workers)
     return [Way("defaults", partial(fit, data, split, loss, workers, "cosine"))]
 
 

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -39,6 +40,19 @@ def compiled(function: Function) -> Any:
     """
     in_a_file = not function.__code__.co_filename.startswith("<")
     return _own_files(numba.njit(cache=in_a_file, **OPTIONS)(function))
+
+
+def is_kept(function: Any) -> bool:
+    """Whether a compiled function need not be compiled again: it was in this process, or is on the disk.
+
+    >>> def negative(x):
+    ...     return -x
+    >>> kernel = specialise(negative, cache=False)
+    >>> is_kept(kernel), kernel(1), is_kept(kernel)
+    (False, -1, True)
+    """
+    file = getattr(function._cache, "_cache_file", None)
+    return bool(function.signatures) or (file is not None and Path(file._index_path).exists())
 
 
 def inner(function: Function) -> Any:

@@ -11,6 +11,7 @@ from hogwild.data import Chunk
 from hogwild.errors import ParameterError
 from hogwild.problems import buffers
 from hogwild.rules import named
+from hogwild.runtimes.walks import AllInMemory
 
 RNG = np.random.default_rng(0)
 ROWS, FEATURES = 3_000, 400
@@ -117,10 +118,12 @@ def test_none_where_they_are_of_no_use():
             Hogwild(2, buffer=buffer)
 
 
-def test_a_run_begins_without_buffers_until_their_loop_is_compiled(monkeypatch):
-    monkeypatch.setattr("hogwild.problems.linear.rows_apart", lambda *about: 32)
-    may_end, scattered, epochs = threading.Event(), [], []
-    compile_now, put_back = buffers.Buffers.compile, buffers.Buffers.scatter
+def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
+    """And all of them from then on, in the middle of an epoch if need be."""
+    monkeypatch.setattr("hogwild.runtimes.threads.is_kept", lambda kernel: False)
+    monkeypatch.setattr("hogwild.runtimes.threads.LONG", 0.0)
+    may_end, compiled, at_work, compile_now = threading.Event(), threading.Event(), [], buffers.Buffers.compile
+    worked = AllInMemory._work
 
     def compile_later(self, *given):
         assert may_end.wait(60)
@@ -128,20 +131,38 @@ def test_a_run_begins_without_buffers_until_their_loop_is_compiled(monkeypatch):
         compiled.set()
 
     def after_an_epoch(event):
-        if event["event"] == "epoch":
-            epochs.append(len(scattered))
+        if event["event"] == "epoch" and event["epoch"] >= 2:
             may_end.set()
             assert compiled.wait(60)
 
-    compiled = threading.Event()
     monkeypatch.setattr(buffers.Buffers, "compile", compile_later)
-    monkeypatch.setattr(buffers.Buffers, "scatter", lambda self, state: scattered.append(1) or put_back(self, state))
+    monkeypatch.setattr(AllInMemory, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
     problem = Linear(DATA["sparse"], "logistic", l2=1e-3)
     how = {"rule": "adagrad", "schedule": Constant(0.1), "budget": 20}
     run = minimise(problem, strategy=Hogwild(2), callbacks=[after_an_epoch], **how)
-    assert epochs[0] == 0  # the first epoch had none
-    assert epochs[-1] > 0
+    assert set(at_work[:2]) == {0}
+    assert set(at_work) == {0, 1}
     assert run.objective == pytest.approx(minimise(problem, strategy=Serial(), **how).objective, rel=1e-2)
+
+
+def test_what_is_on_the_disk_is_there_from_the_start(monkeypatch):
+    monkeypatch.setattr("hogwild.runtimes.threads.is_kept", lambda kernel: True)
+    at_work, worked = [], AllInMemory._work
+    monkeypatch.setattr(AllInMemory, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
+    minimise(Linear(DATA["sparse"], "logistic"), "adagrad", Constant(0.1), Hogwild(2), budget=1)
+    assert set(at_work) == {0, 1}
+
+
+@pytest.mark.parametrize(("rule", "workers"), [("adagrad", 16), ("adam", 1)])
+def test_few_parameters_that_cannot_be_copied_are_for_one_worker(rule, workers, monkeypatch):
+    monkeypatch.setattr("hogwild.strategies.count", lambda strategy: strategy.workers or 16)
+    monkeypatch.setattr("hogwild.training.minimise.LEAST_WORK", 1)
+    run = minimise(Linear(DATA["sparse"], "logistic"), rule, Constant(0.1), budget=1)
+    assert run.asked["workers"] == workers
+    told = [event["workers"] for event in run.events if event["event"] == "workers"]
+    assert told == ([] if workers == 16 else [1])
+    asked = minimise(Linear(DATA["sparse"], "logistic"), rule, Constant(0.1), Hogwild(3), budget=1)
+    assert asked.asked["workers"] == 3
 
 
 def test_estimators_pass_it_on():

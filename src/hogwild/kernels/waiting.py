@@ -14,7 +14,7 @@ from numba import types
 
 from hogwild.compiled import compiled
 from hogwild.kernels.atomics import SPINS, fetch_add, load, lock, pause, unlock
-from hogwild.kernels.claims import DONE, GATE, TASKS, new_board
+from hogwild.kernels.claims import DONE, GATE, TASKS
 
 # mypy: disable-error-code="call-arg, unreachable"
 
@@ -54,11 +54,3 @@ def all_done(board: Any, wanted: Any) -> bool:
             return False
         pause(tries)
     return True
-
-
-def have_compiled() -> None:
-    """Call both where there is nothing to wait for, so that nobody has to wait for the compiler later."""
-    board = new_board()
-    board[TASKS] = 1
-    attend(board, 0)
-    all_done(board, 0)

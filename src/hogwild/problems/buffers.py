@@ -19,8 +19,7 @@ CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
 FREQUENT = 2**13  # coordinates that are worth a copy where there are too many for all
 FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
-FEWEST_ROWS, FEWEST_DENSE_ROWS = 10_000, 1_000  # for each worker
-FEWEST_NONZEROS = 2**23  # for all workers: fewer are walked ten times in a fraction of a second
+FEWEST_ROWS = 1_000  # for each worker
 LEAST_ROOM = 2**28  # bytes: copies, and the compiler of their loop, are not for those who are short of memory
 LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
 DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together, unless
@@ -81,17 +80,14 @@ class Own:
 def rows_apart(data: Dataset, workers: int, dense: bool, width: int) -> int:
     """How many rows each worker goes between two merges; 0 where copies do not pay.
 
-    Of few rows little is learnt before workers would meet, and little data is walked sooner than the loop with copies
-    is compiled. ``width`` is how many numbers a coordinate has.
+    Of few rows little is learnt before workers would meet. ``width`` is how many numbers a coordinate has.
     """
     rows = data.n_rows
-    if rows < (FEWEST_DENSE_ROWS if dense else FEWEST_ROWS) * workers or data.nonzeros < FEWEST_NONZEROS:
-        return 0
-    if data.room < LEAST_ROOM:
+    if rows < FEWEST_ROWS * workers or data.room < LEAST_ROOM:
         return 0
     if dense:
         return max(1, DENSE_ROWS // workers, DENSE_APART * workers * width)
-    return max(1, min(LONGEST_ROWS, max(512, min(8_192, rows // 128)) // workers))
+    return max(1, min(LONGEST_ROWS, max(128, min(8_192, rows // 32)) // workers))
 
 
 def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layout:

@@ -32,6 +32,7 @@ from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
 from hogwild.rules.rule import positions
 
+CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
 
 
@@ -194,7 +195,7 @@ class Linear:
     def buffers(self, rule: Any, rows: int | str, workers: int) -> Buffers | None:
         """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there are none."""
         width, dense = len(rule.initial), self._layout == "dense"
-        if rows == 0 or workers == 1 or self.n_outputs > 1 or width > 2 or not hasattr(rule, "own_rate"):
+        if rows == 0 or workers == 1 or not self._can_be_copied(rule):
             return None
         penalised = self.l1 > 0, self.l2 > 0
         apart = rows if isinstance(rows, int) else rows_apart(self.source, workers, dense, width)
@@ -221,6 +222,14 @@ class Linear:
             )  # fmt: skip
 
         return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width)
+
+    def crowds(self, rule: Any) -> bool:
+        """Whether workers would always write to the same few places, because they cannot have copies."""
+        size = 4 * len(rule.initial) * self.n_outputs * self.source.n_features
+        return size < CROWDED and not self._can_be_copied(rule)
+
+    def _can_be_copied(self, rule: Any) -> bool:
+        return self.n_outputs == 1 and len(rule.initial) <= 2 and hasattr(rule, "own_rate")
 
     def _is_scaled(self, rule: Any) -> bool:
         """Whether L2 can be a factor that all weights have in common."""

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from hogwild.compiled import is_kept
 from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import ParameterError
 from hogwild.kernels.claims import LEFT, LIMIT, halt, lay_out, new_tally
-from hogwild.kernels.waiting import have_compiled
 from hogwild.runtimes import crew
 from hogwild.runtimes.crew import Crew
 from hogwild.runtimes.polyak import Mean
 from hogwild.runtimes.slices import Slices
 from hogwild.runtimes.walks import AllInMemory, AtOnce, InTurns, Leg, Rates, State
 
-SOON = 0.4  # seconds in which what was compiled before has come from the disk
+LONG = 0.5  # seconds that one has worked alone for want of a loop, in this run or others: then it is compiled
+_alone_for: defaultdict[Any, float] = defaultdict(float)  # seconds, by the loop that was wanting
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +39,30 @@ class Threads:
 
 
 class Session:
-    """One run's parameters and the threads that work on them."""
+    """One run's parameters and the threads that work on them.
+
+    Workers who are to have buffers begin when the loop for that is compiled: until then one works alone, because
+    several without buffers are hardly ever faster.
+    """
 
     def __init__(self, problem: Any, rule: Any, strategy: Any, workers: int) -> None:
-        self.problem, self.strategy, self.workers = problem, strategy, workers
+        self.problem, self.strategy = problem, strategy
         self.state: State = problem.start(rule)
         self.mean: Mean | None = None
         self._values = getattr(rule, "values", _first_columns)
         self._take_met = getattr(rule, "take_met", None)
-        self.access = strategy.access if workers > 1 else "free"  # one worker has nobody to wait for
-        self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters to itself
-        self.descend = problem.descent(rule, self.access, 1 if self.alone else workers)
-        self.sync = problem.sync(self.access)
         self.planned = problem.buffers(rule, getattr(strategy, "buffer", 0), workers)  # those there will be
         self.buffers: Any = None  # those there are
-        self.descents = [self.descend] * workers
-        self.crew = Crew(workers)
+        self.workers = workers if self.planned is None else 1
+        self.access = strategy.access if self.workers > 1 else "free"  # one worker has nobody to wait for
+        self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters to itself
+        self.descend = problem.descent(rule, self.access, 1 if self.alone else self.workers, self.alone)
+        self.sync = problem.sync(self.access)
+        self.descents = [self.descend] * self.workers
+        self.crew = Crew(self.workers)
         self.slices, self._surveyed_slices = Slices(), Slices()  # that this thread walks, and measures
-        self._later: Future[None] | None = None
+        self._looked = time.perf_counter()
+        self._compiling: Future[None] | None = None
         try:
             self.compile_seconds = self._compile()
         except BaseException:
@@ -68,11 +76,14 @@ class Session:
 
     def close(self) -> None:
         """Let the threads go."""
+        self._let_go()
+        if self._compiling is not None:
+            wait([self._compiling])  # a process must not end while its compiler is at work
+
+    def _let_go(self) -> None:
         self.crew.close()
-        if self._later is not None:
-            wait([self._later])  # a process must not end while its compiler is at work
         if "pool" in self.__dict__:
-            self.pool.shutdown(wait=True, cancel_futures=True)
+            self.__dict__.pop("pool").shutdown(wait=True, cancel_futures=True)
 
     def _compile(self) -> float:
         """Descend along no term at all and measure nothing, which compiles both loops."""
@@ -92,23 +103,32 @@ class Session:
         chunk = self.problem.data.in_order()[0]
         return Chunk(chunk.rows, chunk.order[:0])
 
-    def have_buffers_compiled(self) -> None:
-        """Compile the loop with buffers, if they are planned: it takes longest, so that training begins without it.
+    def take_buffers(self) -> None:
+        """Begin with buffers, if they are planned and their loop is on the disk or a number of rows was asked for."""
+        if self.planned is not None and (self.strategy.buffer != "auto" or is_kept(self.planned.kernel)):
+            self._compile_buffers()
+            self._go_over()
 
-        One who asked for a number of rows gets them from the start.
-        """
-        if self.planned is not None:
-            have_compiled()  # what is needed meanwhile: there is but one compiler
-            state = tuple(part.copy("K") for part in self.state)
-            self._later = _begun(self.planned.compile, self._nothing, state)
-            wait([self._later], SOON if self.strategy.buffer == "auto" else None)
+    def _compile_buffers(self) -> None:
+        self.planned.compile(self._nothing, tuple(part.copy("K") for part in self.state))
 
-    def _have_buffers(self) -> None:
-        """Go over to buffers, if they are planned and compiled."""
-        if self.buffers is None and self._later is not None and self._later.done():
-            self._later.result()
-            self.buffers = self.planned
-            self.descents = [self.planned.descent(worker) for worker in range(self.workers)]
+    def _watch(self, tick: Callable[[int], None], halt: threading.Event, updates: int) -> None:
+        """Have the loop with buffers compiled if the run is a long one, and end this leg when that is done."""
+        tick(updates)
+        now, before = time.perf_counter(), self._looked
+        self._looked = now
+        _alone_for[self.planned.kernel] += now - before
+        if self._compiling is None and _alone_for[self.planned.kernel] > LONG:
+            self._compiling = _begun(self._compile_buffers)
+        if self._compiling is not None and self._compiling.done():
+            halt.set()
+
+    def _go_over(self) -> None:
+        """Go over to buffers, and to all workers."""
+        self._let_go()
+        self.buffers, self.workers = self.planned, self.planned.workers
+        self.descents = [self.planned.descent(worker) for worker in range(self.workers)]
+        self.crew, self.slices, self._surveyed_slices = Crew(self.workers), Slices(), Slices()
 
     @property
     def precision(self) -> Any:
@@ -134,7 +154,12 @@ class Session:
         halts the workers at the end of their chunks before it goes on its way; Ctrl-C ends the leg there. ``meanwhile``
         may be called once by this thread, while the others are at work.
         """
-        self._have_buffers()
+        if self._compiling is not None and self.buffers is None and self._compiling.done():
+            self._compiling.result()
+            self._go_over()
+        if self.planned is not self.buffers:
+            self._looked = time.perf_counter()
+            tick = partial(self._watch, tick, halt)
         if self.access == "turns":
             return InTurns(self, walk, first, updates, rates, halt).run(tick)
         whole = walk.whole() if self.mean is None and hasattr(self.descend, "walk") else None
@@ -192,10 +217,10 @@ class Session:
         return sums
 
 
-def _begun(task: Callable[..., None], *given: Any) -> Future[None]:
+def _begun(task: Callable[[], None]) -> Future[None]:
     """Have a task done in a thread of its own."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="hogwild-compiler")
-    future = pool.submit(task, *given)
+    future = pool.submit(task)
     pool.shutdown(wait=False)
     return future
 

@@ -82,7 +82,7 @@ def minimise(
     _check(rule, schedule, strategy, budget, test, average, checkpoints, resume)
     held_out = None if test is None else problem.encoded(_opened_like(problem.data, test))
     cores = strategies.count(strategy)
-    workers = cores if strategy.workers else useful_workers(cores, problem.data.nonzeros)
+    workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy)
     journal = Journal(callbacks)
     asked = plain({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
@@ -99,7 +99,7 @@ def minimise(
         budget=repr(budget),
     )
     if workers < cores:
-        message = f"so little data is done sooner by {workers} than by {cores}"
+        message = f"{why} done sooner by {workers} than by {cores}"
         journal.tell("workers", workers=workers, cores=cores, message=message)
     session = runtime.session(problem, rule, strategy, workers)
     try:
@@ -113,7 +113,9 @@ def minimise(
             schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
             schedule = _resolved(problem, schedule)
         else:
-            schedule = _with_chosen_step(problem, rule, _resolved(problem, schedule), budget, seed, session, journal)
+            schedule = _with_chosen_step(
+                problem, rule, _resolved(problem, schedule), budget, seed, workers, session.alone, journal
+            )
         at_start = _loss_at_start(problem, session.state, seed)
         loop = Loop(
             problem, schedule, session, budget, held_out, average, seed, journal, checkpoints, asked,
@@ -124,7 +126,7 @@ def minimise(
             loop.restore(*found)
         elif resume:
             journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
-        session.have_buffers_compiled()
+        session.take_buffers()
         journal.tell("training", loss=at_start)
         with first_one_waits() as loop.interrupt:
             values = loop.run()
@@ -138,13 +140,15 @@ def minimise(
     )  # fmt: skip
 
 
-def useful_workers(cores: int, nonzeros: int) -> int:
-    """How many workers are of use: each must have so much to do in an epoch that it is worth its while to begin.
+def useful_workers(cores: int, problem: Any, rule: Any, strategy: Any) -> tuple[int, str]:
+    """How many workers are of use, and why no more.
 
-    >>> useful_workers(16, 10**6), useful_workers(16, 10**8), useful_workers(16, 1_000)
-    (15, 16, 1)
+    Each must have so much to do in an epoch that it is worth its while to begin; and workers who can have no copies of
+    their own are in each other's way where parameters are few.
     """
-    return max(1, min(cores, nonzeros // LEAST_WORK))
+    if getattr(strategy, "buffer", 0) == "auto" and problem.crowds(rule):
+        return 1, "parameters that are so few, and cannot be copied with this rule, are"
+    return max(1, min(cores, problem.data.nonzeros // LEAST_WORK)), "so little data is"
 
 
 def _check(
@@ -211,12 +215,12 @@ def _resolved(problem: Any, schedule: Schedule) -> Schedule:
 
 
 def _with_chosen_step(
-    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, session: Any, journal: Journal
+    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, workers: int, alone: bool, journal: Journal
 ) -> Schedule:
     if step_of(schedule) != "auto":
         return schedule
     epochs = budget.epochs or TRIED_EPOCHS
-    choice = choose_step(problem, rule, schedule, epochs, seed, session.workers, session.alone)
+    choice = choose_step(problem, rule, schedule, epochs, seed, workers, alone)
     journal.tell("step chosen", step=choice.step, trials=choice.trials)
     return with_step(schedule, choice.step)
 
