@@ -20,10 +20,10 @@ FREQUENT = 2**13  # coordinates that are worth a copy where there are too many f
 FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
 FEWEST_ROWS = 1_000  # for each worker
+WORTH = 8  # non-zeros for each number that is copied
 LEAST_ROOM = 2**28  # bytes: copies, and the compiler of their loop, are not for those who are short of memory
 LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
-DENSE_ROWS = 1_024  # rows of dense data between two merges, of all workers together, unless
-DENSE_APART = 7  # rows for each worker and number of a coordinate would be more: then merges would meet all the time
+DENSE_ROWS = 128  # rows of dense data between two merges, for each number of a coordinate
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
@@ -80,13 +80,15 @@ class Own:
 def rows_apart(data: Dataset, workers: int, dense: bool, width: int) -> int:
     """How many rows each worker goes between two merges; 0 where copies do not pay.
 
-    Of few rows little is learnt before workers would meet. ``width`` is how many numbers a coordinate has.
+    Of few rows little is learnt before workers would meet, and copying takes longer than walking. ``width`` is how many
+    numbers a coordinate has.
     """
     rows = data.n_rows
-    if rows < FEWEST_ROWS * workers or data.room < LEAST_ROOM:
+    copied = WORTH * workers * hots_of(data.n_features, 4 * width, dense)  # by every worker, before and after an epoch
+    if rows < FEWEST_ROWS * workers or data.nonzeros < copied or data.room < LEAST_ROOM:
         return 0
     if dense:
-        return max(1, DENSE_ROWS // workers, DENSE_APART * workers * width)
+        return DENSE_ROWS * width
     return max(1, min(LONGEST_ROWS, max(128, min(8_192, rows // 32)) // workers))
 
 
@@ -101,8 +103,7 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
     features = data.n_features
     few = sample(data, SAMPLED_ROWS).rows
     dense = few.layout == "dense"
-    # A dense row is stepped as a whole, so of dense data all coordinates are hot.
-    hots = features if dense or 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
+    hots = hots_of(features, bytes_each, dense)
     # A stable sort, so that equals are in the same order everywhere; in dense rows all are equally frequent.
     by_rank = np.arange(features) if dense else np.argsort(-data.frequencies(), kind="stable")
     where = np.empty(features, np.uint32)
@@ -114,6 +115,15 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
         present = data.frequencies()[by_rank[:hots]] / data.n_rows
         stiff = [curvature * _steepest_sparse(few, present[low:high]) for low, high in itertools.pairwise(tiers)]
     return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows, dense)
+
+
+def hots_of(features: int, bytes_each: int, dense: bool) -> int:
+    """How many coordinates are hot; of dense data all, because a dense row is stepped as a whole.
+
+    >>> hots_of(50_000, 8, dense=False), hots_of(4_000_000, 8, dense=False)
+    (50000, 8192)
+    """
+    return features if dense or 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
 
 
 def _steepest(table: Any) -> float:
