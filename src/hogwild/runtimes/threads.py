@@ -25,7 +25,7 @@ from hogwild.runtimes.polyak import Mean
 from hogwild.runtimes.slices import Slices
 from hogwild.runtimes.walks import AllInMemory, AtOnce, InTurns, Leg, Rates, State
 
-LONG = 0.5  # seconds that one has worked alone for want of a loop, in this run or others: then it is compiled
+LONG = 2.0  # seconds that one has worked alone for want of a loop, in this run or others: then it is compiled
 _alone_for: defaultdict[Any, float] = defaultdict(float)  # seconds, by the loop that was wanting
 
 
