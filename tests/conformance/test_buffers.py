@@ -11,6 +11,7 @@ from hogwild.data import Chunk
 from hogwild.errors import ParameterError
 from hogwild.problems import buffers
 from hogwild.rules import named
+from hogwild.runtimes.polyak import Mean
 from hogwild.runtimes.walks import AllInMemory
 
 RNG = np.random.default_rng(0)
@@ -163,6 +164,15 @@ def test_few_parameters_that_cannot_be_copied_are_for_one_worker(rule, workers, 
     assert told == ([] if workers == 16 else [1])
     asked = minimise(Linear(DATA["sparse"], "logistic"), rule, Constant(0.1), Hogwild(3), budget=1)
     assert asked.asked["workers"] == 3
+
+
+def test_a_mean_is_of_what_workers_have_merged_not_of_the_ends_of_epochs(monkeypatch):
+    seen, add = [], Mean.add
+    monkeypatch.setattr(Mean, "add", lambda self, state: seen.append(state[0][:, 0].copy()) or add(self, state))
+    minimise(
+        Linear(DATA["sparse"], "logistic", l2=1e-3), "sgd", Constant(0.5), Hogwild(2, buffer=32), budget=2, average=1.0
+    )
+    assert len({values.tobytes() for values in seen}) > 4
 
 
 def test_estimators_pass_it_on():

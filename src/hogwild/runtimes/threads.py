@@ -170,6 +170,8 @@ class Session:
     def average(self, state: State) -> None:
         """Let the parameters at the end of a chunk take part in the mean, if there is one."""
         if self.mean is not None:
+            if self.buffers is not None:
+                self.buffers.scatter(state)  # what workers have merged so far: else it would be that of an epoch ago
             self.mean.add(state if self._values is _first_columns else self._values(state))
 
     def measure(self, data: Dataset, state: State) -> NDArray[np.float64]:
