@@ -5,8 +5,7 @@ worker steps its own copy of the frequent ("hot") coordinates and merges it with
 frequent often, the rarer the more seldom. Rare coordinates are read and written as ever.
 
 A template like those in :mod:`hogwild.kernels.linear`; besides their names it has ``table`` and ``place`` (where a
-coordinate is stepped), ``part`` (a term's part of the penalty on it) and ``own_rate`` (how far a unit of gradient moves
-it).
+coordinate is stepped) and ``own_rate`` (how far a unit of gradient moves it).
 """
 
 from __future__ import annotations
