@@ -9,11 +9,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hogwild.averages import EMA as EMA
+    from hogwild.data.sampling import LabelSkew as LabelSkew
+    from hogwild.data.sampling import Replacement as Replacement
+    from hogwild.data.sampling import SizeSkew as SizeSkew
+    from hogwild.data.sampling import Split as Split
+    from hogwild.data.sampling import Whole as Whole
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.linear_model import load as load
+    from hogwild.problems.module import Module as Module
+    from hogwild.problems.module_model import load_weights as load_weights
     from hogwild.rules import FTRL as FTRL
     from hogwild.rules import SGD as SGD
     from hogwild.rules import AdaGrad as AdaGrad
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from hogwild.run import Budget as Budget
     from hogwild.run import Run as Run
     from hogwild.run import Start as Start
+    from hogwild.runtimes import Processes as Processes
     from hogwild.runtimes import Threads as Threads
     from hogwild.schedules import Adaptive as Adaptive
     from hogwild.schedules import Backoff as Backoff
@@ -51,12 +60,16 @@ _HOMES = {
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.linear_model": ("load",),
+    "hogwild.problems.module": ("Module",),
+    "hogwild.problems.module_model": ("load_weights",),
+    "hogwild.averages": ("EMA",),
+    "hogwild.data.sampling": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",
     ),
     "hogwild.strategies": ("Serial", "Hogwild", "Locked", "RoundRobin", "Averaging"),
-    "hogwild.runtimes": ("Threads",),
+    "hogwild.runtimes": ("Threads", "Processes"),
     "hogwild.estimators": ("HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -64,9 +77,19 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME)]
 
 
+_NEEDS_TORCH = ("Module", "load_weights", "shared")
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+        try:
+            return getattr(importlib.import_module(_HOME[name]), name)
+        except ModuleNotFoundError as missing:
+            if missing.name != "torch" or name not in _NEEDS_TORCH:
+                raise
+            from hogwild.errors import MissingExtraError
+
+            raise MissingExtraError(f"hogwild.{name}", "torch", "torch") from None
     if name in ("callbacks", "data", "losses"):
         return importlib.import_module(f"hogwild.{name}")
     raise AttributeError(f"module 'hogwild' has no attribute {name!r}")

@@ -6,6 +6,7 @@
     ├── DivergedError      the loss exploded, five times, at ever smaller steps
     ├── CheckpointError    a checkpoint cannot be read or belongs to another run
     ├── ModelError         a model file cannot be read
+    ├── WorkerError        a worker process failed, was killed or went silent
     └── MissingExtraError  an optional dependency is not installed
 
 Each says what was wrong, where, and what to do about it.
@@ -65,6 +66,10 @@ class CheckpointError(HogwildError):
 
 class ModelError(HogwildError):
     """A model file cannot be read."""
+
+
+class WorkerError(HogwildError, RuntimeError):
+    """A worker process failed, was killed or went silent."""
 
 
 class MissingExtraError(HogwildError, ImportError):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hogwild.naming import kebab, pick
+from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.threads import Threads
 
-RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads,)}
+RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes)}
 
 
 def named(runtime: str | Any) -> Any:
@@ -19,4 +20,4 @@ def named(runtime: str | Any) -> Any:
     return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
 
 
-__all__ = ["RUNTIMES", "Threads", "named"]
+__all__ = ["RUNTIMES", "Processes", "Threads", "named"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hogwild import rules, runtimes, schedules, strategies
+from hogwild.averages import EMA
 from hogwild.data import open as open_data
 from hogwild.data import opened
 from hogwild.data.dataset import Dataset
@@ -35,14 +36,14 @@ GUARDED_ROWS = 512  # rows whose loss at the start tells the guard what is norma
 
 def minimise(
     problem: Any,
-    rule: Any = "adagrad",
-    schedule: Any = "cosine",
+    rule: Any = None,
+    schedule: Any = None,
     strategy: Any = "hogwild",
-    runtime: Any = "threads",
+    runtime: Any = None,
     budget: Budget | int | None = None,
     *,
     test: Any = None,
-    average: float = 0.0,
+    average: float | EMA = 0.0,
     start: Start | None = None,
     shuffle: bool = True,
     measure: bool = True,
@@ -54,13 +55,14 @@ def minimise(
 ) -> Run:
     """Minimise a problem by stochastic gradient descent.
 
-    Every part is a name or an object. ``test`` is held-out data: anything :func:`hogwild.data.open` takes, read in the
-    same way as the problem's own. With ``average`` > 0 the result is the mean of the iterates over that last share of
-    the budget (Polyak averaging). ``start`` begins from another run's parameters; without ``shuffle`` every epoch walks
-    the rows in the order in which they are stored. Unless it is to ``measure`` after each epoch, which is another pass
-    over the data, the loss of an epoch is what was met on the way, and there is no accuracy. A loss ``explosion`` times
-    that at the start makes the run go back and halve its step. ``checkpoint`` is a folder; with ``resume`` the run goes
-    on from what it finds there.
+    Every part is a name or an object; what is left out is what suits the problem: "adagrad", "cosine" and "threads"
+    for data in memory or in files, Adam at its own constant step and "processes" for a ``Module``. ``test`` is held-out
+    data: anything :func:`hogwild.data.open` takes, read in the same way as the problem's own. With ``average`` > 0 the
+    result is the mean of the iterates over that last share of the budget (Polyak averaging). ``start`` begins from
+    another run's parameters; without ``shuffle`` every epoch walks the rows in the order in which they are stored.
+    Unless it is to ``measure`` after each epoch, which is another pass over the data, the loss of an epoch is what was
+    met on the way, and there is no accuracy. A loss ``explosion`` times that at the start makes the run go back and
+    halve its step. ``checkpoint`` is a folder; with ``resume`` the run goes on from what it finds there.
 
     >>> import numpy as np
     >>> from hogwild import Linear, minimise
@@ -69,15 +71,28 @@ def minimise(
     >>> run.stopped, run.model.weights.round(2).ravel()
     ('epochs', array([ 1. , -2. ,  0.5], dtype=float32))
     """
+    if hasattr(problem, "net"):
+        from hogwild.training.modules import minimise_module
+
+        _check_options_of_module(start, shuffle, measure, explosion)
+        return minimise_module(
+            problem, rule, schedule, strategy, runtime, budget, test=test, average=average, seed=seed,
+            callbacks=callbacks, checkpoint=checkpoint, resume=resume,
+        )  # fmt: skip
     if not hasattr(problem, "descent"):
         raise must("problem", "a problem such as Linear((X, y))", type(problem).__name__)
-    rule, schedule = rules.named(rule), schedules.named(schedule)
+    if isinstance(average, EMA):
+        raise ParameterError("A fading mean is for a Module: give 'average' a number between 0 and 1.")
+    rule = rules.named("adagrad" if rule is None else rule)
+    schedule = schedules.named("cosine" if schedule is None else schedule)
     problem = problem.suited(rule)
     strategy, runtime, budget = (
         strategies.named(strategy),
-        runtimes.named(runtime),
+        runtimes.named("threads" if runtime is None else runtime),
         budgeted(budget).for_data(problem.data.nonzeros + problem.data.n_features),
     )
+    if not hasattr(runtime, "session"):
+        raise ParameterError(f"{type(problem).__name__} is trained by threads: use runtime=Threads(). Got {runtime!r}.")
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     _check(rule, schedule, strategy, budget, test, average, checkpoints, resume)
     held_out = None if test is None else problem.encoded(_opened_like(problem.data, test))
@@ -178,6 +193,18 @@ def _check(
         raise ParameterError("To watch what is met on the way takes a rule Sequential(watches=True).")
     if resume and checkpoints is None:
         raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
+
+
+def _check_options_of_module(start: Any, shuffle: bool, measure: bool, explosion: float) -> None:
+    """Refuse what a model trained by processes has no use for."""
+    if start is not None:
+        raise ParameterError(
+            "A Module starts from the parameters its net has: load them into it, and leave out 'start'."
+        )
+    if not shuffle:
+        raise ParameterError("A Module draws its samples as its 'sampling' says: leave out 'shuffle'.")
+    if not measure or explosion != EXPLODED:
+        raise ParameterError("'measure' and 'explosion' are for problems in one memory: leave them out with a Module.")
 
 
 def _put(start: Start, state: Any) -> None:

@@ -1,0 +1,24 @@
+"""Means of the iterates: what a run keeps instead of its last parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hogwild.naming import must
+
+
+@dataclass(frozen=True, slots=True)
+class EMA:
+    """A mean in which each iterate counts ``decay`` times as much as the next one: for ``minimise(average=EMA())``.
+
+    >>> EMA(1.5)
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: The 'decay' parameter must be between 0 and 1. Got 1.5 instead.
+    """
+
+    decay: float = 0.999
+
+    def __post_init__(self) -> None:
+        if not 0 < self.decay < 1:
+            raise must("decay", "between 0 and 1", self.decay)

@@ -1,0 +1,76 @@
+"""Batches of a data set, on the device where the model is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Subset, TensorDataset, default_collate
+
+from hogwild.data.sampling import Indices
+
+Collate = Callable[[list[Any]], Any]
+
+
+class Feed:
+    """A map-style data set and how its samples become batches.
+
+    >>> feed = Feed(TensorDataset(torch.arange(5.0), torch.arange(5)))
+    >>> [batch[1].tolist() for batch in feed.in_order(3)]
+    [[0, 1, 2], [3, 4]]
+    """
+
+    def __init__(
+        self, dataset: Any, collate: Collate | None = None, device: str = "cpu", options: dict[str, Any] | None = None
+    ) -> None:
+        self.dataset, self.collate, self.device = dataset, collate or default_collate, device
+        self.options = options or {}  # of a DataLoader, if its processes are to read the samples
+        self._rows = None  # of the data set within, where this is a part of it
+        while type(self.dataset) is Subset:
+            rows = torch.as_tensor(self.dataset.indices)
+            self._rows = rows if self._rows is None else rows[self._rows]
+            self.dataset = self.dataset.dataset
+        self._at_once = type(self.dataset) is TensorDataset and self.collate is default_collate
+
+    def __len__(self) -> int:
+        return len(self.dataset if self._rows is None else self._rows)
+
+    def batches(self, indices: Iterable[Indices]) -> Iterator[Any]:
+        """A batch for each of these lists of samples."""
+        if self.options:
+            lists = [self._places(some).tolist() for some in indices]
+            loader = DataLoader(self.dataset, batch_sampler=lists, collate_fn=self.collate, **self.options)
+            return (_to(batch, self.device) for batch in loader)
+        return (_to(self._fetch(some), self.device) for some in indices)
+
+    def in_order(self, batch: int) -> Iterator[Any]:
+        """All samples, one batch after the other."""
+        return self.batches(np.arange(first, min(first + batch, len(self))) for first in range(0, len(self), batch))
+
+    def _places(self, indices: Indices) -> torch.Tensor:
+        rows = torch.from_numpy(indices)
+        return rows if self._rows is None else self._rows[rows]
+
+    def _fetch(self, indices: Indices) -> Any:
+        rows = self._places(indices)
+        if self._at_once:
+            return tuple(tensor[rows] for tensor in self.dataset.tensors)  # many times as fast as one by one
+        if hasattr(self.dataset, "__getitems__"):
+            return self.collate(self.dataset.__getitems__(rows.tolist()))
+        return self.collate([self.dataset[row] for row in rows.tolist()])
+
+
+def _to(batch: Any, device: str) -> Any:
+    if device == "cpu":
+        return batch
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, dict):
+        return {name: _to(part, device) for name, part in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(_to(part, device) for part in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(_to(part, device) for part in batch)
+    return batch

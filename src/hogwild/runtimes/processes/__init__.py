@@ -1,0 +1,1 @@
+"""Workers that are processes around one model: for ``torch.nn.Module``."""

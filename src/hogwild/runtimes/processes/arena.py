@@ -1,0 +1,141 @@
+"""Tensors in shared memory: a model's parameters and buffers, and what its optimiser remembers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hogwild.errors import ParameterError
+from hogwild.runtimes.processes.memory import Block, check_room, places
+
+CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor lies, and what it is."""
+
+    device: str
+    offset: int
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    parameter: bool
+    requires_grad: bool
+
+
+class Arena:
+    """One block of memory for each device, with all the tensors in it.
+
+    One block, not one for each tensor: each block costs every process an open file, of which it may have a thousand.
+    """
+
+    def __init__(self, blocks: Mapping[str, Block | Tensor], where: Iterable[Place]) -> None:
+        self.blocks, self.where = dict(blocks), tuple(where)
+        self.tensors = [_view(self.blocks[place.device], place) for place in self.where]
+        self._number = {id(tensor): number for number, tensor in enumerate(self.tensors)}
+
+    def number(self, tensor: Any) -> int | None:
+        """Which of the arena's tensors this one is; None if it is not one of them."""
+        return self._number.get(id(tensor))
+
+    def describe(self) -> tuple[Any, ...]:
+        """What another process needs to have the same arena, given the block in main memory."""
+        from torch.multiprocessing.reductions import reduce_tensor
+
+        reduce: Any = reduce_tensor
+        handles = {device: reduce(block) for device, block in self.blocks.items() if isinstance(block, Tensor)}
+        return handles, self.where
+
+    def close(self) -> None:
+        """Give back the file; the tensors stay."""
+        for block in self.blocks.values():
+            if isinstance(block, Block):
+                block.close()
+
+
+def adopt(tensors: Iterable[Tensor]) -> Arena:
+    """Move tensors into shared memory, in place: whoever has one of them has it there from now on.
+
+    They are moved one after the other, so that at any time only one of them exists twice.
+
+    >>> weight = nn.Parameter(torch.ones(2, 3))
+    >>> arena = adopt([weight])
+    >>> arena.number(weight), weight.sum().item()
+    (0, 6.0)
+    """
+    kept = list(tensors)
+    by_device: dict[str, list[Tensor]] = {CPU: []}
+    for tensor in kept:
+        _check(tensor)
+        by_device.setdefault(str(tensor.device), []).append(tensor)
+    blocks: dict[str, Block | Tensor] = {}
+    offsets: dict[int, int] = {}
+    for device, those in by_device.items():
+        starts, size = places(tensor.numel() * tensor.element_size() for tensor in those)
+        offsets |= {id(tensor): start for tensor, start in zip(those, starts, strict=True)}
+        if device == CPU:
+            check_room(size, "The model with what its optimiser remembers")
+            blocks[device] = Block(size)
+        else:
+            blocks[device] = torch.empty(size, dtype=torch.uint8, device=device)
+    where = [_place(tensor, offsets[id(tensor)]) for tensor in kept]
+    arena = Arena({}, [])
+    arena.blocks, arena.where = blocks, tuple(where)
+    for number, (tensor, place) in enumerate(zip(kept, where, strict=True)):
+        moved = _flat(blocks[place.device], place)
+        with torch.no_grad():
+            moved.copy_(tensor)
+        tensor.data = moved
+        arena.tensors.append(tensor)
+        arena._number[id(tensor)] = number
+    return arena
+
+
+def opened(block: Block, description: tuple[Any, ...]) -> Arena:
+    """The arena that another process has described."""
+    handles, where = description
+    rebuilt = {device: rebuild(*given) for device, (rebuild, given) in handles.items()}
+    return Arena({CPU: block, **rebuilt}, where)
+
+
+def _place(tensor: Tensor, offset: int) -> Place:
+    dense = torch.empty_like(tensor, device="meta")  # keeps the order of the axes, leaves no gaps
+    return Place(
+        str(tensor.device), offset, tensor.dtype, tuple(tensor.shape), tuple(dense.stride()),
+        isinstance(tensor, nn.Parameter), tensor.requires_grad,
+    )  # fmt: skip
+
+
+def _flat(block: Block | Tensor, place: Place) -> Tensor:
+    count = 1
+    for length in place.shape:
+        count *= length
+    if count == 0:
+        return torch.empty(place.shape, dtype=place.dtype, device=place.device)
+    if isinstance(block, Block):
+        flat = torch.frombuffer(block.bytes, dtype=place.dtype, count=count, offset=place.offset)
+    else:
+        flat = block[place.offset : place.offset + count * place.dtype.itemsize].view(place.dtype)
+    return flat.as_strided(place.shape, place.stride)
+
+
+def _view(block: Block | Tensor, place: Place) -> Tensor:
+    tensor = _flat(block, place)
+    return nn.Parameter(tensor, place.requires_grad) if place.parameter else tensor
+
+
+def _check(tensor: Tensor) -> None:
+    if nn.parameter.is_lazy(tensor):
+        raise ParameterError(
+            "A lazy layer of the model has no shape yet. Send one batch through the model before it is trained."
+        )
+    if tensor.layout != torch.strided or tensor.device.type not in ("cpu", "cuda"):
+        raise ParameterError(
+            f"Parameters must be ordinary tensors in main memory or on a GPU. Got one that is {tensor.layout} "
+            f"on {tensor.device}."
+        )

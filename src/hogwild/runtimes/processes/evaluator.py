@@ -1,0 +1,69 @@
+"""The evaluator: measures held-out data in a process of its own, while workers go on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hogwild.machine import this_machine
+from hogwild.runtimes.processes.arena import Arena
+from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.child import Report
+from hogwild.runtimes.processes.work import Tensors
+
+SPARE = 4  # a copy of the model may take this part of the free memory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """What is measured: a problem, held-out data, and the mean of the iterates where one is kept."""
+
+    problem: Any
+    test: Any
+    mean: Tensors | None
+    best: Tensors | None  # where the values with the lowest loss are kept
+    threads: int = 1
+
+
+def run(work: Evaluation, rank: int, board: Board, *, report: Report, orders: int, arena: Arena) -> None:
+    """Measure whenever asked to, until there are no more orders.
+
+    What is measured is a copy, taken at that moment. A model of which there is no room for another copy is measured
+    as it is, while workers change it.
+    """
+    torch.set_num_threads(work.threads)
+    net, feed = work.problem.net, work.problem.feed(work.test)
+    values = [*net.parameters(), *net.buffers()]
+    shared = [tensor.detach() for tensor in values]
+    averaged = shared if work.mean is None else [*work.mean, *shared[len(work.mean) :]]
+    copied = _fits(values)
+    if copied:
+        for tensor in values:
+            tensor.data = tensor.data.clone()
+    least = float("inf")
+    report({"kind": "ready", "copied": copied})
+    for order in _orders(orders):
+        for tensor, now in zip(values, averaged if order["mean"] else shared, strict=True):
+            tensor.data = tensor.data.copy_(now) if copied else now
+        figures = work.problem.measure(feed)
+        if work.best is not None and figures["loss"] < least:
+            least = figures["loss"]
+            for kept, now in zip(work.best, values, strict=True):
+                kept.copy_(now.detach())
+        report({"kind": "measured", "figures": figures, **order})
+
+
+def _orders(fd: int) -> Iterator[dict[str, Any]]:
+    with os.fdopen(fd) as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def _fits(tensors: Tensors) -> bool:
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return size <= this_machine().usable_memory // SPARE

@@ -1,0 +1,102 @@
+"""What optimisers remember, laid out before the first step, so that all workers can share it.
+
+PyTorch's optimisers make their memory at their first step. Each worker would make its own: a momentum, or a variance,
+of the gradients it saw alone, and a count of its own steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hogwild.errors import ParameterError
+
+Group = Mapping[str, Any]
+Fill = Callable[[Tensor, Group], Tensor]
+
+
+def _zeros(tensor: Tensor, group: Group) -> Tensor:
+    return torch.zeros_like(tensor, memory_format=torch.preserve_format)
+
+
+def _count(tensor: Tensor, group: Group) -> Tensor:
+    device = tensor.device if group.get("capturable") or group.get("fused") else "cpu"
+    return torch.zeros((), dtype=torch.float32, device=device)
+
+
+def _one(tensor: Tensor, group: Group) -> Tensor:
+    return torch.ones((), dtype=torch.float32, device=tensor.device if group.get("capturable") else "cpu")
+
+
+# What each remembers of a parameter, how that begins, and the option, if any, without which it is not there.
+_MOMENTS: dict[str, tuple[Fill, str | None]] = {
+    "step": (_count, None), "exp_avg": (_zeros, None), "exp_avg_sq": (_zeros, None),
+}  # fmt: skip
+MEMORIES: dict[str, dict[str, tuple[Fill, str | None]]] = {
+    "SGD": {"momentum_buffer": (_zeros, "momentum")},
+    "Adam": {**_MOMENTS, "max_exp_avg_sq": (_zeros, "amsgrad")},
+    "AdamW": {**_MOMENTS, "max_exp_avg_sq": (_zeros, "amsgrad")},
+    "SparseAdam": _MOMENTS,
+    "RAdam": _MOMENTS,
+    "NAdam": {**_MOMENTS, "mu_product": (_one, None)},
+    "Adamax": {"step": (_count, None), "exp_avg": (_zeros, None), "exp_inf": (_zeros, None)},
+    "Adadelta": {"step": (_count, None), "square_avg": (_zeros, None), "acc_delta": (_zeros, None)},
+    "Adagrad": {},  # makes its memory when it is made
+    "RMSprop": {
+        "step": (_count, None), "square_avg": (_zeros, None), "momentum_buffer": (_zeros, "momentum"),
+        "grad_avg": (_zeros, "centered"),
+    },
+}  # fmt: skip
+
+
+def shares_memory(optimiser: torch.optim.Optimizer) -> bool:
+    """Whether workers can share what an optimiser remembers; others have a memory each."""
+    return type(optimiser).__module__.startswith("torch.optim") and type(optimiser).__name__ in MEMORIES
+
+
+def lay_out(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+    """Let an optimiser have all it will remember, as it is before the first step; return those tensors.
+
+    >>> weight = torch.nn.Parameter(torch.ones(2))
+    >>> adam = torch.optim.Adam([weight])
+    >>> [tuple(tensor.shape) for tensor in lay_out(adam)], sorted(adam.state[weight])
+    ([(), (2,), (2,)], ['exp_avg', 'exp_avg_sq', 'step'])
+    """
+    if not shares_memory(optimiser):
+        return []
+    memory = MEMORIES[type(optimiser).__name__]
+    for group in optimiser.param_groups:
+        if group.get("momentum") and group.get("dampening"):
+            raise ParameterError(
+                "SGD with dampening begins its momentum with the first gradient, undamped, and workers that share a "
+                "momentum have no first one. Use dampening=0."
+            )
+        for parameter in group["params"]:
+            state = optimiser.state[parameter]
+            for name, (fill, option) in memory.items():
+                if name not in state and parameter.requires_grad and (option is None or group[option]):
+                    state[name] = fill(parameter, group)
+    return remembered(optimiser)
+
+
+def remembered(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+    """All tensors an optimiser has of its own."""
+    return [
+        value for state in optimiser.state.values() for value in state.values() if isinstance(value, Tensor)
+    ]  # fmt: skip
+
+
+def made(rule: Any, parameters: Iterable[Any]) -> torch.optim.Optimizer:
+    """An optimiser from a class, a factory, or a name; one that exists already is taken as it is."""
+    if isinstance(rule, torch.optim.Optimizer):
+        return rule
+    optimiser = rule(list(parameters))
+    if not isinstance(optimiser, torch.optim.Optimizer):
+        raise ParameterError(
+            "The rule of a Module is an optimiser class or a function of the parameters that makes one, such as "
+            f"functools.partial(torch.optim.Adam, lr=1e-3). Got {rule!r}, which makes {type(optimiser).__name__}."
+        )
+    return optimiser

@@ -1,0 +1,112 @@
+"""How workers keep out of each other's way when they write: not at all, by a lock, by turns, or by meeting."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from hogwild.runtimes.processes import board as at
+from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.work import Work
+
+SPINS = 200  # looks at the board before a worker sleeps between two of them
+
+
+class Stopped(Exception):  # noqa: N818  (nothing is wrong)
+    """The run has been told to stop."""
+
+
+def way_of_sharing(access: str, rank: int, board: Board, rest: Callable[[], None]) -> AbstractContextManager[Any]:
+    """What a worker does around each of its updates."""
+    if access == "locked":
+        return Lock(board)
+    if access == "turns":
+        return Turn(rank, board, rest)
+    return contextlib.nullcontext()
+
+
+class Lock:
+    """One writes at a time. The lock is the system's, and is free again when a process that has it dies."""
+
+    def __init__(self, board: Board) -> None:
+        self._fd = board.block.fd
+
+    def __enter__(self) -> None:
+        fcntl.lockf(self._fd, fcntl.LOCK_EX)
+
+    def __exit__(self, *failed: object) -> None:
+        fcntl.lockf(self._fd, fcntl.LOCK_UN)
+
+
+class Turn:
+    """Workers write one after the other, in order; the turns of those that are gone or have finished are passed on."""
+
+    def __init__(self, rank: int, board: Board, rest: Callable[[], None]) -> None:
+        self._rank, self._board, self._rest = rank, board, rest
+
+    def __enter__(self) -> None:
+        for _ in patiently(self._rest):
+            if self._board.flags[at.TURN] == self._rank:
+                return
+
+    def __exit__(self, *failed: object) -> None:
+        self._board.pass_turn(self._rank)
+
+
+class Meeting:
+    """Workers with parameters of their own meet at the end of each epoch, and go on from their average."""
+
+    def __init__(self, work: Work, rank: int, board: Board, rest: Callable[[], None]) -> None:
+        assert work.replicas is not None
+        self._rank, self._board, self._rest, self._replicas = rank, board, rest, work.replicas
+        self._shared = [tensor.detach() for tensor in work.values]
+        for tensor in (*work.values, *_memory(work.optimiser)):
+            tensor.data = tensor.data.clone()
+        self._own = [tensor.detach() for tensor in work.values]
+
+    @torch.no_grad()
+    def average(self) -> None:
+        """Bring one's own, wait for the others, and take the mean of all."""
+        for place, own in zip(self._replicas[self._rank], self._own, strict=True):
+            place.copy_(own)
+        present = self._wait()
+        for number, own in enumerate(self._own):
+            together = torch.stack([self._replicas[rank][number].to(torch.float64) for rank in present])
+            own.copy_(together.mean(0))
+        if present[0] == self._rank:
+            for shared, own in zip(self._shared, self._own, strict=True):
+                shared.copy_(own)
+        self._wait()  # nobody may bring the next one before all have read this one
+
+    def _wait(self) -> list[int]:
+        counts = self._board.counts
+        counts[self._rank, at.MEETINGS] += 1
+        number = counts[self._rank, at.MEETINGS]
+        for _ in patiently(self._rest):
+            present = [
+                rank for rank in self._board.living()
+                if counts[rank, at.STATE] != at.FINISHED or counts[rank, at.MEETINGS] >= number
+            ]  # fmt: skip
+            if all(counts[rank, at.MEETINGS] >= number for rank in present):
+                return present
+        raise AssertionError  # patience has no end: the watcher stops a run in which somebody is missing
+
+
+def patiently(rest: Callable[[], None]) -> Iterator[None]:
+    """Look again and again, ever less often. The watcher's limit on silence sees that nobody waits for the dead."""
+    for looked in range(2**63):
+        yield
+        rest()
+        if looked > SPINS:
+            time.sleep(0.0002)
+
+
+def _memory(optimiser: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    for state in optimiser.state.values():
+        yield from (value for value in state.values() if isinstance(value, torch.Tensor))

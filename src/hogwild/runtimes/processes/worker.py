@@ -1,0 +1,162 @@
+"""A worker: draws batches, descends, and says on the board how far it is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from hogwild.errors import DivergedError
+from hogwild.runtimes.processes import board as at
+from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.sharing import Meeting, Stopped, way_of_sharing
+from hogwild.runtimes.processes.work import Mean, Work
+
+OFTEN = 16  # updates after which a worker's own buffers are shown to others
+
+
+class Worker:
+    """One worker in its process."""
+
+    def __init__(self, work: Work, rank: int, board: Board) -> None:
+        self.work, self.rank, self.board = work, rank, board
+        self.net, self.optimiser = work.problem.net, work.optimiser
+        self.mine, self.flags = board.counts[rank], board.flags
+        self.sharing = way_of_sharing(work.access, rank, board, self.rest)
+        self.meeting = Meeting(work, rank, board, self.rest) if work.replicas is not None else None
+        self._shown = list(self.net.buffers()) if work.problem.buffers == "own" else []
+        self._own = [tensor.detach().clone() for tensor in self._shown]
+        self._averaged = 0
+        self._begun = 0.0
+
+    def run(self) -> None:
+        """Wait for the start, and train until the end or until told to stop."""
+        torch.set_num_threads(self.work.threads)
+        self.net.train()
+        self._have_own_buffers()
+        self.mine[at.STATE] = at.READY
+        while not self.flags[at.GO]:
+            self.board.beat(self.rank)
+            time.sleep(0.002)
+        self._begun = time.monotonic()
+        self.mine[at.STATE] = at.TRAINING
+        try:
+            for epoch in itertools.count(int(self.mine[at.EPOCH])):
+                if self.work.epochs is not None and epoch >= self.work.epochs:
+                    break
+                self._epoch(epoch)
+        except Stopped:
+            pass
+        self._show_buffers()
+        self.mine[at.STATE] = at.FINISHED
+        if self.flags[at.TURN] == self.rank:
+            self.board.pass_turn(self.rank)
+
+    def rest(self) -> None:
+        """Between two updates, or while waiting: do what the watcher asks for."""
+        self.board.beat(self.rank)
+        if self.flags[at.STOP]:
+            raise Stopped
+        if self.flags[at.PAUSE]:
+            self._pause()
+
+    def _pause(self) -> None:
+        self._show_buffers()
+        state = torch.get_rng_state()
+        self.work.random[self.rank, : len(state)] = state
+        self.mine[at.STATE] = at.PAUSED
+        while self.flags[at.PAUSE] and not self.flags[at.STOP]:
+            self.board.beat(self.rank)
+            time.sleep(0.001)
+        self.mine[at.STATE] = at.TRAINING
+
+    # One epoch, one batch
+
+    def _epoch(self, epoch: int) -> None:
+        work, done = self.work, int(self.mine[at.BATCH])
+        self._seed(epoch, done > 0)
+        living = list(self.board.living())  # the share of one that is gone is dealt out among the others
+        share = work.problem.share(living.index(self.rank), len(living), epoch, work.seed, work.labels)
+        batches = itertools.islice(work.problem.sampling.batches(share), done, None)
+        for batch in work.problem.training.batches(batches):
+            self.rest()
+            self._update(batch)
+        if self.meeting is not None:
+            self.meeting.average()
+        self.mine[at.BATCH] = 0
+        self.mine[at.EPOCH] = epoch + 1
+
+    def _seed(self, epoch: int, within: bool) -> None:
+        """Random numbers of this worker's own; a run that was resumed goes on with those it had."""
+        seed = int(np.random.SeedSequence([self.work.seed, self.rank, epoch]).generate_state(1)[0])
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        random.seed(seed)
+        if within and self.work.resumed:
+            torch.set_rng_state(self.work.random[self.rank, : len(torch.get_rng_state())].clone())
+
+    def _update(self, batch: Any) -> None:
+        mine, board = self.mine, self.board
+        self._set_steps()
+        loss, size = self.work.problem.loss(batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        with self.sharing:
+            self.optimiser.step()
+        met = loss.item()
+        mine[at.SAMPLES] += size
+        mine[at.STEPS] += 1
+        mine[at.BATCH] += 1
+        board.sums[self.rank, at.LOSS] += met * size
+        if not math.isfinite(met):
+            raise DivergedError(f"the loss of a batch is {met}")
+        if self.work.mean is not None:
+            self._average(self.work.mean)
+        if self._own and mine[at.STEPS] % OFTEN == 0:
+            self._show_buffers()
+
+    def _set_steps(self) -> None:
+        if self.work.rate.schedule is None:
+            return
+        steps = self.work.rate(self.board.samples, time.monotonic() - self._begun)
+        for group, step in zip(self.optimiser.param_groups, steps, strict=True):
+            group["lr"] = step
+
+    # What others see of it
+
+    def _average(self, mean: Mean) -> None:
+        """Let the mean of the iterates have this one. The first of the living does so for all: they share them."""
+        if next(self.board.living()) != self.rank:
+            return
+        if mean.decay is None and self._fraction() < mean.begins:
+            return
+        self._averaged += 1
+        share = 1 / self._averaged if mean.decay is None else max(1 - mean.decay, 1 / self._averaged)
+        with torch.no_grad():
+            for kept, now in zip(mean.tensors, self.net.parameters(), strict=True):
+                kept.lerp_(now, share)
+
+    def _fraction(self) -> float:
+        return self.work.rate.spent(self.board.samples, time.monotonic() - self._begun)
+
+    def _have_own_buffers(self) -> None:
+        for module in self.net.modules() if self._own else ():
+            for name, tensor in module._buffers.items():
+                for shared, own in zip(self._shown, self._own, strict=True):
+                    if tensor is shared:
+                        module._buffers[name] = own
+
+    def _show_buffers(self) -> None:
+        if self._own and next(self.board.living()) == self.rank:
+            for shared, own in zip(self._shown, self._own, strict=True):
+                shared.copy_(own)
+
+
+def run(work: Work, rank: int, board: Board, **_: Any) -> None:
+    """Be a worker."""
+    Worker(work, rank, board).run()

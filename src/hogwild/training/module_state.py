@@ -1,0 +1,56 @@
+"""Everything that training changes in a model and around it, to write down and to go on from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hogwild.runtimes.processes import board as at
+from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.work import Tensors, Work
+
+
+def tensors_of(work: Work, best: Tensors | None) -> dict[str, Any]:
+    """The tensors of a checkpoint: nothing but what PyTorch loads with ``weights_only=True``."""
+    return {
+        "model": work.problem.net.state_dict(),
+        "optimizer": work.optimiser.state_dict(),
+        "mean": list(work.mean.tensors) if work.mean else [],
+        "best": list(best or ()),
+        "random": work.random,
+    }
+
+
+def counts_of(work: Work, board: Board) -> dict[str, Any]:
+    """Where each worker is."""
+    counts = board.counts.copy()
+    counts[:, [at.STATE, at.MEETINGS]] = 0
+    if work.replicas is not None:  # what workers have on their own is not kept: they begin the epoch again
+        counts[:, at.BATCH] = 0
+        counts[:, at.EPOCH] = counts[:, at.EPOCH].min()
+        counts[:, at.SAMPLES] = counts[:, at.EPOCH] * work.rate.samples // board.workers
+    return {"counts": counts.tolist(), "loss": board.sums[:, at.LOSS].tolist()}
+
+
+def put_back(work: Work, board: Board, best: Tensors | None, state: dict[str, Any], record: dict[str, Any]) -> None:
+    """Let everything be as it was when it was written down."""
+    work.problem.net.load_state_dict(state["model"])
+    order = [parameter for group in work.optimiser.param_groups for parameter in group["params"]]
+    saved = state["optimizer"]["state"]
+    for number, parameter in enumerate(order):
+        for name, value in work.optimiser.state.get(parameter, {}).items():
+            if isinstance(value, torch.Tensor):
+                value.copy_(saved[number][name])
+    copy(work.mean.tensors if work.mean else [], state["mean"])
+    copy(best or [], state["best"])
+    work.random.copy_(state["random"])
+    board.counts[:] = torch.tensor(record["counts"]).numpy()
+    board.sums[:, at.LOSS] = record["loss"]
+
+
+@torch.no_grad()
+def copy(into: Tensors, given: Tensors) -> None:
+    """Copy tensors into others of the same shapes."""
+    for place, tensor in zip(into, given, strict=True):
+        place.copy_(tensor)

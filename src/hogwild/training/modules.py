@@ -1,0 +1,173 @@
+"""``minimise`` for a ``torch.nn.Module``: everything is laid out in shared memory, then workers are started."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hogwild import schedules, strategies
+from hogwild.averages import EMA
+from hogwild.errors import ParameterError
+from hogwild.naming import must, pick
+from hogwild.problems.module import Module
+from hogwild.problems.module_model import ModuleModel
+from hogwild.records import plain
+from hogwild.run import Budget, Callback, Run, budgeted
+from hogwild.runtimes.processes.arena import adopt
+from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory
+from hogwild.runtimes.processes.runtime import Processes
+from hogwild.runtimes.processes.work import Mean, Rate, Work
+from hogwild.schedules import Schedule, step_of, with_step
+from hogwild.training.interrupts import first_one_waits
+from hogwild.training.journal import Journal
+from hogwild.training.module_checkpoints import ModuleCheckpoints
+from hogwild.training.module_records import Records
+from hogwild.training.watch import Watch
+
+EPOCHS = 10  # where nothing limits a run
+RANDOM_BYTES = 8192  # room for the state of a worker's generator
+
+OPTIMISERS = {
+    "sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop, "sparse-adam": torch.optim.SparseAdam,
+}  # fmt: skip
+
+
+def minimise_module(
+    problem: Module,
+    rule: Any,
+    schedule: Any,
+    strategy: Any,
+    runtime: Any,
+    budget: Budget | int | None,
+    *,
+    test: Any,
+    average: float | EMA,
+    seed: int,
+    callbacks: Iterable[Callback],
+    checkpoint: Any,
+    resume: bool,
+) -> Run:
+    """Train a model with processes; see :func:`hogwild.minimise`."""
+    strategy, runtime, budget = strategies.named(strategy), _runtime(runtime), budgeted(budget)
+    if budget.epochs is None and budget.seconds is None:
+        budget = replace(budget, epochs=EPOCHS)
+    workers = strategies.count(strategy)
+    _check(problem, strategy, budget, test, average)
+    folder = _checkpoints(checkpoint, resume)
+    optimiser = _optimiser(rule, problem)
+    rate = _rate(schedule, optimiser, problem, workers, budget)
+    journal = Journal(callbacks)
+    asked = plain({
+        **problem.describe(), "rule": _described(optimiser), "schedule": repr(schedule), "average": repr(average),
+        "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
+    })  # fmt: skip
+    journal.tell("started", time=time.time(), **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
+                 budget=repr(budget))  # fmt: skip
+    if not shares_memory(optimiser):
+        name = type(optimiser).__name__
+        journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")
+    values = [*problem.net.parameters(), *problem.net.buffers()]
+    memory = lay_out(optimiser)
+    replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
+    mean = None if not average else Mean(
+        [tensor.detach().clone() for tensor in problem.net.parameters()],
+        0.0 if isinstance(average, EMA) else 1 - average, average.decay if isinstance(average, EMA) else None,
+    )  # fmt: skip
+    best = [tensor.detach().clone() for tensor in values] if budget.patience else None
+    random = torch.zeros((workers, RANDOM_BYTES), dtype=torch.uint8)
+    arena = adopt([
+        *values, *memory, *(mean.tensors if mean else ()), *(best or ()), *(one for some in replicas for one in some),
+        random,
+    ])  # fmt: skip
+    work = Work(
+        problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers), strategy.access,
+        replicas or None, mean, problem.labels(), random, resume,
+    )  # fmt: skip
+    board = Board(workers)
+    records = Records(board, rate, budget, mean, watches_test=test is not None)
+    watch = Watch(work, arena, board, runtime, budget, test, best, journal, folder, asked, records)
+    if folder is not None and resume:
+        watch.restore()
+    try:
+        with first_one_waits() as watch.interrupt:
+            watch.run()
+    finally:
+        arena.close()
+    asked |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    return Run(
+        ModuleModel(problem.net, asked), asked, records.history, journal.events, watch.stopped,
+        (problem.net.state_dict(), optimiser.state_dict()), watch.seconds, 0.0,
+    )  # fmt: skip
+
+
+def _check(problem: Module, strategy: Any, budget: Budget, test: Any, average: float | EMA) -> None:
+    """Refuse what cannot work before anything starts."""
+    if not hasattr(strategy, "access"):
+        raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
+    if budget.patience and test is None:
+        raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    if budget.tolerance is not None:
+        raise ParameterError(
+            "The 'tolerance' of a budget is for problems in one memory: use 'patience' with test data."
+        )
+    if not isinstance(average, EMA) and not 0 <= average <= 1:
+        raise must("average", "between 0 and 1, or EMA(decay)", average)
+    if average and strategy.replicas:
+        raise ParameterError("Averaging has a mean of its own: leave out 'average', or use another strategy.")
+
+
+def _runtime(runtime: Any) -> Processes:
+    if runtime is None or runtime == "processes":
+        return Processes()
+    if not isinstance(runtime, Processes):
+        raise ParameterError(f"A Module is trained by processes: use runtime=Processes(). Got {runtime!r} instead.")
+    return runtime
+
+
+def _checkpoints(checkpoint: Any, resume: bool) -> ModuleCheckpoints | None:
+    if checkpoint is None:
+        if resume:
+            raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
+        return None
+    if isinstance(checkpoint, (str, os.PathLike)):
+        return ModuleCheckpoints(Path(checkpoint))
+    return ModuleCheckpoints(checkpoint.folder, checkpoint.seconds)
+
+
+def _optimiser(rule: Any, problem: Module) -> torch.optim.Optimizer:
+    if rule is None:
+        rule = torch.optim.Adam
+    if isinstance(rule, str):
+        rule = pick("rule", rule, OPTIMISERS)
+    if not callable(rule) and not isinstance(rule, torch.optim.Optimizer):
+        raise must("rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule)
+    return made(rule, problem.net.parameters())
+
+
+def _described(optimiser: torch.optim.Optimizer) -> str:
+    return f"{type(optimiser).__name__}({', '.join(f'{name}={value!r}' for name, value in optimiser.defaults.items())})"
+
+
+def _rate(
+    schedule: Any, optimiser: torch.optim.Optimizer, problem: Module, workers: int, budget: Budget
+) -> Rate:  # fmt: skip
+    """The step of each group over time. A schedule with a step of its own replaces the first group's."""
+    steps = tuple(float(group["lr"]) for group in optimiser.param_groups)
+    samples = len(problem) * (workers if type(problem.sampling).__name__ == "Whole" else 1)
+    if schedule is None:
+        return Rate(None, steps, samples, budget.epochs, budget.seconds)
+    found: Schedule = schedules.named(schedule)
+    step = step_of(found)
+    if step is None or hasattr(found, "after_stall") or isinstance(found, schedules.Optimal):
+        raise ParameterError(f"The schedule {found!r} is not for a Module. Use for example 'cosine' or Steps(...).")
+    if step == "auto":
+        return Rate(with_step(found, 1.0), steps, samples, budget.epochs, budget.seconds)
+    return Rate(found, tuple(own / steps[0] for own in steps), samples, budget.epochs, budget.seconds)
