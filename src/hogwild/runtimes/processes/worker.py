@@ -17,7 +17,7 @@ from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.sharing import Meeting, Stopped, way_of_sharing
 from hogwild.runtimes.processes.work import Mean, Work
 
-OFTEN = 16  # updates after which a worker's own buffers are shown to others
+OFTEN = 16  # updates after which what need not be seen at once is shown to others
 
 
 class Worker:
@@ -32,11 +32,20 @@ class Worker:
         self._shown = list(self.net.buffers()) if work.problem.buffers == "own" else []
         self._own = [tensor.detach().clone() for tensor in self._shown]
         self._averaged = 0
+        self._met: Any = 0.0  # the summed loss of samples since it was last said on the board
+        self._read_every = 1 if work.problem.device == "cpu" else OFTEN
         self._begun = 0.0
 
     def run(self) -> None:
-        """Wait for the start, and train until the end or until told to stop."""
+        """Wait for the start, and train until the end or until told to stop; on a GPU in a stream of its own."""
         torch.set_num_threads(self.work.threads)
+        if self.work.problem.device == "cpu":
+            self._train()
+        else:
+            with torch.cuda.device(self.work.problem.device), torch.cuda.stream(_stream()):
+                self._train()
+
+    def _train(self) -> None:
         self.net.train()
         self._have_own_buffers()
         self.mine[at.STATE] = at.READY
@@ -52,7 +61,7 @@ class Worker:
                 self._epoch(epoch)
         except Stopped:
             pass
-        self._show_buffers()
+        self._settle()
         self.mine[at.STATE] = at.FINISHED
         if self.flags[at.TURN] == self.rank:
             self.board.pass_turn(self.rank)
@@ -66,7 +75,7 @@ class Worker:
             self._pause()
 
     def _pause(self) -> None:
-        self._show_buffers()
+        self._settle()
         state = torch.get_rng_state()
         self.work.random[self.rank, : len(state)] = state
         self.mine[at.STATE] = at.PAUSED
@@ -101,24 +110,30 @@ class Worker:
             torch.set_rng_state(self.work.random[self.rank, : len(torch.get_rng_state())].clone())
 
     def _update(self, batch: Any) -> None:
-        mine, board = self.mine, self.board
+        mine = self.mine
         self._set_steps()
         loss, size = self.work.problem.loss(batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         with self.sharing:
             self.optimiser.step()
-        met = loss.item()
+        self._met = self._met + loss.detach() * size
         mine[at.SAMPLES] += size
         mine[at.STEPS] += 1
         mine[at.BATCH] += 1
-        board.sums[self.rank, at.LOSS] += met * size
-        if not math.isfinite(met):
-            raise DivergedError(f"the loss of a batch is {met}")
+        if mine[at.STEPS] % self._read_every == 0:
+            self._read_losses()
         if self.work.mean is not None:
             self._average(self.work.mean)
         if self._own and mine[at.STEPS] % OFTEN == 0:
             self._show_buffers()
+
+    def _read_losses(self) -> None:
+        """Say what the losses were. On a GPU that waits for the work in hand, and so is done now and then."""
+        met, self._met = float(self._met), 0.0
+        self.board.sums[self.rank, at.LOSS] += met
+        if not math.isfinite(met):
+            raise DivergedError(f"the loss of a batch is {met}")
 
     def _set_steps(self) -> None:
         if self.work.rate.schedule is None:
@@ -144,6 +159,13 @@ class Worker:
     def _fraction(self) -> float:
         return self.work.rate.spent(self.board.samples, time.monotonic() - self._begun)
 
+    def _settle(self) -> None:
+        """Let everything this worker did be where others can see it."""
+        self._read_losses()
+        self._show_buffers()
+        if self.work.problem.device != "cpu":
+            torch.cuda.current_stream().synchronize()
+
     def _have_own_buffers(self) -> None:
         for module in self.net.modules() if self._own else ():
             for name, tensor in module._buffers.items():
@@ -155,6 +177,11 @@ class Worker:
         if self._own and next(self.board.living()) == self.rank:
             for shared, own in zip(self._shown, self._own, strict=True):
                 shared.copy_(own)
+
+
+def _stream() -> Any:
+    make: Any = torch.cuda.Stream
+    return make()
 
 
 def run(work: Work, rank: int, board: Board, **_: Any) -> None:

@@ -1,0 +1,70 @@
+"""Fashion-MNIST for those who have its files, trained by processes that share one network.
+
+    python examples/fashion_mnist.py FOLDER [epochs] [workers]
+
+FOLDER holds the four files as they are published: train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz,
+t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz (unpacked ones do as well). MNIST's have the same names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+import hogwild
+
+
+def idx(folder: Path, name: str) -> np.ndarray:
+    """Read one file: a magic number with the number of axes, their lengths, then bytes."""
+    for path in (folder / f"{name}.gz", folder / name):
+        if path.exists():
+            content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            axes = content[3]
+            shape = np.frombuffer(content, ">i4", axes, 4)
+            return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)
+    raise SystemExit(f"There is no {name}.gz in {folder}: put the four files of Fashion-MNIST there.")
+
+
+def read(folder: Path, kind: str) -> TensorDataset:
+    """Pictures of 28 x 28 and their labels."""
+    images = torch.tensor(idx(folder, f"{kind}-images-idx3-ubyte"), dtype=torch.float32)[:, None] / 255
+    return TensorDataset(images, torch.tensor(idx(folder, f"{kind}-labels-idx1-ubyte"), dtype=torch.int64))
+
+
+def main(folder: str, epochs: int = 5, workers: int = 2) -> float:
+    """Train and print the accuracy of every epoch."""
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(), nn.Linear(128, 10),
+    )  # fmt: skip
+    train, test = read(Path(folder), "train"), read(Path(folder), "t10k")
+    run = hogwild.minimise(
+        hogwild.Module(
+            net.to("cuda" if torch.cuda.is_available() else "cpu"), nn.functional.cross_entropy, train, batch=64
+        ),
+        rule=partial(torch.optim.AdamW, lr=1e-3, weight_decay=1e-4),
+        schedule="cosine",
+        strategy=hogwild.Hogwild(workers),
+        budget=epochs,
+        test=test,
+        callbacks=[hogwild.callbacks.Progress()],
+        checkpoint="fashion-mnist",
+    )
+    for record in run.history:
+        print(f"epoch {record['epoch']}  loss {record['loss']:.4f}  held out {record.get('test_accuracy', 0):.2%}")
+    return float(run.result["test_accuracy"])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    main(sys.argv[1], *(int(argument) for argument in sys.argv[2:]))
