@@ -73,9 +73,9 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         "gpu",
         "Processes that share one network on one GPU",
         [
-            f"{name}, torch {torch.__version__}. A network with two convolutions and batch normalisation on scikit-learn's",
-            f"digits, batches of {BATCH}, Adam, {epochs} epochs; {turns} turns, each with a seed of its own. Parameters,",
-            "running means and the optimiser's memory are shared by handle; each process has its own stream.",
+            f"{name}, torch {torch.__version__}. A network with two convolutions and batch normalisation on",
+            f"scikit-learn's digits, batches of {BATCH}, Adam, {epochs} epochs; {turns} turns, each with its own seed.",
+            "Parameters, running means and the optimiser's memory are shared by handle; each process has its stream.",
             "",
             *results.table(["processes", "samples/s, median", "times one process", "held-out accuracy, mean %"], rows),
         ],

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Draws a bar with epoch, rows/s, loss and time left on a terminal; silent where there is none."""
+    """Draws a bar with epoch, rows/s (of each worker process, if there are any), loss and time left on a terminal.
+
+    Where there is no terminal it is silent.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
         from rich.console import Console
@@ -44,13 +47,15 @@ class Progress:
         if before[0] and now > before[0] and event["updates"] > before[1]:
             self._rate = f"{(event['updates'] - before[1]) / (now - before[0]):,.0f} rows/s"
         self._last = now, event["updates"]
+        if "workers" in event:
+            self._rate = " + ".join(f"{rate:,.0f}" for rate in event["workers"]) + " samples/s"
         self._show(event["fraction"])
 
     def _on_epoch(self, event: Event) -> None:
         self._figures = f"epoch {event['epoch']}  loss {event['loss']:.5f}"
         if "test_loss" in event:
             self._figures += f"  held out {event['test_loss']:.5f}"
-        if event["seconds"]:
+        if event["seconds"] and "samples/s" not in self._rate:
             self._rate = f"{event['updates'] / event['seconds']:,.0f} rows/s"
         self._last = 0.0, 0
         self._show(None)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
+from hogwild.runtimes.processes.device_memory import DeviceMemory
 from hogwild.runtimes.processes.memory import Block, check_room, places
 
 CPU = "cpu"
@@ -34,7 +35,7 @@ class Arena:
     One block, not one for each tensor: each block costs every process an open file, of which it may have a thousand.
     """
 
-    def __init__(self, blocks: Mapping[str, Block | Tensor], where: Iterable[Place]) -> None:
+    def __init__(self, blocks: Mapping[str, Block | DeviceMemory], where: Iterable[Place]) -> None:
         self.blocks, self.where = dict(blocks), tuple(where)
         self.tensors = [_view(self.blocks[place.device], place) for place in self.where]
         self._number = {id(tensor): number for number, tensor in enumerate(self.tensors)}
@@ -45,10 +46,10 @@ class Arena:
 
     def describe(self) -> tuple[Any, ...]:
         """What another process needs to have the same arena, given the block in main memory."""
-        from torch.multiprocessing.reductions import reduce_tensor
-
-        reduce: Any = reduce_tensor
-        handles = {device: reduce(block) for device, block in self.blocks.items() if isinstance(block, Tensor)}
+        handles = {
+            device: (block.size, device, block.handle)
+            for device, block in self.blocks.items() if isinstance(block, DeviceMemory)
+        }  # fmt: skip
         return handles, self.where
 
     def close(self) -> None:
@@ -73,7 +74,7 @@ def adopt(tensors: Iterable[Tensor]) -> Arena:
     for tensor in kept:
         _check(tensor)
         by_device.setdefault(str(tensor.device), []).append(tensor)
-    blocks: dict[str, Block | Tensor] = {}
+    blocks: dict[str, Block | DeviceMemory] = {}
     offsets: dict[int, int] = {}
     for device, those in by_device.items():
         starts, size = places(tensor.numel() * tensor.element_size() for tensor in those)
@@ -82,7 +83,7 @@ def adopt(tensors: Iterable[Tensor]) -> Arena:
             check_room(size, "The model with what its optimiser remembers")
             blocks[device] = Block(size)
         else:
-            blocks[device] = torch.empty(size, dtype=torch.uint8, device=device)
+            blocks[device] = DeviceMemory(size, device)
     where = [_place(tensor, offsets[id(tensor)]) for tensor in kept]
     arena = Arena({}, [])
     arena.blocks, arena.where = blocks, tuple(where)
@@ -99,8 +100,7 @@ def adopt(tensors: Iterable[Tensor]) -> Arena:
 def opened(block: Block, description: tuple[Any, ...]) -> Arena:
     """The arena that another process has described."""
     handles, where = description
-    rebuilt = {device: rebuild(*given) for device, (rebuild, given) in handles.items()}
-    return Arena({CPU: block, **rebuilt}, where)
+    return Arena({CPU: block, **{device: DeviceMemory(*given) for device, given in handles.items()}}, where)
 
 
 def _place(tensor: Tensor, offset: int) -> Place:
@@ -111,7 +111,7 @@ def _place(tensor: Tensor, offset: int) -> Place:
     )  # fmt: skip
 
 
-def _flat(block: Block | Tensor, place: Place) -> Tensor:
+def _flat(block: Block | DeviceMemory, place: Place) -> Tensor:
     count = 1
     for length in place.shape:
         count *= length
@@ -119,12 +119,15 @@ def _flat(block: Block | Tensor, place: Place) -> Tensor:
         return torch.empty(place.shape, dtype=place.dtype, device=place.device)
     if isinstance(block, Block):
         flat = torch.frombuffer(block.bytes, dtype=place.dtype, count=count, offset=place.offset)
-    else:
-        flat = block[place.offset : place.offset + count * place.dtype.itemsize].view(place.dtype)
-    return flat.as_strided(place.shape, place.stride)
+        return flat.as_strided(place.shape, place.stride)
+    # Not a view: those count each other's changes, and a backward pass would take one tensor's for another's.
+    empty = torch.empty(0, dtype=place.dtype, device=place.device)
+    return empty.set_(
+        block.tensor().untyped_storage(), place.offset // place.dtype.itemsize, place.shape, place.stride
+    )  # fmt: skip
 
 
-def _view(block: Block | Tensor, place: Place) -> Tensor:
+def _view(block: Block | DeviceMemory, place: Place) -> Tensor:
     tensor = _flat(block, place)
     return nn.Parameter(tensor, place.requires_grad) if place.parameter else tensor
 
