@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import results
 
-PAGE = Path(__file__).parents[1] / "docs" / "speed.md"
+DOCS = Path(__file__).parents[1] / "docs"
 MARKED = re.compile(r"(<!-- result: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -36,8 +36,12 @@ def shown(page: str, folder: Path, pictures: str) -> str:
 
 
 def main() -> None:
-    """Fill in the page of the docs."""
-    PAGE.write_text(shown(PAGE.read_text(), results.FOLDER, "../benchmarks/results"))
+    """Fill in the pages of the docs that show results."""
+    for page in DOCS.glob("*.md"):
+        before = page.read_text()
+        after = shown(before, results.FOLDER, "../benchmarks/results")
+        if after != before:
+            page.write_text(after)
 
 
 if __name__ == "__main__":

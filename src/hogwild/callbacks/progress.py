@@ -37,7 +37,8 @@ class Progress:
             handle(event)
 
     def _on_started(self, event: Event) -> None:
-        self._bar.update(self._task, description="Compiling")
+        waits = "Starting workers" if event.get("problem") == "module" else "Compiling"
+        self._bar.update(self._task, description=waits)
 
     def _on_compiled(self, event: Event) -> None:
         self._bar.update(self._task, description="Choosing the step")
@@ -48,7 +49,7 @@ class Progress:
             self._rate = f"{(event['updates'] - before[1]) / (now - before[0]):,.0f} rows/s"
         self._last = now, event["updates"]
         if "workers" in event:
-            self._rate = " + ".join(f"{rate:,.0f}" for rate in event["workers"]) + " samples/s"
+            self._rate = " + ".join(_short(rate) for rate in event["workers"]) + " samples/s"
         self._show(event["fraction"])
 
     def _on_epoch(self, event: Event) -> None:
@@ -68,3 +69,15 @@ class Progress:
     def close(self) -> None:
         """Take the bar away."""
         self._bar.stop()
+
+
+def _short(rate: float) -> str:
+    """A rate in few characters, for a line that has one for each worker.
+
+    >>> _short(873.2), _short(12_345.0), _short(4.2e6)
+    ('873', '12.3k', '4.2M')
+    """
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if rate >= size:
+            return f"{rate / size:.1f}{unit}"
+    return f"{rate:.0f}"
