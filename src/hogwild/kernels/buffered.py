@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.atomics import prefetch, prefetch_to_write
+from hogwild.kernels.atomics import exchange_if, load, lock, prefetch, prefetch_to_write, unlock
 from hogwild.kernels.layouts import span
 from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
 
@@ -22,9 +22,14 @@ from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
 # ruff: noqa: F821
 
 # What a worker keeps count of: rows since the last merge, merges, rows before it, and rows to go between two merges,
-# which grow from the shortest to the longest.
-WAITING, EVENT, SEEN, PERIOD, SHORTEST, LONGEST = range(6)
+# which grow from the shortest to the longest; and how bent losses are of late, in parts of WHOLE.
+WAITING, EVENT, SEEN, PERIOD, SHORTEST, LONGEST, BENT = range(7)
+WHOLE = 2**20
+LATELY = np.float32(1 / 64)  # weight of a row in that mean
+DOOR = 32  # where it says whether somebody is merging: in the middle of an array that has cache lines to itself
+LATE = 4  # times the rows between two merges, after which nobody waits any more for the door to open
 LINE = 16  # numbers in a cache line
+ALWAYS, MANY = 2, 64  # tiers that are merged as a whole each time; more than there are
 SAMPLED = 8  # of so many rows of a copy, one tells how large their steps are
 CALM = 2.0  # of the way to the optimum that all workers' steps between two merges may go together
 
@@ -33,7 +38,7 @@ def descend_buffered(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
     hot: Any, own: Any, seen: Any, lookup: Any, places: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
     shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, least: Any,
-    stiffness: Any, bias_rate: Any, tilt: Any,
+    stiffness: Any, bias_rate: Any, tilt: Any, door: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
@@ -46,6 +51,7 @@ def descend_buffered(
     rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
     alone, scale = control[WAITING], np.float32(1)
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
+    bent = np.float32(control[BENT] / WHOLE)
     for k in range(order.size):
         i = order[k]
         ahead(indptr, indices, order, k, state, lookup, hots)
@@ -55,6 +61,7 @@ def descend_buffered(
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
         g, rate = np.float32(slope * weight), rates[k]
+        bent += LATELY * (np.float32(bend(slope)) * weight - bent)
         if not skip(g):
             pull = g / scale
             for j in range(start, stop):
@@ -73,14 +80,20 @@ def descend_buffered(
         waiting += 1
         alone += 1
         if alone >= control[PERIOD]:
-            meet(hot, own, seen, places, scale, control, tiers, stiff, rate, least, constants)
-            alone = 0
-            if intercept:
-                merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
-                waiting, moved, pulled = 0, np.float32(0), np.float32(0)
-    control[WAITING] = alone
+            entered = enter(door)
+            if entered or alone >= LATE * control[PERIOD]:
+                control[WAITING], alone, rate = alone, 0, bent * rate
+                plan_merge(hot, seen, control, tiers)
+                meet(hot, own, seen, places, scale, control, tiers, 0, ALWAYS, stiff, rate, least, constants)
+                if intercept:
+                    merge(bias, mine, then, damping(moved, pulled, waiting, least, bent * stiffness))
+                    waiting, moved, pulled = 0, np.float32(0), np.float32(0)
+                if entered:
+                    unlock(door, DOOR)
+                meet(hot, own, seen, places, scale, control, tiers, ALWAYS, MANY, stiff, rate, least, constants)
+    control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE)
     if intercept and waiting:
-        merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
+        merge(bias, mine, then, damping(moved, pulled, waiting, least, bent * stiffness))
     if scale != 1:
         fold(own, scale)
     return total
@@ -139,27 +152,40 @@ def part_beside_rank(shares: Any, u: Any, strength: Any) -> Any:
     return strength * shares[u, 1]
 
 
-def meet(
-    hot: Any, own: Any, seen: Any, places: Any, scale: Any, control: Any, tiers: Any, stiff: Any, rate: Any, least: Any,
-    constants: Any,
-) -> None:  # fmt: skip
-    """Merge the first tier, and a part of each other one: each has twice the rows of the one before it.
+def enter(door: Any) -> bool:
+    """Be the one who merges, unless somebody else is: then there is nothing to wait for, the next row will do.
 
-    So every merge costs about the same, and a tier that is half as frequent waits twice as long.
+    Of two who merge at the same time one undoes what the other did, and the cache lines go back and forth between them.
     """
-    control[SEEN] += control[PERIOD]
+    return load(door, DOOR) == 0 and exchange_if(door, DOOR, 0, 1)
+
+
+def plan_merge(hot: Any, seen: Any, control: Any, tiers: Any) -> None:
+    """Count, and ask for all lines that will be written before the first is: so they travel at the same time."""
+    control[SEEN] += control[WAITING]
     control[EVENT] += 1
     control[PERIOD] = max(control[SHORTEST], min(control[LONGEST], control[SEEN] // 4))
-    for k in range(tiers.size - 1):  # before the first is touched: so they all travel at the same time
+    for k in range(tiers.size - 1):
         low, high = due(k, control, tiers)
         for p in range(low, high, max(1, LINE // hot.shape[1])):
             for s in range(hot.shape[1]):
                 prefetch_to_write(hot, p, s)
                 prefetch_to_write(seen, p, s)
-    for k in range(tiers.size - 1):
+
+
+def meet(
+    hot: Any, own: Any, seen: Any, places: Any, scale: Any, control: Any, tiers: Any, first: Any, last: Any, stiff: Any,
+    rate: Any, least: Any, constants: Any,
+) -> None:  # fmt: skip
+    """Merge what is due of tiers: all of the first ones, and a part of each other, which has twice the rows of the
+    one before it.
+
+    So every merge costs about the same, and a tier that is half as frequent waits twice as long.
+    """
+    for k in range(first, min(last, tiers.size - 1)):
         low, high = due(k, control, tiers)
         if low < high:
-            rows = np.float32(control[PERIOD] * rounds(k, control))
+            rows = np.float32(control[WAITING] * rounds(k, control))
             gain = stiff[k] * rows * mean_rate(own, places, low, high, rate, constants)
             merge_rows(hot, own, seen, places, low, high, calm(gain, least), scale)
 
@@ -181,20 +207,24 @@ def begin(rest: Any) -> None:
 
 def settle(rest: Any, rates: Any) -> None:
     """Merge everything."""
-    hot, own, seen, places, control, tiers, stiff, constants, least = (
-        rest[2], rest[3], rest[4], rest[6], rest[7], rest[8], rest[9], rest[16], rest[17],
+    hot, own, seen, places, control, tiers, stiff, constants, least, door = (
+        rest[2], rest[3], rest[4], rest[6], rest[7], rest[8], rest[9], rest[16], rest[17], rest[21],
     )  # fmt: skip
-    rate = rates[0] if rates.size else np.float32(0)
+    rate = np.float32(control[BENT] / WHOLE) * (rates[0] if rates.size else np.float32(0))
     for k in range(tiers.size - 1):
         low, high = tiers[k], tiers[k + 1]
         gain = stiff[k] * np.float32(control[PERIOD] * rounds(k, control))
         gain *= mean_rate(own, places, low, high, rate, constants)
+        if k < ALWAYS:  # here all workers would be at the same time
+            lock(door, DOOR)
         merge_rows(hot, own, seen, places, low, high, calm(gain, least), np.float32(1))
+        if k < ALWAYS:
+            unlock(door, DOOR)
 
 
 def rounds(k: Any, control: Any) -> Any:
     """In how many parts tier ``k`` is merged; in few while there is much to learn."""
-    return max(1, min(1 << max(k - 1, 0), control[SEEN] // (4 * control[PERIOD])))
+    return max(1, min(1 << max(k - ALWAYS + 1, 0), control[SEEN] // (4 * control[PERIOD])))
 
 
 def calm(gain: Any, least: Any) -> Any:

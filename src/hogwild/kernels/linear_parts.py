@@ -56,7 +56,7 @@ def descend(
 @functools.cache
 def descend_buffered(
     layout: str, everything: bool, step: Function, own_rate: Function, rests: bool,
-    penalised: tuple[bool, bool], loss: Function, keep: bool, far: bool = False, scaled: bool = False,
+    penalised: tuple[bool, bool], loss: Function, bend: Function, keep: bool, far: bool = False, scaled: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     columns, some = LAYOUTS[layout], not everything
@@ -68,6 +68,7 @@ def descend_buffered(
         **columns,
         **place,
         loss=loss,
+        bend=bend,
         step=step,
         table=buffered.shared_table if some else buffered.own_table,
         dot_of_copy=bind(buffered.dot_of_copy, **columns, **place),

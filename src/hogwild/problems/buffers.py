@@ -12,7 +12,7 @@ import numpy as np
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.rows import Array, Rows
 from hogwild.data.sample import sample
-from hogwild.kernels.buffered import EVENT, LONGEST, PERIOD, SHORTEST, WAITING
+from hogwild.kernels.buffered import BENT, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
 from hogwild.problems.descent import Claiming
 
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
@@ -197,6 +197,7 @@ class Buffers:
             own.control[EVENT] = number * 7_919
             own.control[PERIOD] = own.control[SHORTEST] = shortest
             own.control[LONGEST] = self.plan.period
+            own.control[BENT] = WHOLE
 
     def compile(self, nothing: Chunk, state: Any) -> None:
         """Descend along a chunk without terms and merge what did not change, which compiles both."""
