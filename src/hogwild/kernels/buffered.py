@@ -29,6 +29,7 @@ LATELY = np.float32(1 / 64)  # weight of a row in that mean
 DOOR = 32  # where it says whether somebody is merging: in the middle of an array that has cache lines to itself
 LATE = 4  # times the rows between two merges, after which nobody waits any more for the door to open
 LINE = 16  # numbers in a cache line
+SLOTS = 4  # terms whose coordinates are looked up ahead, at least AHEAD + 1
 ALWAYS, MANY = 2, 64  # tiers that are merged as a whole each time; more than there are
 SAMPLED = 8  # of so many rows of a copy, one tells how large their steps are
 CALM = 2.0  # of the way to the optimum that all workers' steps between two merges may go together
@@ -51,12 +52,14 @@ def descend_buffered(
     rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
     alone, scale = control[WAITING], np.float32(1)
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
-    bent = np.float32(control[BENT] / WHOLE)
+    bent, width = np.float32(control[BENT] / WHOLE), longest(indptr, order)
+    noted = np.empty(np.uint64(SLOTS) * width, np.uint64)
     for k in range(order.size):
         i = order[k]
-        ahead(indptr, indices, order, k, state, lookup, hots)
+        slot = np.uint64(k % SLOTS) * width
+        ahead(indptr, indices, order, k, state, lookup, hots, apart, noted, width)
         start, stop = span(indptr, i)
-        z = mine[0, 0] + scale * dot_of_copy(rows, indices, values, start, stop, lookup, hots, apart)
+        z = mine[0, 0] + scale * dot_of_copy(rows, indices, values, start, stop, lookup, hots, apart, noted, slot)
         cost, slope = loss(float(z), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
@@ -67,7 +70,8 @@ def descend_buffered(
             for j in range(start, stop):
                 u = column(indices, j, start)
                 p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
-                step(rows, place(lookup, u, hots, apart), pull * value(values, j), rate, p1, p2, constants)
+                at = place(lookup, u, hots, apart, noted, slot, j - start)
+                step(rows, at, pull * value(values, j), rate, p1, p2, constants)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -86,32 +90,35 @@ def descend_buffered(
                 plan_merge(hot, seen, control, tiers)
                 meet(hot, own, seen, places, scale, control, tiers, 0, ALWAYS, stiff, rate, least, constants)
                 if intercept:
-                    merge(bias, mine, then, damping(moved, pulled, waiting, least, bent * stiffness))
+                    merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
                     waiting, moved, pulled = 0, np.float32(0), np.float32(0)
                 if entered:
                     unlock(door, DOOR)
                 meet(hot, own, seen, places, scale, control, tiers, ALWAYS, MANY, stiff, rate, least, constants)
     control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE)
     if intercept and waiting:
-        merge(bias, mine, then, damping(moved, pulled, waiting, least, bent * stiffness))
+        merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
     if scale != 1:
         fold(own, scale)
     return total
 
 
-def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, lookup: Any, hots: Any, apart: Any) -> Any:
+def dot_of_copy(
+    rows: Any, indices: Any, values: Any, start: Any, stop: Any, lookup: Any, hots: Any, apart: Any, noted: Any,
+    slot: Any,
+) -> Any:  # fmt: skip
     """The score of a row; four sums are in flight, as in :func:`hogwild.kernels.dot.dot`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     z0 = z1 = z2 = z3 = np.float32(0)
     j = start
     while j + four <= stop:
-        z0 += rows[place(lookup, column(indices, j, start), hots, apart), 0] * value(values, j)
-        z1 += rows[place(lookup, column(indices, j + one, start), hots, apart), 0] * value(values, j + one)
-        z2 += rows[place(lookup, column(indices, j + two, start), hots, apart), 0] * value(values, j + two)
-        z3 += rows[place(lookup, column(indices, j + three, start), hots, apart), 0] * value(values, j + three)
+        z0 += rows[place(lookup, column(indices, j, start), hots, apart, noted, slot, j - start), 0] * value(values, j)
+        z1 += rows[place(lookup, column(indices, j + one, start), hots, apart, noted, slot, j + one - start), 0] * value(values, j + one)
+        z2 += rows[place(lookup, column(indices, j + two, start), hots, apart, noted, slot, j + two - start), 0] * value(values, j + two)
+        z3 += rows[place(lookup, column(indices, j + three, start), hots, apart, noted, slot, j + three - start), 0] * value(values, j + three)
         j += four
     while j < stop:
-        z0 += rows[place(lookup, column(indices, j, start), hots, apart), 0] * value(values, j)
+        z0 += rows[place(lookup, column(indices, j, start), hots, apart, noted, slot, j - start), 0] * value(values, j)
         j += one
     return (z0 + z1) + (z2 + z3)
 
@@ -136,9 +143,28 @@ def rows_between(state: Any, own: Any) -> Any:
     return np.uint64(np.int64(there) // np.int64(own.itemsize * own.shape[1]))
 
 
-def as_numbered(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
+def as_numbered(lookup: Any, u: Any, hots: Any, apart: Any, noted: Any, slot: Any, n: Any) -> Any:
     """The row of a coordinate where the worker's copy has them all."""
     return u
+
+
+def as_noted(lookup: Any, u: Any, hots: Any, apart: Any, noted: Any, slot: Any, n: Any) -> Any:
+    """The row of the n-th coordinate of a term, as it was found when it was looked up ahead."""
+    return noted[slot + n]
+
+
+def longest(indptr: Any, order: Any) -> Any:
+    """How many coordinates the longest of these terms has."""
+    most = np.uint64(0)
+    for k in range(order.size):
+        start, stop = span(indptr, order[k])
+        most = max(most, stop - start)
+    return most
+
+
+def none(indptr: Any, order: Any) -> Any:
+    """Nothing is looked up ahead."""
+    return np.uint64(0)
 
 
 def as_ranked(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
@@ -269,21 +295,37 @@ def merge_number(hot: Any, own: Any, seen: Any, at: Any, p: Any, s: Any, share: 
     seen[p, s] = merged
 
 
-def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
-    """Ask for what the terms after the next ones will touch: first for ranks and shares, then for what is not hot."""
+def look_ahead(
+    indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any, apart: Any, noted: Any,
+    width: Any,
+) -> None:  # fmt: skip
+    """Ask for what the terms after the next ones will touch, first for ranks and shares, then for rows; note which."""
+    if k == 0:
+        for soon in range(min(AHEAD, order.size)):
+            note(indptr, indices, order, soon, state, lookup, hots, apart, noted, width)
     if k + 2 * AHEAD < order.size:
         start, stop = span(indptr, order[k + 2 * AHEAD])
         for j in range(start, stop):
             prefetch(lookup, column(indices, j, start))
-        start, stop = span(indptr, order[k + AHEAD])
-        asked = np.uint64(column(indices, start, start)) if start < stop else np.uint64(0)
-        for j in range(start, stop):
-            u = np.uint64(column(indices, j, start))
-            asked = (
-                u if np.uint64(lookup[u, 0]) >= hots else asked
-            )  # not a branch: the line before is asked for again instead
-            prefetch_to_write(state, asked, 0)
+    if k + AHEAD < order.size:
+        note(indptr, indices, order, k + AHEAD, state, lookup, hots, apart, noted, width)
 
 
-def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any) -> None:
+def note(
+    indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any, apart: Any, noted: Any,
+    width: Any,
+) -> None:  # fmt: skip
+    """Look up the rows of a term's coordinates, and ask for them."""
+    start, stop = span(indptr, order[k])
+    slot = np.uint64(k % SLOTS) * width
+    for j in range(start, stop):
+        row = as_ranked(lookup, column(indices, j, start), hots, apart)
+        noted[slot + (j - start)] = row
+        prefetch_to_write(state, row, 0)
+
+
+def no_look_ahead(
+    indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any, apart: Any, noted: Any,
+    width: Any,
+) -> None:  # fmt: skip
     """Everything is in the cache."""

@@ -16,14 +16,14 @@ from hogwild.kernels.buffered import BENT, EVENT, LONGEST, PERIOD, SHORTEST, WAI
 from hogwild.problems.descent import Claiming
 
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
-FREQUENT = 2**13  # coordinates that are worth a copy where there are too many for all
+FREQUENT = 2**12  # coordinates that are worth a copy where there are too many for all
 FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
 FEWEST_ROWS = 1_000  # for each worker
 WORTH = 8  # non-zeros for each number that is copied
 LEAST_ROOM = 2**28  # bytes: copies, and the compiler of their loop, are not for those who are short of memory
 LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
-DENSE_ROWS = 128  # rows of dense data between two merges, for each number of a coordinate
+DENSE_ROWS = 128  # rows of dense data between two merges
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
@@ -88,7 +88,7 @@ def rows_apart(data: Dataset, workers: int, dense: bool, width: int) -> int:
     if rows < FEWEST_ROWS * workers or data.nonzeros < copied or data.room < LEAST_ROOM:
         return 0
     if dense:
-        return DENSE_ROWS * width
+        return DENSE_ROWS
     return max(1, min(LONGEST_ROWS, max(128, min(8_192, rows // 32)) // workers))
 
 
@@ -121,7 +121,7 @@ def hots_of(features: int, bytes_each: int, dense: bool) -> int:
     """How many coordinates are hot; of dense data all, because a dense row is stepped as a whole.
 
     >>> hots_of(50_000, 8, dense=False), hots_of(4_000_000, 8, dense=False)
-    (50000, 8192)
+    (50000, 4096)
     """
     return features if dense or 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
 

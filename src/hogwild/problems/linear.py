@@ -205,7 +205,7 @@ class Linear:
         plan = layout(self.data, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
-            self._functions[0], self.loss.bend if plan.dense else fully, self.loss.ours, self._is_far(rule) and not plan.everything,
+            self._functions[0], self.loss.bend if plan.dense else fully, self.loss.ours,
             self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
