@@ -5,7 +5,7 @@ worker steps its own copy of the frequent ("hot") coordinates and merges it with
 frequent often, the rarer the more seldom. Rare coordinates are read and written as ever.
 
 A template like those in :mod:`hogwild.kernels.linear`; besides their names it has ``table`` and ``place`` (where a
-coordinate is stepped) and ``own_rate`` (how far a unit of gradient moves it).
+coordinate is stepped), ``own_rate`` (how far a unit of gradient moves it) and ``bend`` (of the loss).
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def descend_buffered(
     ``hot`` has the hot coordinates, the most frequent first. ``own`` is this worker's copy of them, in which that of
     rank p is row ``places[p]``, and ``seen`` is what ``hot`` was when they last met. Where not all are hot,
     ``lookup[u, 0]`` is the rank of coordinate u, and beside it, in the same memory, ``shares[u, 1]`` its share of the
-    penalty. Where all are, L2 can be a factor that the copy's values have in common.
+    penalty; the row of each coordinate is then looked up once, AHEAD terms before it is needed, and ``noted``. Where
+    all are, L2 can be a factor that the copy's values have in common.
     """
     mine, then = bias.copy(), bias.copy()
     rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
@@ -56,10 +57,10 @@ def descend_buffered(
     noted = np.empty(np.uint64(SLOTS) * width, np.uint64)
     for k in range(order.size):
         i = order[k]
-        slot = np.uint64(k % SLOTS) * width
         ahead(indptr, indices, order, k, state, lookup, hots, apart, noted, width)
         start, stop = span(indptr, i)
-        z = mine[0, 0] + scale * dot_of_copy(rows, indices, values, start, stop, lookup, hots, apart, noted, slot)
+        shift = np.uint64(k % SLOTS) * width - start
+        z = mine[0, 0] + scale * dot_of_copy(rows, indices, values, start, stop, noted, shift)
         cost, slope = loss(float(z), float(labels[i]), parameter)
         weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
         total += cost * weight
@@ -70,8 +71,7 @@ def descend_buffered(
             for j in range(start, stop):
                 u = column(indices, j, start)
                 p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
-                at = place(lookup, u, hots, apart, noted, slot, j - start)
-                step(rows, at, pull * value(values, j), rate, p1, p2, constants)
+                step(rows, place(u, noted, j + shift), pull * value(values, j), rate, p1, p2, constants)
             if intercept:
                 before = mine[0, 0]
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -86,16 +86,16 @@ def descend_buffered(
         if alone >= control[PERIOD]:
             entered = enter(door)
             if entered or alone >= LATE * control[PERIOD]:
-                control[WAITING], alone, rate = alone, 0, bent * rate
+                control[WAITING], alone, pace = alone, 0, bent * rate
                 plan_merge(hot, seen, control, tiers)
-                meet(hot, own, seen, places, scale, control, tiers, 0, ALWAYS, stiff, rate, least, constants)
+                meet(hot, own, seen, places, scale, control, tiers, 0, ALWAYS, stiff, pace, least, constants)
                 if intercept:
                     merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
                     waiting, moved, pulled = 0, np.float32(0), np.float32(0)
                 if entered:
                     unlock(door, DOOR)
-                meet(hot, own, seen, places, scale, control, tiers, ALWAYS, MANY, stiff, rate, least, constants)
-    control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE)
+                meet(hot, own, seen, places, scale, control, tiers, ALWAYS, MANY, stiff, pace, least, constants)
+    control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE) if bent >= 0 else WHOLE  # not a number: start anew
     if intercept and waiting:
         merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
     if scale != 1:
@@ -103,22 +103,19 @@ def descend_buffered(
     return total
 
 
-def dot_of_copy(
-    rows: Any, indices: Any, values: Any, start: Any, stop: Any, lookup: Any, hots: Any, apart: Any, noted: Any,
-    slot: Any,
-) -> Any:  # fmt: skip
+def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, noted: Any, shift: Any) -> Any:
     """The score of a row; four sums are in flight, as in :func:`hogwild.kernels.dot.dot`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     z0 = z1 = z2 = z3 = np.float32(0)
     j = start
     while j + four <= stop:
-        z0 += rows[place(lookup, column(indices, j, start), hots, apart, noted, slot, j - start), 0] * value(values, j)
-        z1 += rows[place(lookup, column(indices, j + one, start), hots, apart, noted, slot, j + one - start), 0] * value(values, j + one)
-        z2 += rows[place(lookup, column(indices, j + two, start), hots, apart, noted, slot, j + two - start), 0] * value(values, j + two)
-        z3 += rows[place(lookup, column(indices, j + three, start), hots, apart, noted, slot, j + three - start), 0] * value(values, j + three)
+        z0 += rows[place(column(indices, j, start), noted, j + shift), 0] * value(values, j)
+        z1 += rows[place(column(indices, j + one, start), noted, j + one + shift), 0] * value(values, j + one)
+        z2 += rows[place(column(indices, j + two, start), noted, j + two + shift), 0] * value(values, j + two)
+        z3 += rows[place(column(indices, j + three, start), noted, j + three + shift), 0] * value(values, j + three)
         j += four
     while j < stop:
-        z0 += rows[place(lookup, column(indices, j, start), hots, apart, noted, slot, j - start), 0] * value(values, j)
+        z0 += rows[place(column(indices, j, start), noted, j + shift), 0] * value(values, j)
         j += one
     return (z0 + z1) + (z2 + z3)
 
@@ -143,14 +140,20 @@ def rows_between(state: Any, own: Any) -> Any:
     return np.uint64(np.int64(there) // np.int64(own.itemsize * own.shape[1]))
 
 
-def as_numbered(lookup: Any, u: Any, hots: Any, apart: Any, noted: Any, slot: Any, n: Any) -> Any:
+def as_numbered(u: Any, noted: Any, at: Any) -> Any:
     """The row of a coordinate where the worker's copy has them all."""
     return u
 
 
-def as_noted(lookup: Any, u: Any, hots: Any, apart: Any, noted: Any, slot: Any, n: Any) -> Any:
-    """The row of the n-th coordinate of a term, as it was found when it was looked up ahead."""
-    return noted[slot + n]
+def as_noted(u: Any, noted: Any, at: Any) -> Any:
+    """The row of a coordinate as it was found when it was looked up ahead."""
+    return noted[at]
+
+
+def as_ranked(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
+    """The row of a coordinate in the worker's copy if it is hot, else in the shared table."""
+    rank = np.uint64(lookup[u, 0])
+    return rank + apart if rank < hots else np.uint64(u)
 
 
 def longest(indptr: Any, order: Any) -> Any:
@@ -165,12 +168,6 @@ def longest(indptr: Any, order: Any) -> Any:
 def none(indptr: Any, order: Any) -> Any:
     """Nothing is looked up ahead."""
     return np.uint64(0)
-
-
-def as_ranked(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
-    """The row of a coordinate in the worker's copy if it is hot, else in the shared table."""
-    rank = np.uint64(lookup[u, 0])
-    return rank + apart if rank < hots else np.uint64(u)
 
 
 def part_beside_rank(shares: Any, u: Any, strength: Any) -> Any:
@@ -317,10 +314,10 @@ def note(
 ) -> None:  # fmt: skip
     """Look up the rows of a term's coordinates, and ask for them."""
     start, stop = span(indptr, order[k])
-    slot = np.uint64(k % SLOTS) * width
+    shift = np.uint64(k % SLOTS) * width - start
     for j in range(start, stop):
         row = as_ranked(lookup, column(indices, j, start), hots, apart)
-        noted[slot + (j - start)] = row
+        noted[j + shift] = row
         prefetch_to_write(state, row, 0)
 
 

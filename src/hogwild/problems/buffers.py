@@ -12,7 +12,7 @@ import numpy as np
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.rows import Array, Rows
 from hogwild.data.sample import sample
-from hogwild.kernels.buffered import BENT, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
+from hogwild.kernels.buffered import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
 from hogwild.problems.descent import Claiming
 
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
@@ -170,12 +170,13 @@ class Buffers:
 
     plan: Layout
     kernel: Any
-    rest: Callable[..., tuple[Any, ...]]  # (state, hot, own) -> what the kernel gets besides the data
+    rest: Callable[..., tuple[Any, ...]]  # (state, hot, own, door) -> what the kernel gets besides the data
     merge: Any  # (what the kernel gets besides the data, steps): all of a worker's copy
     workers: int
     width: int  # how many numbers a coordinate has
     hot: Array = field(init=False)
     own: list[Own] = field(init=False)
+    door: Array = field(init=False)  # whether somebody is merging the most frequent
     rate: Any = field(default_factory=np.float32)  # how large steps are at present
 
     def __post_init__(self) -> None:
@@ -183,6 +184,7 @@ class Buffers:
         # Where a term touches everything, numbers of a kind lie side by side; else those of a coordinate do.
         order: Literal["F", "C"] = "F" if self.plan.dense else "C"
         self.hot = np.zeros(shape, np.float32, order=order)
+        self.door = np.zeros(2 * DOOR, np.int64)
         self.own = [
             Own(
                 np.zeros(shape, np.float32, order=order),
@@ -222,7 +224,7 @@ class Buffers:
 
     def settle(self, worker: int, state: Any) -> None:
         """Merge what a worker still has to itself."""
-        self.merge(self.rest(state, self.hot, self.own[worker]), np.full(1, self.rate, np.float32))
+        self.merge(self.rest(state, self.hot, self.own[worker], self.door), np.full(1, self.rate, np.float32))
 
     def scatter(self, state: Any) -> None:
         """Put the hot coordinates back, when all workers have settled."""
@@ -232,6 +234,6 @@ class Buffers:
         """How one worker descends."""
 
         def rest(state: Any, sync: Array) -> tuple[Any, ...]:
-            return self.rest(state, self.hot, self.own[worker])
+            return self.rest(state, self.hot, self.own[worker], self.door)
 
         return Claiming(self.kernel, rest)

@@ -203,9 +203,11 @@ class Linear:
         if apart == 0:
             return None
         plan = layout(self.data, 4 * width, self.loss.curvature, apart)
+        # Of dense rows it is known what one step does to the next; of others too little to count on gentle losses.
+        bend = self.loss.bend if plan.dense else fully
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
-            self._functions[0], self.loss.bend if plan.dense else fully, self.loss.ours,
+            self._functions[0], bend, self.loss.ours,
             self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
@@ -215,9 +217,7 @@ class Linear:
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
 
-        door = np.zeros(64, np.int64)  # more than it takes, so that nothing else is in its cache line
-
-        def rest(state: State, hot: Array, own: Own) -> tuple[Any, ...]:
+        def rest(state: State, hot: Array, own: Own, door: Array) -> tuple[Any, ...]:
             return (
                 *state, hot, own.copy, own.seen, lookup, places, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
