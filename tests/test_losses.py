@@ -50,6 +50,14 @@ def test_the_derivative_is_the_slope_of_the_loss(loss, data):
     assert loss(z, y)[1] == pytest.approx(numerical, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("loss", [named("logistic"), named("squared")], ids=str)
+@given(data=st.data())
+def test_the_slope_tells_how_bent_a_smooth_loss_is(loss, data):
+    z, y, h = data.draw(SCORES), data.draw(labels_of(loss)), 1e-4
+    second = (loss(z + h, y)[1] - loss(z - h, y)[1]) / (2 * h)
+    assert loss.curvature * loss.bend(loss(z, y)[1]) == pytest.approx(second, rel=1e-4, abs=1e-6)
+
+
 @EVERY
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())

@@ -1,6 +1,7 @@
 """Workers with copies of their own of the frequent coordinates."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from hogwild import Constant, Hogwild, HogwildClassifier, Linear, Serial, minimise
 from hogwild.data import Chunk
 from hogwild.errors import ParameterError
+from hogwild.kernels.buffered import DOOR, LATE
 from hogwild.problems import buffers
 from hogwild.rules import named
 from hogwild.runtimes.polyak import Mean
@@ -105,6 +107,66 @@ def test_changes_of_all_workers_count():
         copies.settle(worker, state)
     copies.scatter(state)
     assert state[0][copies.plan.by_rank[5], 0] == pytest.approx(3)
+
+
+def test_no_sum_of_squares_is_lost_when_all_merge_all_the_time():
+    """Steps are so small that no slope changes: every worker adds up the same whoever comes first."""
+    problem, rule, workers = Linear(DATA["dense"], "logistic", intercept=False), named("adagrad"), 2
+    copies, state, whole = problem.buffers(rule, 4, workers), problem.start(rule), problem.data.in_order().whole()
+    copies.compile(Chunk(whole.rows, whole.order[:0]), state)  # so that they begin at the same time
+    order = np.tile(whole.order, 40)
+    step = np.full(len(order), 1e-12, np.float32)
+    with ThreadPoolExecutor(workers) as pool:
+        walks = [
+            pool.submit(copies.descent(w), Chunk(whole.rows, order), step, state, problem.sync("free"))
+            for w in range(workers)
+        ]
+    assert all(np.isfinite(walk.result()) for walk in walks)
+    for worker in range(workers):
+        copies.settle(worker, state)
+    copies.scatter(state)
+    rows = whole.rows.values.reshape(ROWS, -1).astype(np.float64)[order]
+    expected = rule.floor + workers * np.square(rows / 2).sum(axis=0)
+    np.testing.assert_allclose(state[0][:, 1], expected, rtol=5e-3)  # some 0.02 without a door
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_who_finds_another_merging_goes_on_and_does_not_wait_for_ever(kind):
+    problem, rule = Linear(DATA[kind], "logistic"), named("adagrad")
+    copies, state, whole = problem.buffers(rule, 32, 2), problem.start(rule), problem.data.in_order().whole()
+    copies.gather(state, 0.1)
+    copies.door[DOOR] = 1
+    step = np.full(len(whole.order), 0.1, np.float32)
+    copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync("free"))
+    assert copies.own[0].control[buffers.EVENT] == len(whole.order) // (32 * LATE)
+    assert copies.door[DOOR] == 1  # it is for the other one to open it
+    copies.door[DOOR] = 0
+    copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync("free"))
+    merges = copies.own[0].control[buffers.EVENT] - len(whole.order) // (32 * LATE)
+    assert merges == pytest.approx(len(whole.order) / 32, abs=LATE)
+    assert copies.door[DOOR] == 0
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adagrad"])
+def test_terms_of_all_lengths_are_looked_up(rule, monkeypatch):
+    """Empty ones, and one as long as there are features, at the ends and in between."""
+    monkeypatch.setattr(buffers, "CACHED", 0)
+    monkeypatch.setattr(buffers, "FREQUENT", 50)
+    X, y = DATA["binary"]
+    X = X.toarray()
+    X[[0, 7, 8, ROWS - 1]], X[[3, ROWS - 2]] = 0, 1
+    problem, rule = Linear((sp.csr_array(X), y), "logistic", l2=1e-4), named(rule)
+    whole = problem.data.in_order().whole()
+    for some in (whole.order, whole.order[:1], whole.order[:4], whole.order[:0]):
+        copies, state, expected = problem.buffers(rule, 32, 2), problem.start(rule), problem.start(rule)
+        chunk, step = Chunk(whole.rows, some), np.full(len(some), 1e-4, np.float32)
+        copies.gather(state, 1e-4)
+        found = copies.descent(0)(chunk, step, state, problem.sync("free"))
+        copies.settle(0, state)
+        copies.scatter(state)
+        assert found == pytest.approx(problem.descent(rule, "free", 2)(chunk, step, expected, problem.sync("free")))
+        for mine, theirs in zip(state, expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-5)
 
 
 def test_none_where_they_are_of_no_use():

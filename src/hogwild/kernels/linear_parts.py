@@ -56,22 +56,26 @@ def descend(
 @functools.cache
 def descend_buffered(
     layout: str, everything: bool, step: Function, own_rate: Function, rests: bool,
-    penalised: tuple[bool, bool], loss: Function, keep: bool, far: bool = False, scaled: bool = False,
+    penalised: tuple[bool, bool], loss: Function, bend: Function, keep: bool, scaled: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     columns, some = LAYOUTS[layout], not everything
     mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
-    place = {"place": buffered.as_ranked if some else buffered.as_numbered}
+    place = {"place": buffered.as_noted if some else buffered.as_numbered}
+    column = columns["column"]
+    ahead = bind(buffered.look_ahead, column=column, note=bind(buffered.note, column=column))
     part = buffered.part_beside_rank if some else linear.shared_penalty
     kernel = bind(
         buffered.descend_buffered,
         **columns,
         **place,
         loss=loss,
+        bend=bend,
         step=step,
         table=buffered.shared_table if some else buffered.own_table,
         dot_of_copy=bind(buffered.dot_of_copy, **columns, **place),
-        ahead=bind(buffered.look_ahead, column=columns["column"]) if far else buffered.no_look_ahead,
+        ahead=ahead if some else buffered.no_look_ahead,
+        longest=buffered.longest if some else buffered.none,
         meet=bind(buffered.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised, scaled, part),
     )

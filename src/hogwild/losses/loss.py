@@ -13,6 +13,11 @@ Targets = Literal["classes", "real", "counts"]
 Link = Literal["identity", "sigmoid", "huber", "exp", "none"]
 
 
+def fully(slope: float) -> float:
+    """How bent a loss is that is as bent everywhere, or of which no more is known."""
+    return 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """A loss of one score ``z`` against one label ``y``.
@@ -27,6 +32,7 @@ class Loss:
     parameter: float = 0.0
     link: Link = "none"  # how a score becomes a probability ("classes") or a prediction ("real", "counts")
     curvature: float = 1.0  # about the largest second derivative: how far a step along the slope may go
+    bend: Callable[[float], float] = fully  # how much of that there is where the slope is such
     ours: bool = True  #   a function of this package, whose machine code may be kept on disk
 
     def __call__(self, z: float, y: float) -> tuple[float, float]:

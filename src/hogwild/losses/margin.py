@@ -44,6 +44,11 @@ def logistic(z: float, y: float, parameter: float) -> tuple[float, float]:
     return log1p(1.0 / e) if z <= 0.0 else log1p(e) + z, 1.0 / (1.0 + e)
 
 
+def waning(slope: float) -> float:
+    """How bent the logistic loss is, against where it is most: the less, the surer one is."""
+    return 4.0 * abs(slope) * (1.0 - abs(slope))
+
+
 def modified_huber(z: float, y: float, parameter: float) -> tuple[float, float]:
     """max(0, 1 - m)^2 from m = -1 on, -4m before: a squared hinge that outliers cannot drag"""
     m = z * y
@@ -57,5 +62,5 @@ def modified_huber(z: float, y: float, parameter: float) -> tuple[float, float]:
 HINGE = Loss("hinge", hinge, "classes")
 PERCEPTRON = Loss("perceptron", perceptron, "classes")
 SQUARED_HINGE = Loss("squared-hinge", squared_hinge, "classes", curvature=2.0)
-LOGISTIC = Loss("logistic", logistic, "classes", link="sigmoid", curvature=0.25)
+LOGISTIC = Loss("logistic", logistic, "classes", link="sigmoid", curvature=0.25, bend=waning)
 MODIFIED_HUBER = Loss("modified-huber", modified_huber, "classes", link="huber", curvature=2.0)

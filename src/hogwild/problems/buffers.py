@@ -12,18 +12,18 @@ import numpy as np
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.rows import Array, Rows
 from hogwild.data.sample import sample
-from hogwild.kernels.buffered import EVENT, LONGEST, PERIOD, SHORTEST, WAITING
+from hogwild.kernels.buffered import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
 from hogwild.problems.descent import Claiming
 
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
-FREQUENT = 2**13  # coordinates that are worth a copy where there are too many for all
+FREQUENT = 2**12  # coordinates that are worth a copy where there are too many for all
 FIRST_TIER = 128  # coordinates that are merged every time
 FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
 FEWEST_ROWS = 1_000  # for each worker
 WORTH = 8  # non-zeros for each number that is copied
 LEAST_ROOM = 2**28  # bytes: copies, and the compiler of their loop, are not for those who are short of memory
 LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
-DENSE_ROWS = 128  # rows of dense data between two merges, for each number of a coordinate
+DENSE_ROWS = 128  # rows of dense data between two merges
 POWERS = 12  # of a matrix, until its steepest direction stands out
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
@@ -88,7 +88,7 @@ def rows_apart(data: Dataset, workers: int, dense: bool, width: int) -> int:
     if rows < FEWEST_ROWS * workers or data.nonzeros < copied or data.room < LEAST_ROOM:
         return 0
     if dense:
-        return DENSE_ROWS * width
+        return DENSE_ROWS
     return max(1, min(LONGEST_ROWS, max(128, min(8_192, rows // 32)) // workers))
 
 
@@ -121,7 +121,7 @@ def hots_of(features: int, bytes_each: int, dense: bool) -> int:
     """How many coordinates are hot; of dense data all, because a dense row is stepped as a whole.
 
     >>> hots_of(50_000, 8, dense=False), hots_of(4_000_000, 8, dense=False)
-    (50000, 8192)
+    (50000, 4096)
     """
     return features if dense or 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
 
@@ -170,12 +170,13 @@ class Buffers:
 
     plan: Layout
     kernel: Any
-    rest: Callable[..., tuple[Any, ...]]  # (state, hot, own) -> what the kernel gets besides the data
+    rest: Callable[..., tuple[Any, ...]]  # (state, hot, own, door) -> what the kernel gets besides the data
     merge: Any  # (what the kernel gets besides the data, steps): all of a worker's copy
     workers: int
     width: int  # how many numbers a coordinate has
     hot: Array = field(init=False)
     own: list[Own] = field(init=False)
+    door: Array = field(init=False)  # whether somebody is merging the most frequent
     rate: Any = field(default_factory=np.float32)  # how large steps are at present
 
     def __post_init__(self) -> None:
@@ -183,6 +184,7 @@ class Buffers:
         # Where a term touches everything, numbers of a kind lie side by side; else those of a coordinate do.
         order: Literal["F", "C"] = "F" if self.plan.dense else "C"
         self.hot = np.zeros(shape, np.float32, order=order)
+        self.door = np.zeros(2 * DOOR, np.int64)
         self.own = [
             Own(
                 np.zeros(shape, np.float32, order=order),
@@ -197,6 +199,7 @@ class Buffers:
             own.control[EVENT] = number * 7_919
             own.control[PERIOD] = own.control[SHORTEST] = shortest
             own.control[LONGEST] = self.plan.period
+            own.control[BENT] = WHOLE
 
     def compile(self, nothing: Chunk, state: Any) -> None:
         """Descend along a chunk without terms and merge what did not change, which compiles both."""
@@ -221,7 +224,7 @@ class Buffers:
 
     def settle(self, worker: int, state: Any) -> None:
         """Merge what a worker still has to itself."""
-        self.merge(self.rest(state, self.hot, self.own[worker]), np.full(1, self.rate, np.float32))
+        self.merge(self.rest(state, self.hot, self.own[worker], self.door), np.full(1, self.rate, np.float32))
 
     def scatter(self, state: Any) -> None:
         """Put the hot coordinates back, when all workers have settled."""
@@ -231,6 +234,6 @@ class Buffers:
         """How one worker descends."""
 
         def rest(state: Any, sync: Array) -> tuple[Any, ...]:
-            return self.rest(state, self.hot, self.own[worker])
+            return self.rest(state, self.hot, self.own[worker], self.door)
 
         return Claiming(self.kernel, rest)

@@ -22,6 +22,7 @@ from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.linear import FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
+from hogwild.losses.loss import fully
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.naming import must
 from hogwild.problems.buffers import Buffers, Own, layout, rows_apart
@@ -202,9 +203,11 @@ class Linear:
         if apart == 0:
             return None
         plan = layout(self.data, 4 * width, self.loss.curvature, apart)
+        # Of dense rows it is known what one step does to the next; of others too little to count on gentle losses.
+        bend = self.loss.bend if plan.dense else fully
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
-            self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
+            self._functions[0], bend, self.loss.ours,
             self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
@@ -214,11 +217,11 @@ class Linear:
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
 
-        def rest(state: State, hot: Array, own: Own) -> tuple[Any, ...]:
+        def rest(state: State, hot: Array, own: Own, door: Array) -> tuple[Any, ...]:
             return (
                 *state, hot, own.copy, own.seen, lookup, places, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
-                bias_rate, tilt,
+                bias_rate, tilt, door,
             )  # fmt: skip
 
         return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width)
