@@ -21,7 +21,7 @@ from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, budgeted
 from hogwild.runtimes.processes.arena import adopt
 from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory
+from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory, steps_whole
 from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.processes.work import Mean, Rate, Work
 from hogwild.schedules import Schedule, step_of, with_step
@@ -74,6 +74,11 @@ def minimise_module(
     if not shares_memory(optimiser):
         name = type(optimiser).__name__
         journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")
+    access = strategy.access
+    if access == "free" and not strategy.replicas and workers > 1 and not steps_whole(optimiser):
+        access = "locked"
+        name = type(optimiser).__name__
+        journal.tell("steps", message=f"steps of {name} are applied one at a time: half of one would spoil another's")
     values = [*problem.net.parameters(), *problem.net.buffers()]
     memory = lay_out(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
@@ -88,7 +93,7 @@ def minimise_module(
         random,
     ])  # fmt: skip
     work = Work(
-        problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers), strategy.access,
+        problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers), access,
         replicas or None, mean, problem.labels(), random, resume,
     )  # fmt: skip
     board = Board(workers)
