@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.compiled import inlined
 from hogwild.kernels.atomics import prefetch, prefetch_to_write
 from hogwild.kernels.layouts import span
 from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
@@ -42,6 +43,8 @@ def descend_buffered(
     ``lookup[u, 0]`` is the rank of coordinate u, and beside it, in the same memory, ``shares[u, 1]`` its share of the
     penalty. Where all are, L2 can be a factor that the copy's values have in common.
     """
+    if state.shape[1] != numbers() or own.shape[1] != numbers():  # never, as in hogwild.kernels.linear.descend
+        return np.nan
     mine, then = bias.copy(), bias.copy()
     rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
     alone, scale = control[WAITING], np.float32(1)
@@ -86,6 +89,7 @@ def descend_buffered(
     return total
 
 
+@inlined
 def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, lookup: Any, hots: Any, apart: Any) -> Any:
     """The score of a row; four sums are in flight, as in :func:`hogwild.kernels.dot.dot`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)

@@ -19,7 +19,7 @@ from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.kernels import linear_parts
 from hogwild.kernels.claims import new_board, new_tally
-from hogwild.kernels.linear import FLUSH_ROWS
+from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.multiclass import one_vs_rest, softmax
@@ -173,6 +173,7 @@ class Linear:
             penalised,
             *self._functions,
             self.loss.ours,
+            len(rule.initial),
             self._is_far(rule),
             scaled,
         )
@@ -182,6 +183,7 @@ class Linear:
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
         # With locks and turns no update may be lost or damped, so each is merged at once.
         patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
+        patience = patience if workers > 1 else ALL_ROWS
         stiffness = np.float32(self.loss.curvature)
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
@@ -204,7 +206,7 @@ class Linear:
         plan = layout(self.data, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
-            self._functions[0], self.loss.ours, self._is_far(rule) and not plan.everything,
+            self._functions[0], self.loss.ours, width, self._is_far(rule) and not plan.everything,
             self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
