@@ -34,6 +34,7 @@ from hogwild.rules.rule import positions
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
+LITTLE = 2**22  # bytes for which it takes longer to ask whether there is room than to take them
 
 
 class Linear:
@@ -203,7 +204,8 @@ class Linear:
         apart = rows if isinstance(rows, int) else rows_apart(self.source, workers, dense, width)
         if apart == 0:
             return None
-        plan = layout(self.data, 4 * width, self.loss.curvature, apart)
+        trained = self.source if self.frame is None else self.data  # but for labels; a source knows its frequencies
+        plan = layout(trained, 4 * width, self.loss.curvature, apart)
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
             self._functions[0], self.loss.ours, width, self._is_far(rule) and not plan.everything,
@@ -392,8 +394,7 @@ def _is_strength(value: Any) -> bool:
 def _check_room(data: Dataset, outputs: int, bytes_each: int) -> None:
     """Refuse a model that cannot fit, with its copies, instead of being killed for it."""
     needed = 3 * data.n_features * outputs * bytes_each  # the parameters, those to go back to, and copies to measure
-    room = data.room
-    if needed > room:
+    if needed > LITTLE and needed > (room := data.room):
         what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
         remedy = f"There is {format_size(room)}. Number features without gaps, hash them into fewer, or allow more."
         raise DataError(what, path=data.name, remedy=remedy)
