@@ -135,7 +135,10 @@ def _steepest(table: Any) -> float:
     >>> round(_steepest(np.array([[3.0, 0.0], [0.0, 1.0]])), 3)
     4.5
     """
-    direction, length = np.ones(table.shape[1], table.dtype), 0.0  # of one type: einsum would convert the table each time
+    direction, length = (
+        np.ones(table.shape[1], table.dtype),
+        0.0,
+    )  # of one type: einsum would convert the table each time
     for _ in range(POWERS):
         # einsum, because the threads of a BLAS would look out for more work for a while, on the workers' cores.
         direction = np.einsum("ij,i->j", table, np.einsum("ij,j->i", table, direction)) / table.dtype.type(len(table))
