@@ -46,7 +46,7 @@ class Trials:
     @property
     def entries(self) -> float:
         """Of a row, in the mean."""
-        return self.rows.nonzeros / max(1, len(self.rows))
+        return float(self.rows.nonzeros / max(1, len(self.rows)))
 
     @property
     def lack_a_class(self) -> bool:
