@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from hogwild import Constant, Cosine, Hogwild, Linear, Serial, minimise
+from hogwild import Budget, Constant, Cosine, Hogwild, Linear, Serial, minimise
 from hogwild.kernels import claims
 from hogwild.kernels.claims import DONE, GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
 from hogwild.runtimes.crew import Crew
@@ -154,3 +154,12 @@ def test_little_data_gets_fewer_workers_and_the_run_says_so(monkeypatch):
     assert [(event["workers"], event["cores"]) for event in told] == [(1, 16)]
     asked = minimise(Linear((X, X[:, 0] > 0), "logistic"), schedule=Constant(0.1), strategy=Hogwild(16), budget=1)
     assert not [event for event in asked.events if event["event"] == "workers"]
+
+
+@pytest.mark.parametrize(("budget", "workers"), [(1, 1), (16, 2), (40, 4), (Budget(seconds=0.01), 4)])
+def test_a_short_run_gets_fewer_workers_than_a_long_one(budget, workers, monkeypatch):
+    monkeypatch.setattr("hogwild.strategies.count", lambda strategy: strategy.workers or 16)
+    monkeypatch.setattr("hogwild.training.minimise.LEAST_WORK", 2_500)
+    X = np.random.default_rng(0).standard_normal((1_000, 10))
+    run = minimise(Linear((X, X[:, 0] > 0), "logistic"), schedule=Constant(0.1), budget=budget)
+    assert run.asked["workers"] == workers

@@ -147,3 +147,16 @@ def test_a_constant_column_and_a_nearly_constant_one_do_no_harm():
     run = minimise(Linear((X, y), l2=1e-3), budget=50)
     assert np.isfinite(run.model.weights).all()
     assert run.history[-1]["accuracy"] > 0.95
+
+
+@pytest.mark.parametrize("middle", [0.0, 0.8, 1.5, 3.0, 40.0])
+@pytest.mark.parametrize("rare", [False, True], ids=["all vary", "one hardly ever does"])
+def test_a_glance_decides_as_a_long_look_does(middle, rare, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((3_000, 4)) + np.array([0.0, 0.0, middle, 0.0])
+    if rare:
+        X[:, 3] = 7.0
+        X[::500, 3] += 1.0  # constant in most glances, and far from zero
+    glanced = frame_for(hogwild.data.open(X, np.zeros(3_000)), scaled=True)
+    monkeypatch.setattr("hogwild.problems.frame.GLANCED", 3_000)
+    looked = frame_for(hogwild.data.open(X, np.zeros(3_000)), scaled=True)
+    assert (glanced is None) == (looked is None) == (middle < 2 and not rare)

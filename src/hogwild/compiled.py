@@ -96,7 +96,38 @@ def bind(template: Function, **parts: Function) -> Function:
     )  # fmt: skip
     copy.__module__, copy.__qualname__ = template.__module__, template.__qualname__
     copy.__kwdefaults__ = template.__kwdefaults__
+    copy.__dict__.update(template.__dict__)
     return copy
+
+
+def inlined(function: Function) -> Function:
+    """Let a part of kernels be compiled into them whatever its size.
+
+    For one that is called in every row: an array is some ten arguments, and it takes as long to pass a few of them as
+    to add up ten products. Not for all: the compiler would take twice as long.
+
+    >>> @inlined
+    ... def square(x):
+    ...     return x * x
+    >>> bind(square).inlined
+    True
+    """
+    function.inlined = True  # type: ignore[attr-defined]
+    return function
+
+
+@functools.cache
+def constant(number: int) -> Function:
+    """A function that returns this number, which the compiler knows wherever the function is a part.
+
+    >>> constant(2)()
+    2
+    """
+
+    def number_known() -> int:
+        return number
+
+    return number_known
 
 
 def specialise(template: Function, *, cache: bool = True, fused: bool = True, **parts: Function) -> Any:
@@ -127,7 +158,8 @@ def _compiled_part(function: Function, fused: bool) -> Any:
     # Machine code from the disk brings its parts along, by name. Where two parts had one name, the linker would take
     # whichever came first, for both.
     copy.__qualname__ = f"{function.__name__}_{_digest(copy)}"
-    return numba.njit(**(OPTIONS if fused else UNFUSED), **UNCALLED)(copy)
+    inline = getattr(function, "inlined", False)
+    return numba.njit(**(OPTIONS if fused else UNFUSED), **UNCALLED, forceinline=inline)(copy)
 
 
 def _with_calls_compiled(function: Function, fused: bool) -> Function:

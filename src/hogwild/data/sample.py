@@ -11,6 +11,8 @@ from hogwild.data.memory import Memory
 from hogwild.data.rows import Rows, concatenate
 from hogwild.data.shuffle import gather
 
+MANY_CHUNKS = 16  # times as many rows as wanted, or less: then one copy from all of them is sooner than one a chunk
+
 
 def sample(data: Dataset, rows: int, seed: int = 0) -> Memory:
     """Copy about ``rows`` random rows (all, if there are no more) into a small data set of their own.
@@ -22,6 +24,10 @@ def sample(data: Dataset, rows: int, seed: int = 0) -> Memory:
     """
     pieces: list[Rows] = []
     walk, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
+    whole = walk.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
+    if whole is not None:
+        pieces.append(gather(whole.rows, np.asarray(whole.order[:wanted], np.int64)))
+        wanted = 0
     while wanted > 0 and number < len(walk):
         chunk = walk[number]
         order = np.asarray(chunk.order[:wanted], np.int64)

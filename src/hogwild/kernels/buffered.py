@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.compiled import inlined
 from hogwild.kernels.atomics import exchange_if, load, lock, prefetch, prefetch_to_write, unlock
 from hogwild.kernels.layouts import span
 from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
@@ -49,6 +50,8 @@ def descend_buffered(
     penalty; the row of each coordinate is then looked up once, AHEAD terms before it is needed, and ``noted``. Where
     all are, L2 can be a factor that the copy's values have in common.
     """
+    if state.shape[1] != numbers() or own.shape[1] != numbers():  # never, as in hogwild.kernels.linear.descend
+        return np.nan
     mine, then = bias.copy(), bias.copy()
     rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
     alone, scale = control[WAITING], np.float32(1)
@@ -103,6 +106,7 @@ def descend_buffered(
     return total
 
 
+@inlined
 def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, noted: Any, shift: Any) -> Any:
     """The score of a row; four sums are in flight, as in :func:`hogwild.kernels.dot.dot`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.compiled import inlined
+
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
 
@@ -18,6 +20,7 @@ def dot_in_order(state: Any, indices: Any, values: Any, start: Any, stop: Any) -
     return z
 
 
+@inlined
 def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     """Four sums in flight: a single one would wait for itself."""
     z0 = z1 = z2 = z3 = state[0, 0] * np.float32(0)  # zero, in the precision of the weights
@@ -35,6 +38,7 @@ def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     return (z0 + z1) + (z2 + z3)
 
 
+@inlined
 def dot_of(state: Any, outputs: Any, k: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     """The same for output ``k`` of several, in double precision."""
     one, two = np.uint64(1), np.uint64(2)

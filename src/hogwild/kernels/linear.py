@@ -1,8 +1,8 @@
 """The inner loops of linear models.
 
 Each is a template: the names ``loss``, ``step``, ``dot``, ``column``, ``value``, ``hold``, ``claim``, ``release``,
-``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``decayed`` and ``slopes`` stand for functions
-that :func:`hogwild.compiled.specialise` puts in.
+``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``decayed``, ``slopes`` and ``numbers`` (of a
+coordinate) stand for functions that :func:`hogwild.compiled.specialise` puts in.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from hogwild.kernels.layouts import span
 AHEAD = 2  # terms between asking for what a term touches and touching it
 SMALLEST = np.float32(1e-6)  # common factor of the weights before it is multiplied into them
 FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the shared one
+ALL_ROWS = 2**62  # the same for one that shares it with nobody: all terms it is given
 
 
 def descend(
@@ -35,6 +36,8 @@ def descend(
     ``bias_rate`` times that of the weights, and its gradient has ``tilt`` added. Where L2 is not spread over
     the terms, it makes a factor that all weights have in common; from outside it is never seen.
     """
+    if state.shape[1] != numbers():  # never: so the compiler knows it, and need not multiply to find a coordinate
+        return np.nan
     scale = np.float32(1)
     own = bias.copy()
     seen = own.copy()  # not a second look at bias, which another worker may have changed by then

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from hogwild.compiled import Function, bind, specialise
+from hogwild.compiled import Function, bind, constant, specialise
 from hogwild.kernels import buffered, claims, linear, sequential
 from hogwild.kernels.access import ACCESS, hold_all, release_all
 from hogwild.kernels.dot import dot, dot_in_order, dot_of
@@ -23,12 +23,12 @@ SCORES: dict[str, Function] = {
 @functools.cache
 def descend(
     layout: str, access: str, step: Function, rests: bool, pace: str, penalised: tuple[bool, bool],
-    loss: Function | None, slopes: Function | None, keep: bool, far: bool = False, scaled: bool = False,
+    loss: Function | None, slopes: Function | None, keep: bool, numbers: int, far: bool = False, scaled: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a model with one output (``loss``) or one per class (``slopes``).
 
-    ``penalised`` says which penalties there are, L1 and L2; ``far`` whether parameters are not in the cache; ``scaled``
-    whether L2 is a factor that all weights have in common.
+    ``penalised`` says which penalties there are, L1 and L2; ``numbers`` how many a coordinate has; ``far`` whether
+    parameters are not in the cache; ``scaled`` whether L2 is a factor that all weights have in common.
     """
     columns, ways = LAYOUTS[layout], dict(ACCESS[access])
     for name, way in ways.items():
@@ -42,6 +42,7 @@ def descend(
         **ways,
         **losses,
         "step": step,
+        "numbers": constant(numbers),
         "ahead": bind(linear.look_ahead, column=columns["column"]) if far else linear.no_look_ahead,
         "dot": bind(dot, **columns),
         "pace": bind(PACES[pace], value=columns["value"]),
@@ -56,7 +57,7 @@ def descend(
 @functools.cache
 def descend_buffered(
     layout: str, everything: bool, step: Function, own_rate: Function, rests: bool,
-    penalised: tuple[bool, bool], loss: Function, bend: Function, keep: bool, scaled: bool = False,
+    penalised: tuple[bool, bool], loss: Function, bend: Function, keep: bool, numbers: int, scaled: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     columns, some = LAYOUTS[layout], not everything
@@ -72,6 +73,7 @@ def descend_buffered(
         loss=loss,
         bend=bend,
         step=step,
+        numbers=constant(numbers),
         table=buffered.shared_table if some else buffered.own_table,
         dot_of_copy=bind(buffered.dot_of_copy, **columns, **place),
         ahead=ahead if some else buffered.no_look_ahead,

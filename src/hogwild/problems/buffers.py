@@ -24,7 +24,8 @@ WORTH = 8  # non-zeros for each number that is copied
 LEAST_ROOM = 2**28  # bytes: copies, and the compiler of their loop, are not for those who are short of memory
 LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
 DENSE_ROWS = 128  # rows of dense data between two merges
-POWERS = 12  # of a matrix, until its steepest direction stands out
+POWERS = 12  # of a matrix at most, until its steepest direction stands out,
+STEADY = 1e-4  # which it does when it gets steeper by no more than this
 SAMPLED_ROWS = 2_000  # enough to know how large features are
 
 
@@ -112,8 +113,10 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
     if dense:
         stiff = [curvature * _steepest(few.values[few.indptr[0] : few.indptr[-1]].reshape(len(few), features))]
     else:
-        present = data.frequencies()[by_rank[:hots]] / data.n_rows
-        stiff = [curvature * _steepest_sparse(few, present[low:high]) for low, high in itertools.pairwise(tiers)]
+        present, (mean, square) = data.frequencies()[by_rank[:hots]] / data.n_rows, _moments(few)
+        stiff = [
+            curvature * _steepest_apart(mean, square, present[low:high]) for low, high in itertools.pairwise(tiers)
+        ]
     return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows, dense)
 
 
@@ -132,24 +135,34 @@ def _steepest(table: Any) -> float:
     >>> round(_steepest(np.array([[3.0, 0.0], [0.0, 1.0]])), 3)
     4.5
     """
-    direction, length = np.ones(table.shape[1]), 0.0
+    direction, length = (
+        np.ones(table.shape[1], table.dtype),
+        0.0,
+    )  # of one type: einsum would convert the table each time
     for _ in range(POWERS):
         # einsum, because the threads of a BLAS would look out for more work for a while, on the workers' cores.
-        direction = np.einsum("ij,i->j", table, np.einsum("ij,j->i", table, direction)) / table.shape[0]
-        length = float(np.sqrt(np.square(direction).sum()))
-        if length == 0:
-            return 0.0
-        direction = direction / length
+        direction = np.einsum("ij,i->j", table, np.einsum("ij,j->i", table, direction)) / table.dtype.type(len(table))
+        before, length = length, float(np.sqrt(np.square(direction, dtype=np.float64).sum()))
+        if abs(length - before) <= STEADY * length:
+            break
+        direction = direction / table.dtype.type(length)
     return length
 
 
-def _steepest_sparse(few: Rows, present: Array) -> float:
+def _steepest_apart(mean: float, square: float, present: Array) -> float:
     """The same of columns that are present in these shares of the rows, apart from each other, with such values.
 
     Not measured as it is for dense rows: rare columns that met in one row of a sample would look like one.
     """
-    values = np.ones(1) if few.layout == "binary" else few.values[few.indptr[0] : few.indptr[-1]]
-    return float(max(np.mean(values) ** 2 * (present**2).sum(), np.mean(np.square(values)) * present.max()))
+    return float(max(mean**2 * np.square(present).sum(), square * present.max()))
+
+
+def _moments(few: Rows) -> tuple[float, float]:
+    """The mean of the values that are stored, and that of their squares."""
+    if few.layout == "binary":
+        return 1.0, 1.0
+    values = few.values[few.indptr[0] : few.indptr[-1]]
+    return float(np.mean(values)), float(np.mean(np.square(values)))
 
 
 def _tiers(hots: int) -> Array:

@@ -19,6 +19,7 @@ from hogwild.problems.problem import State
 FAR = 2.0  #    standard deviations that the middle of a column is from zero
 FULL = 0.5  #   share of the cells that are not zero: with fewer it is sparse data, which this would fill
 ROWS = 10_000  # looked at: anything near the middle will do, if it is always the same
+GLANCED = 500  # looked at first: most data is seen to be near zero at a glance
 NARROW = 1e-6  # of its distance from zero: a column that varies less is as good as constant
 
 
@@ -74,15 +75,31 @@ def frame_for(data: Dataset, scaled: bool) -> Frame | None:
     """
     if not data.n_rows or data.nonzeros < FULL * data.n_rows * data.n_features:
         return None
-    rows, copy = sample(data, ROWS).rows, 0 if getattr(data, "bounded", False) else 4 * data.n_rows * data.n_features
-    if rows.layout == "binary" or copy > data.room / 2:
+    if data.n_rows > GLANCED and _are_near(sample(data, GLANCED).rows):
         return None
-    table = _table(rows, rows.features)
-    middle, spread = table.mean(axis=0, dtype=np.float64), table.std(axis=0, dtype=np.float64)
-    varies = spread > NARROW * np.abs(middle)
+    rows = sample(data, ROWS).rows
+    if rows.layout == "binary":
+        return None
+    middle, spread, varies = _columns(rows)
     if not (np.abs(middle) > FAR * spread)[varies].any():
         return None
+    copy = 0 if getattr(data, "bounded", False) else 4 * data.n_rows * data.n_features
+    if copy > data.room / 2:
+        return None
     return Frame(middle, 1 / np.where(varies, spread, 1.0) if scaled else np.ones(len(middle)))
+
+
+def _are_near(rows: Rows) -> bool:
+    """Whether a few rows show already that no column is far from zero: none is half as far as that takes."""
+    middle, spread, varies = _columns(rows)
+    return bool(varies.all() and (np.abs(middle) < FAR / 2 * spread).all())
+
+
+def _columns(rows: Rows) -> tuple[Array, Array, Array]:
+    """The middle of each column, its standard deviation, and whether it varies at all."""
+    table = _table(rows, rows.features)
+    middle, spread = table.mean(axis=0, dtype=np.float64), table.std(axis=0, dtype=np.float64)
+    return middle, spread, spread > NARROW * np.abs(middle)
 
 
 def _table(rows: Rows, columns: int) -> Array:

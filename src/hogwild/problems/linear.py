@@ -19,7 +19,7 @@ from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.kernels import linear_parts
 from hogwild.kernels.claims import new_board, new_tally
-from hogwild.kernels.linear import FLUSH_ROWS
+from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.loss import fully
@@ -35,6 +35,7 @@ from hogwild.rules.rule import positions
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
+LITTLE = 2**22  # bytes for which it takes longer to ask whether there is room than to take them
 
 
 class Linear:
@@ -174,6 +175,7 @@ class Linear:
             penalised,
             *self._functions,
             self.loss.ours,
+            len(rule.initial),
             self._is_far(rule),
             scaled,
         )
@@ -183,6 +185,7 @@ class Linear:
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
         # With locks and turns no update may be lost or damped, so each is merged at once.
         patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
+        patience = patience if workers > 1 else ALL_ROWS
         stiffness = np.float32(self.loss.curvature)
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
@@ -202,12 +205,13 @@ class Linear:
         apart = rows if isinstance(rows, int) else rows_apart(self.source, workers, dense, width)
         if apart == 0:
             return None
-        plan = layout(self.data, 4 * width, self.loss.curvature, apart)
+        trained = self.source if self.frame is None else self.data  # but for labels; a source knows its frequencies
+        plan = layout(trained, 4 * width, self.loss.curvature, apart)
         # Of dense rows it is known what one step does to the next; of others too little to count on gentle losses.
         bend = self.loss.bend if plan.dense else fully
         kernel = linear_parts.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
-            self._functions[0], bend, self.loss.ours,
+            self._functions[0], bend, self.loss.ours, width,
             self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
@@ -393,8 +397,7 @@ def _is_strength(value: Any) -> bool:
 def _check_room(data: Dataset, outputs: int, bytes_each: int) -> None:
     """Refuse a model that cannot fit, with its copies, instead of being killed for it."""
     needed = 3 * data.n_features * outputs * bytes_each  # the parameters, those to go back to, and copies to measure
-    room = data.room
-    if needed > room:
+    if needed > LITTLE and needed > (room := data.room):
         what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
         remedy = f"There is {format_size(room)}. Number features without gaps, hash them into fewer, or allow more."
         raise DataError(what, path=data.name, remedy=remedy)

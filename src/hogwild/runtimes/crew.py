@@ -79,8 +79,9 @@ class Crew:
         self._task = task
         self.board[GATE] = 0 if task is None else 1  # until this thread is in compiled code itself
         self.board[TASKS] += 1
-        with self._given:
-            self._given.notify_all()
+        if self._threads:
+            with self._given:
+                self._given.notify_all()
 
     def _look(self, look: Callable[[], None]) -> None:
         if time.perf_counter() >= self._looked + TICK:

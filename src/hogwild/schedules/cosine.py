@@ -23,6 +23,13 @@ class Cosine:
             raise must("floor", "between 0 and 1", self.floor)
 
     def __call__(self, moment: Moment) -> Rates:
-        glide = 0.5 + 0.5 * np.cos(np.pi * np.clip(moment.fraction, 0, 1))
-        rates: Rates = positive_step(self) * (self.floor + (1 - self.floor) * glide)
+        rates: Rates = np.clip(moment.fraction, 0, 1)
+        rates *= np.pi
+        np.cos(rates, out=rates)
+        rates *= 0.5
+        rates += 0.5
+        if self.floor:
+            rates *= 1 - self.floor
+            rates += self.floor
+        rates *= positive_step(self)
         return rates

@@ -26,7 +26,9 @@ class InverseTime:
             raise must("decay", "a number of at least 0", self.decay)
 
     def __call__(self, moment: Moment) -> Rates:
-        return positive_step(self) / (1 + self.decay * moment.epochs)
+        rates = self.decay * moment.epochs
+        rates += 1
+        return np.divide(positive_step(self), rates, out=rates)
 
 
 @compiled

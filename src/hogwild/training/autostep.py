@@ -17,6 +17,7 @@ LEAST, MOST = 2.0**-30, 2.0**14
 EQUAL = 1e-3  # objectives that differ by no more are as good as each other
 STEEPEST = -0.5  # power of a run's length with which its best step falls at most: where noise alone limits it
 CLIFF = 10.0  # times the best objective: a step that came to more has exploded
+SOON = 2**18  # non-zeros that one thread has walked along before another is awake
 UNLIKELY = -0.75, 0.1  # powers beyond which it was chance that made the difference between trials
 
 
@@ -41,8 +42,8 @@ def choose_step(
     different size, the trials are nearly as long as the run.
 
     Trials that need not know of each other's outcome are made at the same time, by up to as many threads as there are
-    ``workers``: the choice is the same for any number of them. They take the loop that the workers of the run have, who
-    are ``alone`` with their parameters or not, so that no other need be compiled.
+    ``workers``, unless they are very short: the choice is the same for any number of them. They take the loop that the
+    workers of the run have, who are ``alone`` with their parameters or not, so that no other need be compiled.
     """
     data, tapers = problem.data, getattr(rule, "tapers", False)
     usual, in_doubt = updates_of_trials(data.n_rows, data.nonzeros, epochs, tapers)
@@ -73,8 +74,9 @@ class Found:
     tried: dict[float, float] = field(default_factory=dict)
 
     def attempt(self, *steps: float) -> None:
-        """Try these as well."""
-        outcomes = self.pool.map(partial(self.trials.objective, updates=self.updates), steps)
+        """Try these as well, at the same time unless that takes less long than waking another thread."""
+        at_once = len(steps) > 1 and self.updates * self.trials.entries > SOON
+        outcomes = (self.pool.map if at_once else map)(partial(self.trials.objective, updates=self.updates), steps)
         self.tried.update(zip(steps, outcomes, strict=True))
 
     def search(self) -> Found:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,21 +46,9 @@ class Clock:
             return steps
         for first in range(0, count, _PIECE):
             piece = steps[first : first + _PIECE]
-            found = self.schedule(self._moment(before + first, len(piece), spent))
+            found = self.schedule(cast(Moment, Stretch(self, before + first, len(piece), spent)))
             piece[:] = found if self.scale == 1 else found * self.scale
         return steps
-
-    def _moment(self, before: int, count: int, spent: float) -> Moment:
-        """A stretch of updates; epochs of a millisecond have no time for more operations on arrays than these."""
-        epochs = np.arange(before, before + count, dtype=np.float64)
-        epochs /= self.rows
-        fraction = epochs / self.epochs if self.epochs else np.zeros(count)
-        if spent > 0:
-            np.maximum(fraction, spent, out=fraction)
-        if fraction[-1] > LAST:  # it never falls
-            np.minimum(fraction, LAST, out=fraction)
-        first = before + self.earlier + 1
-        return Moment(np.arange(first, first + count, dtype=np.float64), epochs, fraction)
 
     @property
     def known(self) -> bool:
@@ -79,6 +68,42 @@ class Clock:
             return table[first - before : first - before + terms]
 
         return rates
+
+
+class Stretch:
+    """The moments of some updates, worked out as they are asked for: epochs of a millisecond have no time for others.
+
+    >>> from hogwild.schedules import Constant
+    >>> stretch = Stretch(Clock(Constant(1.0), rows=2, epochs=4), before=3, count=2, spent=0.0)
+    >>> stretch.updates, stretch.epochs, stretch.fraction
+    (array([4., 5.]), array([1.5, 2. ]), array([0.375, 0.5  ]))
+    """
+
+    def __init__(self, clock: Clock, before: int, count: int, spent: float) -> None:
+        self._clock, self._before, self._count, self._spent = clock, before, count, spent
+
+    @cached_property
+    def updates(self) -> NDArray[np.float64]:
+        """How many there are with each, those of earlier runs too."""
+        first = self._before + self._clock.earlier + 1
+        return np.arange(first, first + self._count, dtype=np.float64)
+
+    @cached_property
+    def epochs(self) -> NDArray[np.float64]:
+        """How many walks over the data were done before each."""
+        epochs = np.arange(self._before, self._before + self._count, dtype=np.float64)
+        epochs /= self._clock.rows
+        return epochs
+
+    @cached_property
+    def fraction(self) -> NDArray[np.float64]:
+        """Which share of the budget was spent before each."""
+        fraction = self.epochs / self._clock.epochs if self._clock.epochs else np.zeros(self._count)
+        if self._spent > 0:
+            np.maximum(fraction, self._spent, out=fraction)
+        if self._count and fraction[-1] > LAST:  # it never falls
+            np.minimum(fraction, LAST, out=fraction)
+        return fraction
 
 
 def time_spent(budget: Budget, seconds: Callable[[], float]) -> Callable[[], float]:

@@ -26,6 +26,8 @@ class Journal:
 
     def tell(self, event: str, **what: Any) -> None:
         """Record that something happened."""
+        if event == "progress" and not self._callbacks:
+            return
         record = {"event": event, "at": round(time.perf_counter() - self._started, 6), **what}
         if event != "progress":
             self.events.append(record)

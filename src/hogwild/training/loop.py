@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -25,6 +26,8 @@ from hogwild.training.interrupts import Interrupt
 from hogwild.training.journal import Journal
 from hogwild.training.snapshots import Best, Position, Snapshot, Stall, State, saved_best, saved_snapshot, snapshot
 
+FEW_ROWS = 2**14  # of an epoch that is over so soon that several are better prepared at once: Python is slow to warm up
+SEVERAL = 8
 FEW_STEPS = 2**20  # which may be worked out before they are needed, however little memory there is: 4 MiB
 
 
@@ -78,7 +81,7 @@ class Loop:
     earlier: int = 0  # updates of runs before this one
     shuffle: bool = True  # False: every epoch walks the rows in stored order
     measured: bool = True  # False: the loss of an epoch is what was met on the way
-    _ahead: Ahead | None = None
+    _ahead: dict[int, Ahead] = field(default_factory=dict)  # by the number of the epoch
     _walked: Dataset | None = None  # what epochs are walked in, if not in the data itself
     _good: Snapshot = field(init=False)  # where an explosion leads back to
 
@@ -88,7 +91,7 @@ class Loop:
             self._lay_out()
             self._train()
         finally:
-            self._walked = self._ahead = None  # their memory goes, however long this run is looked at
+            self._walked, self._ahead = None, {}  # their memory goes, however long this run is looked at
         return self._kept()
 
     def _train(self) -> None:
@@ -113,6 +116,8 @@ class Loop:
     def _walk_epoch(self) -> bool:
         """Walk what is left of this epoch; say whether its end was reached."""
         started = time.perf_counter()
+        if self.problem.data.n_rows <= FEW_ROWS and self.position.epoch not in self._ahead:
+            self._prepare(self._clock(), self.position.epoch, SEVERAL)
         walk = self._epoch(self.position.epoch)
         chunks = len(walk)
         self.position.seconds += time.perf_counter() - started
@@ -139,24 +144,32 @@ class Loop:
         return True
 
     def _epoch(self, number: int) -> Epoch:
-        if self._ahead is not None and self._ahead.number == number:
-            return self._ahead.epoch
+        if number in self._ahead:
+            return self._ahead[number].epoch
         data = self._walked or self.problem.data
         epoch: Epoch = data.epoch(self.seed, number) if self.shuffle else data.in_order()
         return epoch
 
-    def _prepare(self, clock: Clock) -> None:
-        """Work out what the next epoch will need, if there is one."""
-        number = self.position.epoch + 1
-        if clock.known and (self.budget.epochs is None or number < self.budget.epochs):
-            self._ahead = prepared(number, self._epoch(number), clock, self.problem.data.n_rows)
+    def _prepare(self, clock: Clock, first: int, epochs: int) -> None:
+        """Work out what so many epochs will need, as far as there are so many."""
+        last = first + epochs if self.budget.epochs is None else min(first + epochs, self.budget.epochs)
+        if clock.known and first not in self._ahead:
+            rows = self.problem.data.n_rows
+            found = (prepared(number, self._epoch(number), clock, rows) for number in range(first, last))
+            self._ahead = {ahead.number: ahead for ahead in found if ahead is not None}
 
     def _steps(self, clock: Clock, left: int) -> Any:
         """The steps of the updates that are left of an epoch, if they can be known beforehand."""
-        found, before = self._ahead, self.position.updates
+        found, before = self._ahead.get(self.position.epoch), self.position.updates
         if found is not None and (found.clock, found.before) == (clock, before):
             return found.steps
         return clock.ahead(before, left) if left <= FEW_STEPS else None
+
+    def _clock(self, seconds: Callable[[], float] = float) -> Clock:
+        return Clock(
+            self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
+            time_spent(self.budget, seconds), self.earlier, self.session.precision,
+        )  # fmt: skip
 
     def _leg(self, walk: Epoch) -> Any:
         started, before, halt = time.perf_counter(), self.position.seconds, threading.Event()
@@ -164,10 +177,7 @@ class Loop:
         def seconds() -> float:
             return before + time.perf_counter() - started
 
-        clock = Clock(
-            self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
-            time_spent(self.budget, seconds), self.earlier, self.session.precision,
-        )  # fmt: skip
+        clock = self._clock(seconds)
 
         def tick(updates: int) -> None:
             elapsed = seconds()
@@ -180,8 +190,9 @@ class Loop:
         rates = self._steps(clock, left) or clock.rates
         part = Part(walk, self._averaging_begins(len(walk)), at_once=clock.known)
         leg = self.session.advance(
-            part, self.position.chunk, self.position.updates, rates, halt, tick, partial(self._prepare, clock)
-        )
+            part, self.position.chunk, self.position.updates, rates, halt, tick,
+            partial(self._prepare, clock, self.position.epoch + 1, 1),
+        )  # fmt: skip
         self.position.seconds = seconds()
         tick(leg.updates)
         return leg

@@ -30,7 +30,8 @@ from hogwild.training.journal import Journal
 from hogwild.training.loop import Loop
 
 TRIED_EPOCHS = 10  # what a trial of the step assumes where only time is limited
-LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond
+LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond, and
+STARTING = 32  # times as many in the run: some milliseconds, no more than it takes to begin and to end with it
 GUARDED_ROWS = 512  # rows whose loss at the start tells the guard what is normal
 
 
@@ -97,7 +98,7 @@ def minimise(
     _check(rule, schedule, strategy, budget, test, average, checkpoints, resume)
     held_out = None if test is None else problem.encoded(_opened_like(problem.data, test))
     cores = strategies.count(strategy)
-    workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy)
+    workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
     journal = Journal(callbacks)
     asked = plain({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
@@ -155,15 +156,16 @@ def minimise(
     )  # fmt: skip
 
 
-def useful_workers(cores: int, problem: Any, rule: Any, strategy: Any) -> tuple[int, str]:
+def useful_workers(cores: int, problem: Any, rule: Any, strategy: Any, budget: Budget) -> tuple[int, str]:
     """How many workers are of use, and why no more.
 
-    Each must have so much to do in an epoch that it is worth its while to begin; and workers who can have no copies of
-    their own are in each other's way where parameters are few.
+    Each must have so much to do, in an epoch and in the run, that it is worth its while to begin; and workers who can
+    have no copies of their own are in each other's way where parameters are few.
     """
     if getattr(strategy, "buffer", 0) == "auto" and problem.crowds(rule):
         return 1, "parameters that are so few, and cannot be copied with this rule, are"
-    return max(1, min(cores, problem.data.nonzeros // LEAST_WORK)), "so little data is"
+    epochs = min(STARTING, budget.epochs or STARTING)
+    return max(1, min(cores, problem.data.nonzeros * epochs // (STARTING * LEAST_WORK))), "so little is"
 
 
 def _check(

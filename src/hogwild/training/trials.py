@@ -44,6 +44,11 @@ class Trials:
         self.rows, self.order = walks[0].rows, np.concatenate([walk.order for walk in walks])
 
     @property
+    def entries(self) -> float:
+        """Of a row, in the mean."""
+        return float(self.rows.nonzeros / max(1, len(self.rows)))
+
+    @property
     def lack_a_class(self) -> bool:
         """Whether these rows tell next to nothing about a class: they have none of it, or very few."""
         if self.sample.labels.classes is None:
