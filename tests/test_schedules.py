@@ -62,7 +62,7 @@ def test_every_schedule_is_its_closed_form(schedule, closed_form):
 
 
 def test_every_schedule_has_a_closed_form_above():
-    tested = {Adaptive, Constant, InverseTime, InverseScaling, Optimal, Steps, Cosine, Warmup, Backoff}
+    tested = {Adaptive, Constant, InverseTime, InverseScaling, Optimal, Steps, Cosine, Warmup, Backoff, LinearScaling}
     assert set(SCHEDULES.values()) == tested
 
 

@@ -177,6 +177,11 @@ def _check(
     resume: bool,
 ) -> None:
     """Refuse what cannot work before anything starts."""
+    if isinstance(strategy, strategies.Synchronous):
+        raise ParameterError(
+            "The strategy 'synchronous' is for a Module. Here workers share one memory: use 'hogwild', or 'averaging' "
+            "for workers that descend apart and meet once an epoch."
+        )
     if not hasattr(strategy, "access"):
         raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:
