@@ -170,6 +170,10 @@ class Lead(Watch):
             self.records.make(epoch, self.seconds)
             self._tell_what_comes()
 
+    def waiting(self) -> contextlib.AbstractContextManager[None]:
+        """Nobody looks whether this process is alive; the group has a limit to how long it waits."""
+        return contextlib.nullcontext()
+
     # What a watcher does by looking at others
 
     def _hear(self, seconds: float = 0.0) -> None:

@@ -6,8 +6,10 @@ import contextlib
 import inspect
 import itertools
 import math
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -51,6 +53,9 @@ class Overseer(Protocol):
 
     def epoch_over(self, epoch: int) -> None:
         """All have ended an epoch."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """While this worker waits for the others."""
 
 
 class Rank:
@@ -111,7 +116,8 @@ class Rank:
         """All do the same at the same step: what the first worker says."""
         self.board.beat(self.group.rank)
         mine = self.overseer.decide() if self.group.rank == 0 else (GO_ON, 0.0)
-        decision, self.seconds = self.group.word(*mine)
+        with self.overseer.waiting():
+            decision, self.seconds = self.group.word(*mine)
         if decision == STOP:
             raise Stopped
         if decision == PAUSE:
@@ -127,7 +133,8 @@ class Rank:
             later = number + 1 < len(mine)
             with self.engine.no_sync() if later else contextlib.nullcontext(), self._buffers_kept(size == 0):
                 loss, _ = self.problem.loss(next(feed))
-                (loss * (size * self.group.workers / total)).backward()
+                with self.overseer.waiting():
+                    (loss * (size * self.group.workers / total)).backward()
             met += loss.item() * size
         self.optimiser.step()
         if not math.isfinite(met):
@@ -187,6 +194,7 @@ class Watched:
             tensor.data = tensor.data.to(device, copy=True) if on_gpu else tensor.data.clone()
         self._own = [tensor.detach() for tensor in own] if rank == 0 else []
         self._begun = 0.0
+        self._waits = False
 
     def run(self) -> None:
         """Meet the others, wait for the start, and train."""
@@ -197,6 +205,7 @@ class Watched:
             torch.cuda.set_device(device)
         group = Group(self.rank, self.work.workers, device, self.work.together)
         rank = Rank(self.work, self.board, group, self)
+        threading.Thread(target=self._beat_while_waiting, args=(self.work.together.silence,), daemon=True).start()
         mine, flags = self.board.counts[self.rank], self.board.flags
         mine[at.STATE] = at.READY
         while not flags[at.GO]:
@@ -229,6 +238,19 @@ class Watched:
 
     def epoch_over(self, epoch: int) -> None:
         """The board has it."""
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        self._waits = True
+        yield
+        self._waits = False
+
+    def _beat_while_waiting(self, silence: float) -> None:
+        """When one is silent, all wait for it: only that one shall seem dead."""
+        while True:
+            if self._waits:
+                self.board.beat(self.rank)
+            time.sleep(min(0.5, silence / 4))
 
     def _rest(self, seconds: float) -> None:
         self.board.beat(self.rank)
