@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import results
 
-PAGE = Path(__file__).parents[1] / "docs" / "speed.md"
+PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("speed.md", "large_minibatches.md")]
 MARKED = re.compile(r"(<!-- result: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -36,8 +36,9 @@ def shown(page: str, folder: Path, pictures: str) -> str:
 
 
 def main() -> None:
-    """Fill in the page of the docs."""
-    PAGE.write_text(shown(PAGE.read_text(), results.FOLDER, "../benchmarks/results"))
+    """Fill in the pages of the docs."""
+    for page in PAGES:
+        page.write_text(shown(page.read_text(), results.FOLDER, "../benchmarks/results"))
 
 
 if __name__ == "__main__":
