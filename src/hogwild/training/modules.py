@@ -82,9 +82,8 @@ def minimise_module(
     })  # fmt: skip
     journal.tell("started", time=time.time(), **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget))  # fmt: skip
-    if not shares_memory(optimiser) and not isinstance(strategy, Synchronous):
-        name = type(optimiser).__name__
-        journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")
+    if not shares_memory(optimiser):
+        _tell_of_memories(journal, optimiser, strategy, folder)
     values = [*problem.net.parameters(), *problem.net.buffers()]
     memory = lay_out(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
@@ -168,6 +167,14 @@ def _optimiser(rule: Any, problem: Module) -> torch.optim.Optimizer:
     if not callable(rule) and not isinstance(rule, torch.optim.Optimizer):
         raise must("rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule)
     return made(rule, problem.net.parameters())
+
+
+def _tell_of_memories(journal: Journal, optimiser: Any, strategy: Any, folder: ModuleCheckpoints | None) -> None:
+    name = type(optimiser).__name__
+    if not isinstance(strategy, Synchronous):
+        journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")
+    elif folder is not None:
+        journal.tell("memories", message=f"what {name} remembers is not in checkpoints: it is forgotten on resuming")
 
 
 def _described(optimiser: torch.optim.Optimizer) -> str:

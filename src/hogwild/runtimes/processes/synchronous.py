@@ -76,6 +76,7 @@ class Rank:
         self.problem = replace(work.problem, net=self.engine)
         self.samples = board.samples  # of all workers; the board has them a little sooner or later
         self.seconds = 0.0
+        self._begun = False
         self._averaged = 0
 
     def train(self) -> None:
@@ -157,7 +158,10 @@ class Rank:
             return
         steps = self.work.rate(self.samples, self.seconds)
         for group, step in zip(self.optimiser.param_groups, steps, strict=True):
-            change_step(self.optimiser, group, step, self.correction)
+            if self._begun:
+                change_step(self.optimiser, group, step, self.correction)
+            group["lr"] = step  # the first one of a sitting is no change
+        self._begun = True
 
     @contextlib.contextmanager
     def _buffers_kept(self, kept: bool) -> Iterator[None]:
