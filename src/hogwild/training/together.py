@@ -14,7 +14,7 @@ import torch
 from hogwild.errors import ParameterError
 from hogwild.records import plain
 from hogwild.runtimes.processes import board as at
-from hogwild.runtimes.processes.group import Group, Together, launched, meeting_place
+from hogwild.runtimes.processes.group import Group, Together, answered, launched, meeting_place
 from hogwild.runtimes.processes.optimisers import remembered
 from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.processes.synchronous import GO_ON, PAUSE, STOP, Rank
@@ -115,23 +115,27 @@ class Lead(Watch):
             torch.set_num_threads(self.runtime.threads)
         self._group = Group(self.rank, work.workers, work.problem.device, work.together)
         try:
-            self._begin_where_the_first_does()
-            if self.rank == 0 and self.test is not None:
-                self.records.evaluator = Examiner(self)  # type: ignore[assignment]
-            worker = Rank(work, self.board, self._group, self)
-            self.journal.tell("training", workers=work.workers)
-            self.records.seen = self.board.samples, self.board.loss
-            self._began = time.monotonic()
-            worker.train()
-            self._gather()
-            self._ended = time.monotonic()
-            self.stopped = self.stopped or "epochs"
-            if self.rank == 0:
-                self._conclude()
-            self._agree()
+            with answered():
+                self._train_with_the_others()
         finally:
             self._group.leave()
             self.board.block.close()
+
+    def _train_with_the_others(self) -> None:
+        self._begin_where_the_first_does()
+        if self.rank == 0 and self.test is not None:
+            self.records.evaluator = Examiner(self)  # type: ignore[assignment]
+        worker = Rank(self.work, self.board, self._group, self)
+        self.journal.tell("training", workers=self.work.workers)
+        self.records.seen = self.board.samples, self.board.loss
+        self._began = time.monotonic()
+        worker.train()
+        self._gather()
+        self._ended = time.monotonic()
+        self.stopped = self.stopped or "epochs"
+        if self.rank == 0:
+            self._conclude()
+        self._agree()
 
     def _begin_where_the_first_does(self) -> None:
         """It may have begun where a checkpoint left off, and models are not always made from the same seed."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,9 +15,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.distributed import PrefixStore, TCPStore, rendezvous  # type: ignore[attr-defined]
 
-from hogwild.errors import ParameterError
+from hogwild.errors import ParameterError, WorkerError
 
 LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun tells those it has started
 HOME = "127.0.0.1"
@@ -49,6 +52,18 @@ def meeting_place(patience: float) -> Any:
     return TCPStore(HOME, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=patience))
 
 
+@contextlib.contextmanager
+def answered(mourning: float = 0.0) -> Iterator[None]:
+    """Say it plainly when others do not answer, after some seconds in which they may be heard themselves."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, dist.DistError) and "gloo" not in str(error).lower():
+            raise
+        time.sleep(mourning)
+        raise WorkerError(f"another worker does not answer ({error})") from error
+
+
 class Group:
     """All workers of a synchronous run; the first is the one whose word counts."""
 
@@ -67,8 +82,9 @@ class Group:
             backend = _backend(device, workers)
             dist.init_process_group(backend, store=store, rank=rank, world_size=workers, timeout=limit)
         else:
-            here = int(os.environ.get("LOCAL_WORLD_SIZE", workers))
-            dist.init_process_group(_backend(device, here), timeout=limit)
+            backend = _backend(device, int(os.environ.get("LOCAL_WORLD_SIZE", workers)))
+            place = _of_this_run(limit)
+            dist.init_process_group(backend, store=place, rank=rank, world_size=workers, timeout=limit)
         gloo = dist.get_backend() == "gloo"
         self._talk = dist.group.WORLD if gloo else dist.new_group(backend="gloo", timeout=limit)
 
@@ -115,6 +131,17 @@ class Group:
         """Give the connections back."""
         if self._ours and dist.is_initialized():
             dist.destroy_process_group()
+
+
+_stores: list[Any] = []  # what a launcher's variables lead to, opened once
+_runs = itertools.count()
+
+
+def _of_this_run(limit: timedelta) -> Any:
+    """A place of its own for each run, or workers of one would find the addresses that those of the last have left."""
+    if not _stores:
+        _stores.append(next(rendezvous("env://", timeout=limit))[0])
+    return PrefixStore(f"hogwild {next(_runs)}", _stores[0])
 
 
 def _backend(device: str, workers_here: int) -> str:

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from hogwild.errors import DivergedError, WorkerError
+from hogwild.errors import DivergedError
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.group import Group
+from hogwild.runtimes.processes.group import Group, answered
 from hogwild.runtimes.processes.momentum import change_step
 from hogwild.runtimes.processes.optimisers import remembered
 from hogwild.runtimes.processes.sharing import Stopped
@@ -263,17 +263,8 @@ class Watched:
 
 def run(work: Work, rank: int, board: Board, **_: Any) -> None:
     """Be a worker."""
-    try:
+    with answered(MOURNING):
         Watched(work, rank, board).run()
-    except RuntimeError as error:
-        if not _others_are_gone(error):
-            raise
-        time.sleep(MOURNING)
-        raise WorkerError(f"another worker does not answer ({error})") from error
-
-
-def _others_are_gone(error: RuntimeError) -> bool:
-    return isinstance(error, torch.distributed.DistError) or "gloo" in str(error).lower()
 
 
 def _device(work: Work, rank: int) -> str:
