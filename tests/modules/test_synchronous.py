@@ -63,7 +63,7 @@ def values(net):
 
 
 def train(net, strategy, batch=BATCH, data=None, loss=nn.functional.cross_entropy, **options):
-    options = {"budget": EPOCHS, **options}
+    options = {"budget": EPOCHS, "runtime": Processes(threads=1), **options}
     return minimise(Module(net, loss, data or samples(), batch=batch), SGD, strategy=strategy, **options)
 
 
@@ -80,6 +80,25 @@ def test_one_and_two_workers_with_the_same_total_batch_take_the_same_steps():
     assert (found[0] - values(layers())).abs().max() > 0.1
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-5)
     torch.testing.assert_close(found[2], found[0], rtol=0, atol=1e-5)
+
+
+class Idle(nn.Module):
+    """A model with parameters it does not use."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = layers(), nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def test_parameters_without_a_gradient_stay_as_they_are():
+    net = Idle()
+    before = values(net.unused)
+    run = train(net, Synchronous(2), budget=2)
+    assert torch.equal(values(net.unused), before)
+    assert run.loss < 1.1
 
 
 # Every rule of the recipe, against the paper written out
@@ -209,7 +228,7 @@ def fails_in(how, calls, outputs, target):
 )
 def test_the_death_of_a_worker_ends_the_run_with_its_cause(how, message):
     with pytest.raises(WorkerError, match=message):
-        train(layers(), Synchronous(2), loss=partial(fails_in, how, []), runtime=Processes(silence=2.0))
+        train(layers(), Synchronous(2), loss=partial(fails_in, how, []), runtime=Processes(silence=2.0, threads=1))
 
 
 def test_a_run_out_of_time_ends_for_all_at_the_same_step():

@@ -72,7 +72,8 @@ class Rank:
         self.accumulate, self.correction = work.together.accumulate, work.together.correction
         self.net, self.optimiser = work.problem.net, work.optimiser
         # Batch statistics are each worker's own: those of its own batch, which is as large as if it were alone.
-        self.engine = DistributedDataParallel(self.net, **OWN_BUFFERS)
+        unused = self._leaves_parameters_out()
+        self.engine = DistributedDataParallel(self.net, find_unused_parameters=unused, **OWN_BUFFERS)
         self.problem = replace(work.problem, net=self.engine)
         self.samples = board.samples  # of all workers; the board has them a little sooner or later
         self.seconds = 0.0
@@ -88,6 +89,16 @@ class Rank:
                     break
                 self._epoch(epoch)
                 self.overseer.epoch_over(epoch + 1)
+
+    def _leaves_parameters_out(self) -> bool:
+        """Whether some parameters take no part in a loss: the engine must be told, or it would wait for them."""
+        problem = self.work.problem
+        batch = np.arange(min(problem.batch, len(problem)))
+        with self._buffers_kept(True):
+            problem.loss(next(iter(problem.training.batches([batch]))))[0].backward()
+        found = any(tensor.grad is None for tensor in self.net.parameters() if tensor.requires_grad)
+        self.optimiser.zero_grad(set_to_none=True)
+        return bool(self.group.summed(torch.tensor(int(found))))
 
     # One epoch, one step
 
