@@ -20,6 +20,7 @@ from torch.utils.data import TensorDataset
 from hogwild import (
     Budget,
     Checkpoints,
+    Hogwild,
     LargeMinibatch,
     Linear,
     LinearScaling,
@@ -29,7 +30,7 @@ from hogwild import (
     Synchronous,
     minimise,
 )
-from hogwild.errors import ParameterError, WorkerError
+from hogwild.errors import CheckpointError, ParameterError, WorkerError
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes.momentum import change_step
 
@@ -259,6 +260,12 @@ def test_a_run_goes_on_from_the_middle_of_an_epoch(tmp_path):
     run = train(fresh, **options, checkpoint=tmp_path, resume=True)
     assert run.history[-1]["updates"] == 256
     torch.testing.assert_close(values(fresh), values(whole), rtol=0, atol=1e-12)
+
+
+def test_a_checkpoint_of_workers_that_do_not_wait_is_refused(tmp_path):
+    train(layers(), Hogwild(2), budget=1, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="another run: together was None"):
+        train(layers(), Synchronous(2), checkpoint=tmp_path, resume=True)
 
 
 # Workers that torchrun has started

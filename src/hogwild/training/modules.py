@@ -80,6 +80,8 @@ def minimise_module(
         **problem.describe(), "rule": _described(optimiser), "schedule": repr(chosen), "average": repr(average),
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
+    if isinstance(strategy, Synchronous):  # a checkpoint of another kind has workers at different steps
+        asked["together"] = repr(replace(strategy, workers=None))
     journal.tell("started", time=time.time(), **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget))  # fmt: skip
     if not shares_memory(optimiser):

@@ -71,8 +71,8 @@ class Rank:
         self.work, self.board, self.group, self.overseer = work, board, group, overseer
         self.accumulate, self.correction = work.together.accumulate, work.together.correction
         self.net, self.optimiser = work.problem.net, work.optimiser
-        # Batch statistics are each worker's own: those of its own batch, which is as large as if it were alone.
         unused = self._leaves_parameters_out()
+        # Batch statistics are each worker's own: those of its own batch, which is as large as if it were alone.
         self.engine = DistributedDataParallel(self.net, find_unused_parameters=unused, **OWN_BUFFERS)
         self.problem = replace(work.problem, net=self.engine)
         self.samples = board.samples  # of all workers; the board has them a little sooner or later
