@@ -77,6 +77,7 @@ def plot_large_batch(curves: dict[str, list[list[float]]], out: Path) -> str | N
             color=drawn[0].get_color(), alpha=0.15, linewidth=0,
         )  # fmt: skip
     axes.set_ylim(90, 100)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("epochs")
     axes.set_ylabel("held-out accuracy, %")
     axes.legend(fontsize=8, loc="lower right")

@@ -26,6 +26,7 @@ from hogwild import (
     LinearScaling,
     Module,
     Processes,
+    SizeSkew,
     Steps,
     Synchronous,
     minimise,
@@ -189,6 +190,15 @@ def test_rules_that_can_be_left_out(option, rule):
     train(net, Synchronous(2, ACCUMULATE, recipe), schedule=FALLING)
     without = written_out([other for other in RULES if other != rule])
     torch.testing.assert_close(values(net), without, rtol=0, atol=1e-9)
+
+
+def test_a_worker_that_comes_along_without_samples_keeps_its_statistics():
+    """With samples in the ratio 1 to 3 the first worker has 3 batches, and the other 8."""
+    norm = nn.BatchNorm1d(8)
+    net = layers(norm)
+    minimise(Module(net, nn.functional.cross_entropy, samples(), BATCH, SizeSkew(3.0)), SGD,
+             strategy=Synchronous(2), budget=1)  # fmt: skip
+    assert norm.num_batches_tracked.item() == 3
 
 
 def test_momentum_that_gathers_steps_is_corrected():

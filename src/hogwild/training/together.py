@@ -16,8 +16,8 @@ from hogwild.records import plain
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes.group import Group, Together, answered, launched, meeting_place
 from hogwild.runtimes.processes.optimisers import remembered
+from hogwild.runtimes.processes.rank import GO_ON, PAUSE, STOP, Rank
 from hogwild.runtimes.processes.runtime import Processes
-from hogwild.runtimes.processes.synchronous import GO_ON, PAUSE, STOP, Rank
 from hogwild.strategies import Synchronous
 from hogwild.training.module_state import copy
 from hogwild.training.watch import Watch
