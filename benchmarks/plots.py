@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +59,29 @@ def plot_scaling(curves: dict[str, dict[str, dict[int, float]]], out: Path) -> s
         axes.set_ylabel("times one worker")
     panels.flat[0].legend(fontsize=7)
     return _saved(figure, out, "scaling")
+
+
+def plot_large_batch(curves: dict[str, list[list[float]]], out: Path) -> str | None:
+    """Held-out accuracy over epochs: the mean of all seeds, and from the worst to the best of them."""
+    pyplot = _pyplot()
+    if pyplot is None:
+        return None
+    figure, axes = pyplot.subplots(figsize=(8, 4.2), layout="constrained")
+    for name, runs in curves.items():
+        # An epoch that was over before the one before it was measured has no figure.
+        known = [[value for value in values if not math.isnan(value)] for values in zip(*runs, strict=True)]
+        epochs = [number for number, values in enumerate(known, 1) if values]
+        drawn = axes.plot(epochs, [statistics.mean(values) for values in known if values], label=name)
+        axes.fill_between(
+            epochs, [min(values) for values in known if values], [max(values) for values in known if values],
+            color=drawn[0].get_color(), alpha=0.15, linewidth=0,
+        )  # fmt: skip
+    axes.set_ylim(90, 100)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xlabel("epochs")
+    axes.set_ylabel("held-out accuracy, %")
+    axes.legend(fontsize=8, loc="lower right")
+    return _saved(figure, out, "large_batch")
 
 
 def _pyplot() -> Any:

@@ -15,7 +15,7 @@ from benchmarks.tools.way import EPOCHS, Fit, Way
 TOOLS, _ = installed()
 
 
-@pytest.mark.parametrize("name", ["results", "search", "objective", "scaling", "show", "tools.way"])
+@pytest.mark.parametrize("name", ["results", "search", "objective", "scaling", "show", "large_batch", "tools.way"])
 def test_examples(name):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     tried = doctest.testmod(importlib.import_module(f"benchmarks.{name}"), optionflags=flags)

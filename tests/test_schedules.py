@@ -18,6 +18,7 @@ from hogwild.schedules import (
     Cosine,
     InverseScaling,
     InverseTime,
+    LinearScaling,
     Moment,
     Optimal,
     Steps,
@@ -52,6 +53,10 @@ def moment(updates=None):
         (Cosine(0.4), lambda t, e, f: 0.4 * np.cos(np.pi * f / 2) ** 2),
         (Cosine(0.4, floor=0.25), lambda t, e, f: 0.1 + 0.3 * (1 + np.cos(np.pi * f)) / 2),
         (Warmup(Constant(0.4)), lambda t, e, f: 0.4 * np.where(e < 1, 0.1 + 0.9 * e, 1)),
+        (LinearScaling(Constant(0.4), 32, 128, 2.0), lambda t, e, f: 0.4 * np.where(e < 2, 1 + 1.5 * e, 4)),
+        (LinearScaling(Constant(0.4), 32, 128, 0.0), lambda t, e, f: 1.6 + 0 * t),
+        (LinearScaling(Constant(0.4), 32, 8), lambda t, e, f: 0.1 + 0 * t),
+        (LinearScaling(Cosine(0.4)), lambda t, e, f: 0.4 * np.cos(np.pi * f / 2) ** 2),
         (Warmup(Cosine(0.4), 2.0, 0.0), lambda t, e, f: 0.4 * np.minimum(e / 2, 1) * (1 + np.cos(np.pi * f)) / 2),
     ],
     ids=lambda part: "" if callable(part) and not hasattr(part, "__dataclass_fields__") else repr(part),
@@ -62,7 +67,7 @@ def test_every_schedule_is_its_closed_form(schedule, closed_form):
 
 
 def test_every_schedule_has_a_closed_form_above():
-    tested = {Adaptive, Constant, InverseTime, InverseScaling, Optimal, Steps, Cosine, Warmup, Backoff}
+    tested = {Adaptive, Constant, InverseTime, InverseScaling, Optimal, Steps, Cosine, Warmup, Backoff, LinearScaling}
     assert set(SCHEDULES.values()) == tested
 
 
@@ -124,6 +129,9 @@ def test_warmup_reaches_through_warmup():
         (lambda: Steps(1.0, factor=0.0), "'factor' parameter must be a positive number"),
         (lambda: Cosine(1.0, floor=-0.1), "'floor' parameter must be between 0 and 1"),
         (lambda: Warmup(epochs=0), "'epochs' parameter must be a positive number"),
+        (lambda: LinearScaling(reference=0), "'reference' parameter must be a positive number of samples"),
+        (lambda: LinearScaling(total=-1), "'total' parameter must be a positive number of samples"),
+        (lambda: LinearScaling(warmup=-1), "'warmup' parameter must be a number of epochs"),
         (lambda: Warmup(start=1.5), "'start' parameter must be between 0 and 1"),
     ],
 )

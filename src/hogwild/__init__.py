@@ -40,14 +40,17 @@ if TYPE_CHECKING:
     from hogwild.schedules import Cosine as Cosine
     from hogwild.schedules import InverseScaling as InverseScaling
     from hogwild.schedules import InverseTime as InverseTime
+    from hogwild.schedules import LinearScaling as LinearScaling
     from hogwild.schedules import Optimal as Optimal
     from hogwild.schedules import Steps as Steps
     from hogwild.schedules import Warmup as Warmup
     from hogwild.strategies import Averaging as Averaging
     from hogwild.strategies import Hogwild as Hogwild
+    from hogwild.strategies import LargeMinibatch as LargeMinibatch
     from hogwild.strategies import Locked as Locked
     from hogwild.strategies import RoundRobin as RoundRobin
     from hogwild.strategies import Serial as Serial
+    from hogwild.strategies import Synchronous as Synchronous
     from hogwild.training.checkpoints import Checkpoints as Checkpoints
     from hogwild.training.minimise import minimise as minimise
 
@@ -67,8 +70,9 @@ _HOMES = {
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",
+        "LinearScaling",
     ),
-    "hogwild.strategies": ("Serial", "Hogwild", "Locked", "RoundRobin", "Averaging"),
+    "hogwild.strategies": ("Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch"),
     "hogwild.runtimes": ("Threads", "Processes"),
     "hogwild.estimators": ("HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM"),
 }  # fmt: skip

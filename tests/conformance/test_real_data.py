@@ -21,7 +21,7 @@ PROBLEMS = [
     for data, l2 in (("reuters", 1e-4), ("a9a", 1e-4), ("a9a", "1/n"))
     for loss in ("logistic", "hinge")
 ]
-SHARING = [(name, workers) for name in STRATEGIES for workers in (1, 2) if name != "serial" or workers == 1]
+SHARING = [("serial", 1), *((name, n) for name in STRATEGIES for n in (1, 2) if name not in ("serial", "synchronous"))]
 
 pytestmark = pytest.mark.skipif(
     not all((FOLDER / file).exists() for file in FILES.values()), reason="the real data is not here"

@@ -8,13 +8,25 @@ from hogwild.schedules.backoff import Backoff
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.cosine import Cosine
 from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
+from hogwild.schedules.linear_scaling import LinearScaling, scales, with_total
 from hogwild.schedules.schedule import Moment, Schedule, step_of, with_step
 from hogwild.schedules.steps import Steps
 from hogwild.schedules.warmup import Warmup
 
 SCHEDULES: dict[str, type[Schedule]] = {
     kebab(schedule.__name__): schedule
-    for schedule in (Constant, InverseTime, InverseScaling, Optimal, Backoff, Steps, Cosine, Adaptive, Warmup)
+    for schedule in (
+        Constant,
+        InverseTime,
+        InverseScaling,
+        Optimal,
+        Backoff,
+        Steps,
+        Cosine,
+        Adaptive,
+        Warmup,
+        LinearScaling,
+    )
 }
 
 
@@ -35,12 +47,15 @@ __all__ = [
     "Cosine",
     "InverseScaling",
     "InverseTime",
+    "LinearScaling",
     "Moment",
     "Optimal",
     "Schedule",
     "Steps",
     "Warmup",
     "named",
+    "scales",
     "step_of",
     "with_step",
+    "with_total",
 ]

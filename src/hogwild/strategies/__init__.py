@@ -12,8 +12,11 @@ from hogwild.strategies.locked import Locked
 from hogwild.strategies.round_robin import RoundRobin
 from hogwild.strategies.serial import Serial
 from hogwild.strategies.sharing import InMemory, count
+from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
-STRATEGIES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging)}
+STRATEGIES: dict[str, Any] = {
+    kebab(kind.__name__): kind for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous)
+}
 
 
 def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
@@ -32,4 +35,16 @@ def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
     return kind(workers=workers)  # type: ignore[no-any-return]
 
 
-__all__ = ["STRATEGIES", "Averaging", "Hogwild", "InMemory", "Locked", "RoundRobin", "Serial", "count", "named"]
+__all__ = [
+    "STRATEGIES",
+    "Averaging",
+    "Hogwild",
+    "InMemory",
+    "LargeMinibatch",
+    "Locked",
+    "RoundRobin",
+    "Serial",
+    "Synchronous",
+    "count",
+    "named",
+]

@@ -179,6 +179,16 @@ def _check(
     resume: bool,
 ) -> None:
     """Refuse what cannot work before anything starts."""
+    if isinstance(strategy, strategies.Synchronous):
+        raise ParameterError(
+            "The strategy 'synchronous' is for a Module. Here workers share one memory: use 'hogwild', or 'averaging' "
+            "for workers that descend apart and meet once an epoch."
+        )
+    if schedules.scales(schedule):
+        raise ParameterError(
+            "The schedule 'linear-scaling' goes by the samples in a batch, and here each has an update of its own: "
+            "use the schedule within it alone."
+        )
     if not hasattr(strategy, "access"):
         raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:

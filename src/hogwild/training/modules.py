@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,20 @@ from hogwild.problems.module import Module
 from hogwild.problems.module_model import ModuleModel
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, budgeted
+from hogwild.runtimes.processes import synchronous, worker
 from hogwild.runtimes.processes.arena import adopt
 from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory, steps_whole
 from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.processes.work import Mean, Rate, Work
-from hogwild.schedules import Schedule, step_of, with_step
+from hogwild.schedules import Schedule, step_of, with_step, with_total
+from hogwild.strategies import Synchronous
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.module_checkpoints import ModuleCheckpoints
 from hogwild.training.module_records import Records
+from hogwild.training.recipe import scaled, spare_norms
+from hogwild.training.together import Lead, check_synchronous, engaged, meeting
 from hogwild.training.watch import Watch
 
 EPOCHS = 10  # where nothing limits a run
@@ -59,26 +64,29 @@ def minimise_module(
     strategy, runtime, budget = strategies.named(strategy), _runtime(runtime), budgeted(budget)
     if budget.epochs is None and budget.seconds is None:
         budget = replace(budget, epochs=EPOCHS)
-    workers = strategies.count(strategy)
-    _check(problem, strategy, budget, test, average)
+    _check(problem, strategy, runtime, budget, test, average)
+    rank, workers = engaged(strategy) or (None, strategies.count(strategy))
     folder = _checkpoints(checkpoint, resume)
     optimiser = _optimiser(rule, problem)
-    rate = _rate(schedule, optimiser, problem, workers, budget)
+    recipe = getattr(strategy, "recipe", None)
+    if recipe is not None and not recipe.decay_norms:
+        spare_norms(optimiser, problem.net)
+    chosen = scaled(schedule, recipe)
+    rate = _rate(chosen, optimiser, problem, workers, budget, _total(strategy, problem, workers))
+    if rank:  # only the first of those that a launcher has started tells and writes anything
+        callbacks, folder = (), None
     journal = Journal(callbacks)
     asked = plain({
-        **problem.describe(), "rule": _described(optimiser), "schedule": repr(schedule), "average": repr(average),
+        **problem.describe(), "rule": _described(optimiser), "schedule": repr(chosen), "average": repr(average),
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
+    if isinstance(strategy, Synchronous):  # a checkpoint of another kind has workers at different steps
+        asked["together"] = repr(replace(strategy, workers=None))
     journal.tell("started", time=time.time(), **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget))  # fmt: skip
     if not shares_memory(optimiser):
-        name = type(optimiser).__name__
-        journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")
-    access = strategy.access
-    if access == "free" and not strategy.replicas and workers > 1 and not steps_whole(optimiser):
-        access = "locked"
-        name = type(optimiser).__name__
-        journal.tell("steps", message=f"steps of {name} are applied one at a time: half of one would spoil another's")
+        _tell_of_memories(journal, optimiser, strategy, folder)
+    access = _access(strategy, optimiser, workers, journal)
     values = [*problem.net.parameters(), *problem.net.buffers()]
     memory = lay_out(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
@@ -92,17 +100,20 @@ def minimise_module(
         *values, *memory, *(mean.tensors if mean else ()), *(best or ()), *(one for some in replicas for one in some),
         random,
     ])  # fmt: skip
-    work = Work(
-        problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers), access,
-        replicas or None, mean, problem.labels(), random, resume,
-    )  # fmt: skip
     board = Board(workers)
     records = Records(board, rate, budget, mean, watches_test=test is not None)
-    watch = Watch(work, arena, board, runtime, budget, test, best, journal, folder, asked, records)
-    if folder is not None and resume:
-        watch.restore()
     try:
-        with first_one_waits() as watch.interrupt:
+        with meeting(strategy, runtime, rank) as together, first_one_waits() as interrupt:
+            work = Work(
+                problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers),
+                access, replicas or None, mean, problem.labels(), random, resume, together,
+            )  # fmt: skip
+            watch = (Watch if rank is None else partial(Lead, rank=rank))(
+                work, arena, board, runtime, budget, test, best, journal, folder, asked, records,
+                run_worker=worker.run if together is None else synchronous.run, interrupt=interrupt,
+            )  # fmt: skip
+            if folder is not None and resume:
+                watch.restore()
             watch.run()
     finally:
         arena.close()
@@ -113,9 +124,13 @@ def minimise_module(
     )  # fmt: skip
 
 
-def _check(problem: Module, strategy: Any, budget: Budget, test: Any, average: float | EMA) -> None:
+def _check(
+    problem: Module, strategy: Any, runtime: Processes, budget: Budget, test: Any, average: float | EMA
+) -> None:  # fmt: skip
     """Refuse what cannot work before anything starts."""
-    if not hasattr(strategy, "access"):
+    if isinstance(strategy, Synchronous):
+        check_synchronous(runtime)
+    elif not hasattr(strategy, "access"):
         raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
@@ -157,19 +172,43 @@ def _optimiser(rule: Any, problem: Module) -> torch.optim.Optimizer:
     return made(rule, problem.net.parameters())
 
 
+def _access(strategy: Any, optimiser: torch.optim.Optimizer, workers: int, journal: Journal) -> str:
+    """How workers keep out of each other's way: as the strategy says, unless half a step would spoil another's."""
+    access: str = getattr(strategy, "access", "apart")  # apart: each has parameters of its own
+    if access != "free" or strategy.replicas or workers == 1 or steps_whole(optimiser):
+        return access
+    name = type(optimiser).__name__
+    journal.tell("steps", message=f"steps of {name} are applied one at a time: half of one would spoil another's")
+    return "locked"
+
+
+def _tell_of_memories(journal: Journal, optimiser: Any, strategy: Any, folder: ModuleCheckpoints | None) -> None:
+    name = type(optimiser).__name__
+    if not isinstance(strategy, Synchronous):
+        journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")
+    elif folder is not None:
+        journal.tell("memories", message=f"what {name} remembers is not in checkpoints: it is forgotten on resuming")
+
+
 def _described(optimiser: torch.optim.Optimizer) -> str:
     return f"{type(optimiser).__name__}({', '.join(f'{name}={value!r}' for name, value in optimiser.defaults.items())})"
 
 
+def _total(strategy: Any, problem: Module, workers: int) -> int:
+    """How many samples a step takes."""
+    assert problem.batch is not None
+    return strategy.total(problem.batch, workers) if isinstance(strategy, Synchronous) else problem.batch
+
+
 def _rate(
-    schedule: Any, optimiser: torch.optim.Optimizer, problem: Module, workers: int, budget: Budget
+    schedule: Any, optimiser: torch.optim.Optimizer, problem: Module, workers: int, budget: Budget, total: int
 ) -> Rate:  # fmt: skip
     """The step of each group over time. A schedule with a step of its own replaces the first group's."""
     steps = tuple(float(group["lr"]) for group in optimiser.param_groups)
     samples = len(problem) * (workers if type(problem.sampling).__name__ == "Whole" else 1)
     if schedule is None:
         return Rate(None, steps, samples, budget.epochs, budget.seconds)
-    found: Schedule = schedules.named(schedule)
+    found: Schedule = with_total(schedules.named(schedule), total)
     step = step_of(found)
     if step is None or hasattr(found, "after_stall") or isinstance(found, schedules.Optimal):
         raise ParameterError(f"The schedule {found!r} is not for a Module. Use for example 'cosine' or Steps(...).")

@@ -138,10 +138,10 @@ def _load() -> None:
     import torch
     import torch.distributed
 
-    from hogwild.runtimes.processes import evaluator, worker
+    from hogwild.runtimes.processes import evaluator, synchronous, worker
 
     torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])  # loads what optimisers load when they are first made
-    del evaluator, worker
+    del evaluator, synchronous, worker
 
 
 def _become(files: list[int], size: int) -> None:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hogwild.runtimes.processes.group import Together
 from hogwild.schedules import Moment, Schedule
 
 Tensors = list[Tensor]
@@ -70,6 +71,7 @@ class Work:
     labels: NDArray[Any] | None
     random: Tensor  # a line for each worker's generator
     resumed: bool = False
+    together: Together | None = None  # where all take their steps together
 
     @property
     def values(self) -> Tensors:

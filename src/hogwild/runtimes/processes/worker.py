@@ -88,7 +88,7 @@ class Worker:
 
     def _epoch(self, epoch: int) -> None:
         work, done = self.work, int(self.mine[at.BATCH])
-        self._seed(epoch, done > 0)
+        seed(work, self.rank, epoch, done > 0)
         living = list(self.board.living())  # the share of one that is gone is dealt out among the others
         share = work.problem.share(living.index(self.rank), len(living), epoch, work.seed, work.labels)
         batches = itertools.islice(work.problem.sampling.batches(share), done, None)
@@ -99,15 +99,6 @@ class Worker:
             self.meeting.average()
         self.mine[at.BATCH] = 0
         self.mine[at.EPOCH] = epoch + 1
-
-    def _seed(self, epoch: int, within: bool) -> None:
-        """Random numbers of this worker's own; a run that was resumed goes on with those it had."""
-        seed = int(np.random.SeedSequence([self.work.seed, self.rank, epoch]).generate_state(1)[0])
-        torch.manual_seed(seed)
-        np.random.seed(seed)
-        random.seed(seed)
-        if within and self.work.resumed:
-            torch.set_rng_state(self.work.random[self.rank, : len(torch.get_rng_state())].clone())
 
     def _update(self, batch: Any) -> None:
         mine = self.mine
@@ -182,6 +173,16 @@ class Worker:
 def _stream() -> Any:
     make: Any = torch.cuda.Stream
     return make()
+
+
+def seed(work: Work, rank: int, epoch: int, within: bool) -> None:
+    """Random numbers of a worker's own; a run that was resumed goes on with those it had."""
+    number = int(np.random.SeedSequence([work.seed, rank, epoch]).generate_state(1)[0])
+    torch.manual_seed(number)
+    np.random.seed(number)
+    random.seed(number)
+    if within and work.resumed:
+        torch.set_rng_state(work.random[rank, : len(torch.get_rng_state())].clone())
 
 
 def run(work: Work, rank: int, board: Board, **_: Any) -> None:

@@ -1,0 +1,71 @@
+"""A larger step for a larger batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+
+from hogwild.naming import must
+from hogwild.schedules.constant import Constant
+from hogwild.schedules.schedule import Moment, Rates, Schedule
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class LinearScaling:
+    """A schedule ``then``, made for ``reference`` samples in a batch, with k = ``total`` / ``reference`` times as many.
+
+    Its steps are multiplied by k: k small steps at nearly the same place are one large one. At the start of a run that
+    is not so, and the factor rises from 1 to k over the first ``warmup`` epochs, a little with every step (Goyal et al.
+    2017). A ``total`` that is left out is what a step of the run takes.
+
+    >>> LinearScaling(Constant(0.1), total=1024)(Moment(np.ones(3), np.array([0.0, 2.5, 5.0]), np.zeros(3)))
+    array([0.1 , 0.25, 0.4 ])
+    """
+
+    then: Schedule = field(default_factory=Constant)
+    reference: int = 256
+    total: int | None = None
+    warmup: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not self.reference > 0:
+            raise must("reference", "a positive number of samples", self.reference)
+        if self.total is not None and not self.total > 0:
+            raise must("total", "a positive number of samples", self.total)
+        if not self.warmup >= 0:
+            raise must("warmup", "a number of epochs", self.warmup)
+
+    def __call__(self, moment: Moment) -> Rates:
+        times = (self.total or self.reference) / self.reference
+        if times > 1 and self.warmup:  # a smaller step needs no warming up
+            factor = 1 + (times - 1) * np.minimum(moment.epochs / self.warmup, 1)
+        else:
+            factor = np.full(moment.epochs.shape, times)
+        rates: Rates = self.then(moment) * factor
+        return rates
+
+
+def with_total(schedule: S, total: int) -> S:
+    """The same schedule for steps of so many samples, where it says nothing else.
+
+    >>> with_total(LinearScaling(Constant(0.1)), 512).total
+    512
+    """
+    if isinstance(schedule, LinearScaling) and schedule.total is None:
+        schedule = replace(schedule, total=total)
+    if hasattr(schedule, "then"):
+        return replace(schedule, then=with_total(schedule.then, total))  # type: ignore[type-var]
+    return schedule
+
+
+def scales(schedule: object) -> bool:
+    """Whether a schedule goes by the size of the batch.
+
+    >>> scales(LinearScaling()), scales(Constant())
+    (True, False)
+    """
+    return isinstance(schedule, LinearScaling) or scales(schedule.then) if hasattr(schedule, "then") else False

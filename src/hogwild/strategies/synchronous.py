@@ -1,0 +1,70 @@
+"""Wait for each other at every step, and the recipe for the large minibatches that makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hogwild.naming import must
+from hogwild.strategies.sharing import check_workers
+
+
+@dataclass(frozen=True, slots=True)
+class LargeMinibatch:
+    """The recipe of Goyal et al. 2017 (arXiv 1706.02677): train with k times the minibatch, and lose no accuracy.
+
+    The optimiser's step is the one that is right for ``reference`` samples in a minibatch. A total batch of k times as
+    many has k times the step, which is risen to over the first ``warmup`` epochs. Parameters of normalisation layers
+    have no weight decay, unless ``decay_norms``. When the step changes, what momentum has gathered is as if it had
+    been gathered with the new step, unless ``momentum_correction`` is False. The paper's other rules hold with or
+    without the recipe: the loss is normalised by the total batch, weight decay is apart from the loss, each epoch
+    is one shuffle that is split between workers, and each worker has batch statistics of its own.
+
+    >>> LargeMinibatch(warmup=-1)
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: The 'warmup' parameter must be a number of epochs. Got -1 instead.
+    """
+
+    reference: int = 256
+    warmup: float = 5.0
+    momentum_correction: bool = True
+    decay_norms: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("reference", self.reference)
+        if not self.warmup >= 0:
+            raise must("warmup", "a number of epochs", self.warmup)
+
+
+@dataclass(frozen=True, slots=True)
+class Synchronous:
+    """Workers take each step together: the mean of their gradients, as if one had computed the gradient of all.
+
+    The batch of a problem is that of one worker. A step is taken after ``accumulate`` batches of each, so the total
+    batch is ``workers * accumulate * batch``. ``recipe`` says what to change for a total batch that is large.
+
+    >>> Synchronous(workers=4, recipe=LargeMinibatch(reference=64)).total(batch=64)
+    256
+    """
+
+    workers: int | None = None
+    accumulate: int = 1
+    recipe: LargeMinibatch | None = None
+
+    replicas = False
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)
+        check_count("accumulate", self.accumulate)
+        if self.recipe is not None and not isinstance(self.recipe, LargeMinibatch):
+            raise must("recipe", "LargeMinibatch() or None", self.recipe)
+
+    def total(self, batch: int, workers: int | None = None) -> int:
+        """How many samples a step takes."""
+        return (workers or self.workers or 1) * self.accumulate * batch
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no positive integer."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise must(name, "a positive integer", value)

@@ -1,0 +1,51 @@
+"""What the recipe for large minibatches changes before a run starts: the schedule, and what weight decay is for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from hogwild import schedules
+from hogwild.errors import ParameterError
+from hogwild.schedules import Constant, LinearScaling, scales
+from hogwild.strategies import LargeMinibatch
+
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)  # the first: batch and instance normalisation
+
+
+def scaled(schedule: Any, recipe: LargeMinibatch | None) -> Any:
+    """The schedule of a run: the one that was asked for, larger with the batch."""
+    if recipe is None:
+        return schedule
+    then = Constant() if schedule is None else schedules.named(schedule)
+    if scales(then):
+        raise ParameterError(
+            f"The schedule {then!r} scales the step with the batch, and so does the recipe LargeMinibatch: leave out "
+            "one of them."
+        )
+    return LinearScaling(then, recipe.reference, None, recipe.warmup)
+
+
+def spare_norms(optimiser: torch.optim.Optimizer, net: nn.Module) -> None:
+    """Take weight decay off the parameters of normalisation layers, which then are a group of their own.
+
+    >>> net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    >>> sgd = torch.optim.SGD(net.parameters(), lr=0.1, weight_decay=1e-4)
+    >>> spare_norms(sgd, net)
+    >>> [(len(group["params"]), group["weight_decay"]) for group in sgd.param_groups]
+    [(2, 0.0001), (2, 0.0)]
+    """
+    norms = {
+        id(parameter)
+        for module in net.modules() if isinstance(module, NORMS)
+        for parameter in module.parameters(recurse=False)
+    }  # fmt: skip
+    for group in list(optimiser.param_groups):
+        spared = [parameter for parameter in group["params"] if id(parameter) in norms]
+        if not spared or not group.get("weight_decay"):
+            continue
+        group["params"] = [parameter for parameter in group["params"] if id(parameter) not in norms]
+        optimiser.add_param_group({**group, "params": spared, "weight_decay": 0.0})
