@@ -163,8 +163,8 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
             f"Logistic loss, l2={L2:g}, the constant step with which one worker comes furthest. {'; '.join(shapes)}.",
             "",
             "How many times sooner than one worker (Serial) the objective is reached that it has after",
-            f"{EPOCHS} epochs; training alone, without measuring. Median (least to most) of {rounds} turns or more (one of",
-            f"{' and '.join(SLOW)}). Given up after {MOST_EPOCHS} epochs. b: with buffers.",
+            f"{EPOCHS} epochs; training alone, without measuring. Median (least to most) of {rounds} turns or more",
+            f"(one of {' and '.join(SLOW)}). Given up after {MOST_EPOCHS} epochs. b: with buffers.",
             f"One worker's times: {times}.",
             "",
             *results.table(["data, rule", "strategy", *(f"{n} worker{'s' * (n > 1)}" for n in workers)], [
