@@ -1,0 +1,85 @@
+"""Small models and data for tests of processes. Workers load this file, so it imports no more than they need."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset, TensorDataset
+
+
+def as_it_is(outputs: Tensor, target: Any) -> Tensor:
+    """A loss function for models that return their loss."""
+    return outputs
+
+
+class Fixed(nn.Module):
+    """A loss whose gradient does not depend on the parameters: the order of updates is all that matters."""
+
+    def __init__(self, width: int = 3) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(-1, 1, width))
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.weight * x).sum() + (self.bias * x.mean()).sum()
+
+
+class Bag(nn.Module):
+    """A sum of rows of a table: sparse gradients that do not depend on the table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.EmbeddingBag(20, 2, sparse=True, mode="sum")
+        nn.init.ones_(self.table.weight)
+
+    def forward(self, words: Tensor) -> Tensor:
+        return (self.table(words) * torch.tensor([1.0, -2.0])).sum()
+
+
+def numbers(count: int = 64, width: int = 3, seed: int = 0) -> TensorDataset:
+    """Random inputs, and sums of them as targets."""
+    x = torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
+    return TensorDataset(x, x.sum(1, keepdim=True))
+
+
+def line(width: int = 3) -> nn.Linear:
+    """A linear model that begins at zero."""
+    net = nn.Linear(width, 1)
+    for parameter in net.parameters():
+        nn.init.zeros_(parameter)
+    return net
+
+
+def soft_net() -> nn.Sequential:
+    """A model with random numbers and buffers of its own."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 1))
+
+
+class Trouble(Dataset[Any]):
+    """Numbers, of which one does something when a process other than the first draws it."""
+
+    def __init__(self, what: str, at: int = 40, count: int = 64, seconds: float = 0.0) -> None:
+        self.numbers, self.what, self.at, self.seconds, self.home = numbers(count), what, at, seconds, os.getpid()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> Any:
+        if self.seconds:
+            time.sleep(self.seconds)
+        if index == self.at and os.getpid() != self.home:
+            if self.what == "raise":
+                raise LookupError("sample 40 is rotten")
+            if self.what == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.what == "stop":
+                os.kill(os.getpid(), signal.SIGSTOP)
+            if self.what == "leave":
+                os._exit(0)
+        return self.numbers[index]
