@@ -24,6 +24,7 @@ def main(given: dict[str, Any], files: list[int]) -> None:
     lifeline, reports, orders, *blocks = files
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the one that started us decides what it means
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    _hold_children([reports, orders])
     out = os.fdopen(reports, "w", buffering=1)
 
     def report(what: dict[str, Any]) -> None:
@@ -60,6 +61,19 @@ def _begin(given: dict[str, Any], blocks: list[Block], report: Report, orders: i
     run, work = unpacked(content, arena, arrays)
     board = Board(given["workers"], board_block)
     run(work, given["rank"], board, report=report, orders=orders, arena=arena)
+
+
+def _hold_children(ours: list[int]) -> None:
+    """Let copies of this process, such as those that read data for it, end with it; none speaks for it."""
+    leash, held = os.pipe()
+
+    def begin() -> None:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for fd in (*ours, held):
+            os.dup2(nothing, fd)
+        threading.Thread(target=_end_with, args=(leash,), daemon=True).start()
+
+    os.register_at_fork(after_in_child=begin)
 
 
 def _end_with(lifeline: int) -> None:
