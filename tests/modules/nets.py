@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset
@@ -101,3 +103,35 @@ class Holding(torch.optim.SGD):
             self.stood[0] = 1
             os.kill(os.getpid(), signal.SIGSTOP)
         return super().step(closure)
+
+
+class Noisy(Dataset[Any]):
+    """Numbers with noise from every generator there is; the process that draws the last of ``most`` samples dies."""
+
+    def __init__(self, most: int = 0, count: int = 64) -> None:
+        self.numbers, self.most, self.drawn = (
+            numbers(count),
+            most,
+            torch.zeros(2**15),
+        )  # large: in memory that all share
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> Any:
+        self.drawn[0] += 1
+        if self.drawn[0] == self.most:
+            os.kill(os.getpid(), signal.SIGKILL)
+        x, y = self.numbers[index]
+        return x + 0.1 * torch.rand(3) + 0.1 * float(np.random.rand()) + 0.1 * random.random(), y
+
+
+class Constant(nn.Module):
+    """A loss with gradient 1 everywhere: the parameter ends at minus the sum of all steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.weight * 1.0
