@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,3 +136,43 @@ class Constant(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.weight * 1.0
+
+
+class Plain:
+    """Samples of a class that knows nothing of PyTorch: a length, and samples by number."""
+
+    def __init__(self, count: int = 64) -> None:
+        self.numbers = numbers(count)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> Any:
+        assert type(index) is int
+        x, y = self.numbers[index]
+        return {"x": x.numpy(), "y": y.numpy()}
+
+
+def from_names(batch: dict[str, Tensor]) -> tuple[Any, Any]:
+    """Inputs and target of a batch with names."""
+    return {"input": batch["x"]}, batch["y"]
+
+
+def twice(samples: list[Any]) -> Any:
+    """A collate function that doubles the targets."""
+    return torch.stack([x for x, _ in samples]), 2 * torch.stack([y for _, y in samples])
+
+
+class Long(Dataset[Any]):
+    """Numbers whose reading processes write down who they are, and then sleep."""
+
+    def __init__(self, folder: str, seconds: float = 0.0) -> None:
+        self.numbers, self.folder, self.seconds = numbers(), folder, seconds
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> Any:
+        Path(self.folder, str(os.getpid())).touch()
+        time.sleep(self.seconds)
+        return self.numbers[index]

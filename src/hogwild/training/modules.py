@@ -59,8 +59,8 @@ def minimise_module(
     strategy, runtime, budget = strategies.named(strategy), _runtime(runtime), budgeted(budget)
     if budget.epochs is None and budget.seconds is None:
         budget = replace(budget, epochs=EPOCHS)
-    workers = strategies.count(strategy)
     _check(problem, strategy, budget, test, average)
+    workers = strategies.count(strategy)
     folder = _checkpoints(checkpoint, resume)
     optimiser = _optimiser(rule, problem)
     rate = _rate(schedule, optimiser, problem, workers, budget)

@@ -219,8 +219,9 @@ class Watch:
     def _conclude(self) -> None:
         """Measure what came out, and put the parameters that are kept into the model."""
         self._tell_what_comes()
-        if not self.records.history or self.records.history[-1]["updates"] != self.board.samples:
-            over = min(int(self.board.counts[rank, at.EPOCH]) for rank in self.board.living())
+        over = min(int(self.board.counts[rank, at.EPOCH]) for rank in self.board.living())
+        last = self.records.history[-1] if self.records.history else {"updates": -1, "epoch": 0}
+        if last["updates"] != self.board.samples or last["epoch"] < over:
             self.records.make(max(over, self.records.epoch), self.seconds)
             self._tell_what_comes()
         if self.checkpoints is not None:
