@@ -176,3 +176,31 @@ class Long(Dataset[Any]):
         Path(self.folder, str(os.getpid())).touch()
         time.sleep(self.seconds)
         return self.numbers[index]
+
+
+class Heavy(nn.Module):
+    """A model that is mostly weight: it looks at all of it, and learns a little of it."""
+
+    def __init__(self, mebibytes: int) -> None:
+        super().__init__()
+        self.fixed = nn.Parameter(torch.ones(mebibytes, 2**18), requires_grad=False)
+        self.weight = nn.Parameter(torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.weight * x).sum() + self.fixed.sum() * 1e-9
+
+
+class Weighty(Dataset[Any]):
+    """Samples for which all of several arrays are looked at."""
+
+    def __init__(self, *arrays: Any) -> None:
+        self.arrays, self.looked = arrays, False
+
+    def __len__(self) -> int:
+        return 10**6
+
+    def __getitem__(self, index: int) -> Any:
+        if not self.looked:
+            self.looked = True
+            assert all(array.sum() > 0 for array in self.arrays)
+        return torch.ones(3), torch.zeros(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -35,11 +36,17 @@ def main(given: dict[str, Any], files: list[int]) -> None:
         _begin(given, [Block(size, fd) for size, fd in zip(given["sizes"], blocks, strict=True)], report, orders)
     except BaseException as error:
         report({"kind": "failed", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
-        out.flush()
-        os._exit(1)
+        _leave(1)
     report({"kind": "done"})
-    out.flush()
-    os._exit(0)  # nothing of ours waits to be finished, and libraries that wait at the end may wait for ever
+    _leave(0)
+
+
+def _leave(status: int) -> None:
+    """End at once: nothing of ours waits to be finished, and libraries that wait at the end may wait for ever."""
+    for stream in (sys.stdout, sys.stderr):  # what the model or the data set has printed
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
 
 
 def _be_at_home(given: dict[str, Any]) -> None:
