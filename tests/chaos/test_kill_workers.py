@@ -27,6 +27,7 @@ from torch.utils.data import Dataset
 from hogwild import Averaging, Hogwild, Locked, Module, Processes, RoundRobin, minimise
 from hogwild.errors import WorkerError
 from hogwild.runtimes.processes import template
+from leftovers import open_files, shared_memory
 
 KILLS = int(os.environ.get("HOGWILD_KILLS", "2"))
 SEED = int(os.environ.get("HOGWILD_SEED", str(random.SystemRandom().randrange(10**6))))
@@ -80,10 +81,6 @@ def all_but(kept: int | None, seconds: float) -> list[psutil.Process]:
     return left
 
 
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 @pytest.fixture
 def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have a template of our own, with our mark."""
@@ -131,7 +128,7 @@ class Killer(threading.Thread):
 
 def test_processes_of_a_run_are_killed(mark: None, tmp_path: Path) -> None:
     chance, kills, rounds = random.Random(SEED), 0, 0
-    shared = set(Path("/dev/shm").iterdir())
+    shared = shared_memory()
     train(Hogwild(1), "stop", None)
     files = open_files()
     while kills < KILLS:
@@ -157,7 +154,7 @@ def test_processes_of_a_run_are_killed(mark: None, tmp_path: Path) -> None:
         assert over - killer.struck < LIMIT, what
         kept = template._current._process.pid if template._current is not None else None
         assert not all_but(kept, 1.0), what
-        assert set(Path("/dev/shm").iterdir()) <= shared, what
+        assert shared_memory() <= shared, what
         assert open_files() <= files + 3, what  # a template, and mappings that wait to be collected
 
 
@@ -174,7 +171,7 @@ for _ in range(1000):
 def test_the_program_is_killed(mark: None) -> None:
     """At any moment after it has begun: while the template loads, while workers start, train, or end."""
     chance = random.Random(SEED)
-    shared = set(Path("/dev/shm").iterdir())
+    shared = shared_memory()
     for _ in range(max(1, KILLS // 10)):
         program = subprocess.Popen(
             [sys.executable, "-c", PROGRAM.format(file=__file__)], stdout=subprocess.PIPE, text=True
@@ -185,4 +182,4 @@ def test_the_program_is_killed(mark: None) -> None:
         program.kill()
         program.communicate()
         assert not all_but(None, LIMIT), f"seed {SEED}"
-        assert set(Path("/dev/shm").iterdir()) <= shared, f"seed {SEED}"
+        assert shared_memory() <= shared, f"seed {SEED}"

@@ -18,15 +18,12 @@ from hogwild.errors import ParameterError
 from hogwild.runtimes.processes.arena import CPU, Arena, adopt, opened
 from hogwild.runtimes.processes.memory import Block
 from hogwild.runtimes.processes.sending import Shelf, packed, unpacked
+from leftovers import open_files
 
 
 def again(block: Any) -> Block:
     """The block as another process opens it."""
     return Block(block.size, os.dup(block.fd))
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def sent(what: Any, arena: Arena | None = None, shelf: Shelf | None = None) -> Any:

@@ -21,6 +21,7 @@ from torch import nn
 from hogwild import Averaging, Hogwild, Locked, Module, Processes, RoundRobin, minimise
 from hogwild.errors import DivergedError, WorkerError
 from hogwild.runtimes.processes import template
+from leftovers import open_files, shared_memory
 
 STRATEGIES = [Hogwild(2), Locked(2), RoundRobin(2), Averaging(2)]
 LOSS = nn.functional.mse_loss
@@ -34,15 +35,15 @@ def ours() -> set[int]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    shared = set(Path("/dev/shm").iterdir())
-    files = len(list(Path("/proc/self/fd").iterdir()))
+    shared = shared_memory()
+    files = open_files()
     yield
     until = time.monotonic() + 5
     while ours() and time.monotonic() < until:
         time.sleep(0.01)
     assert not ours()
-    assert set(Path("/dev/shm").iterdir()) <= shared
-    assert len(list(Path("/proc/self/fd").iterdir())) <= files + 4  # the template, mappings of weights
+    assert shared_memory() <= shared
+    assert open_files() <= files + 4  # the template, mappings of weights
 
 
 def problem(dataset: Any, net: nn.Module | None = None, **options: Any) -> Module:

@@ -67,7 +67,7 @@ class Member:
         if self.failure:
             return f"{self.name} failed: {self.failure['error']}\n\n{self.failure['traceback'].rstrip()}"
         if code is not None and UNKNOWN < code < 0:
-            name = signal.Signals(-code).name
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
             why = " (perhaps the system ran out of memory)" if -code == signal.SIGKILL else ""
             return f"{self.name} was ended by the signal {name}{why}."
         return f"{self.name} ended" + (f" by itself, with status {code}." if code is not None and code >= 0 else ".")
