@@ -160,6 +160,7 @@ def test_processes_of_a_run_are_killed(mark: None, tmp_path: Path) -> None:
 
 PROGRAM = """
 import runpy, sys
+sys.path[:0] = {paths!r}
 given = runpy.run_path({file!r})
 from hogwild import Hogwild
 print("begins", flush=True)
@@ -174,7 +175,7 @@ def test_the_program_is_killed(mark: None) -> None:
     shared = shared_memory()
     for _ in range(max(1, KILLS // 10)):
         program = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(file=__file__)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM.format(file=__file__, paths=sys.path)], stdout=subprocess.PIPE, text=True
         )
         assert program.stdout is not None
         assert program.stdout.readline() == "begins\n"

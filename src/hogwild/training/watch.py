@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -141,13 +142,14 @@ class Watch:
         self._mind_the_turn()
 
     def _tell_records(self) -> None:
-        for record in self.records.ready():
+        told = list(self.records.ready())
+        for record in told:
             self.journal.tell("epoch", **record)
             why = self.records.reason_to_stop(record)
             if why:
                 self._stop(why)
-            if self.checkpoints is not None and self._ended is None and not self.stopped:
-                self._save()
+        if told and self.checkpoints is not None and self._ended is None and not self.stopped:
+            self._save()
         self.records.measure(self.seconds)
 
     def _stop(self, why: str) -> None:
@@ -256,15 +258,20 @@ class Watch:
         """Let everybody rest for a moment, so that what is written is of one moment."""
         self.board.flags[at.PAUSE] = 1
         try:
-            while not all(state in (at.PAUSED, at.FINISHED) for state in self.board.states()):
-                self._hear(0.001)
-                self._mind_the_silent()
-                self._mind_the_turn()
-                self._all_finished()
+            self._wait_while(lambda: any(state not in (at.PAUSED, at.FINISHED) for state in self.board.states()))
             self._write()
         finally:
             self.board.flags[at.PAUSE] = 0
             self.board.sums[:, at.BEAT] = time.monotonic()
+        # Until all go on: at the next rest, one that is about to would be taken for one that rests.
+        self._wait_while(lambda: at.PAUSED in self.board.states())
+
+    def _wait_while(self, something: Callable[[], bool]) -> None:
+        while something():
+            self._hear(0.001)
+            self._mind_the_silent()
+            self._mind_the_turn()
+            self._all_finished()
 
     def _write(self) -> None:
         assert self.checkpoints is not None

@@ -43,10 +43,15 @@ def main(given: dict[str, Any], files: list[int]) -> None:
 
 def _leave(status: int) -> None:
     """End at once: nothing of ours waits to be finished, and libraries that wait at the end may wait for ever."""
-    for stream in (sys.stdout, sys.stderr):  # what the model or the data set has printed
+    flush()
+    os._exit(status)
+
+
+def flush() -> None:
+    """Let what the model or the data set has printed be seen."""
+    for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    os._exit(status)
 
 
 def _be_at_home(given: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from hogwild.errors import DivergedError
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes import chance
 from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.child import flush
 from hogwild.runtimes.processes.sharing import Meeting, Stopped, way_of_sharing
 from hogwild.runtimes.processes.work import Mean, Work
 
@@ -56,6 +57,7 @@ class Worker:
             self.meeting.bring()
         self._show_buffers()
         chance.note(self.work.random[self.rank])
+        flush()  # whoever has finished may be ended
         self.mine[at.STATE] = at.FINISHED
         if self.flags[at.TURN] == self.rank:
             self.board.pass_turn(self.rank)
