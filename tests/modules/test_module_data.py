@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn, optim
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Subset, TensorDataset, WeightedRandomSampler
 
-from hogwild import Hogwild, LabelSkew, Module, Run, minimise
+from hogwild import Hogwild, LabelSkew, Module, Processes, Run, minimise
 from hogwild.errors import DataError, ParameterError, WorkerError
 from hogwild.run import Event
 
@@ -28,7 +28,8 @@ SGD = partial(optim.SGD, lr=0.1)
 def train(dataset: Any, budget: int = 12, strategy: Any = None, net: nn.Module | None = None, **options: Any) -> Run:
     held_out = options.pop("test", None)
     problem = Module(net or nets.line(), LOSS, dataset, **{"batch": 8, **options})
-    return minimise(problem, SGD, strategy=strategy or Hogwild(2), budget=budget, test=held_out)
+    alone = Processes(threads=1)  # small models gain nothing from more, and other tests want cores too
+    return minimise(problem, SGD, strategy=strategy or Hogwild(2), budget=budget, test=held_out, runtime=alone)
 
 
 def check_learnt(run: Run, slope: float = 1.0) -> None:
