@@ -130,11 +130,28 @@ def test_the_evaluator_dies(failures: str) -> None:
         assert "test_loss" not in run.history[-1]
 
 
-# One program, since it takes seconds to start: it is interrupted, interrupted twice, loses its template, and is killed.
+# One program, since it takes seconds to start. It is typed in, has no file and no main guard, has used its threads
+# before, and all warnings are errors. It is interrupted, interrupted twice, loses its template, and is killed.
 SCRIPT = """
 import sys; sys.path.insert(0, {folder!r})
 import nets, torch
 from hogwild import *
+torch.set_num_threads(2)
+many = torch.randn(600, 600); (many @ many).sum()
+scale = 2.0
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.said = torch.nn.Linear(3, 1), False
+    def forward(self, x):
+        if not self.said:
+            print("a worker speaks")
+            self.said = True
+        return self.layer(x) * scale
+run = minimise(Module(Net(), lambda out, y: (out - y).pow(2).mean(), nets.numbers(), batch=4),
+               lambda parameters: torch.optim.SGD(parameters, lr=0.02), strategy=Hogwild(2), budget=20)
+print("loss:", round(run.history[-1]["loss"], 2), flush=True)
+
 problem = Module(nets.line(), torch.nn.functional.mse_loss, nets.Trouble("", seconds=0.01), batch=4)
 def tell(event):
     if event["event"] == "progress": print("at", event["updates"], flush=True)
@@ -149,8 +166,12 @@ for stage in range(3):
 
 class Program:
     def __init__(self) -> None:
-        script = SCRIPT.format(folder=str(Path(__file__).parent))
-        self.process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdin is not None
+        with self.process.stdin as typed:
+            typed.write(SCRIPT.format(folder=str(Path(__file__).parent)))
 
     def says(self, beginning: str) -> str:
         assert self.process.stdout is not None
@@ -172,6 +193,9 @@ def all_end(processes: list[psutil.Process]) -> bool:
 
 def test_a_program_is_interrupted_and_killed() -> None:
     program = Program()
+    program.says("a worker speaks")
+    assert program.says("loss") == "loss: 0.0\n"
+
     program.says("at")
     template, workers = program.others()
     program.process.send_signal(signal.SIGINT)
@@ -194,7 +218,9 @@ def test_a_program_is_interrupted_and_killed() -> None:
     while int(program.says("at").split()[1]) < before + 30:  # workers go on without it
         pass
     program.process.kill()
-    program.process.communicate()
+    program.process.wait()
+    assert program.process.stdout is not None
+    program.process.stdout.close()
     assert all_end([template, *workers])
 
 
