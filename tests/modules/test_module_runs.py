@@ -79,12 +79,12 @@ def test_one_worker_that_is_killed_and_resumed_ends_in_the_same_bits(tmp_path: P
     peaceful = train(**options)
     folder = Checkpoints(tmp_path, seconds=0.01)
     with pytest.raises(WorkerError, match="SIGKILL"):
-        train(nets.Noisy(most=100), checkpoint=folder, **options)
+        train(nets.Noisy(most=100, seconds=0.001), checkpoint=folder, **options)
     with pytest.raises(WorkerError, match="SIGKILL"):  # again, in the middle of the mean
-        train(nets.Noisy(most=90), checkpoint=folder, resume=True, **options)
+        train(nets.Noisy(most=90, seconds=0.001), checkpoint=folder, resume=True, **options)
     run = train(checkpoint=folder, resume=True, **options)
     resumed = next(event for event in run.events if event["event"] == "resumed")
-    assert 120 <= resumed["updates"] <= 190
+    assert 0 < resumed["updates"] < 4 * 64
     check_same_bits(run, peaceful)
     assert [record["epoch"] for record in run.history] == [1, 2, 3, 4]
 
