@@ -75,7 +75,7 @@ class Board:
         """Let the next worker that still works have its turn."""
         for after in range(1, self.workers + 1):
             following = (rank + after) % self.workers
-            if following in self.working():
+            if not self.counts[following, GONE] and self.counts[following, STATE] != FINISHED:
                 self.flags[TURN] = following
                 return
 
