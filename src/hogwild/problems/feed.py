@@ -41,7 +41,11 @@ class Feed:
         """A batch for each of these lists of samples."""
         if self.options:
             lists = [self._places(some).tolist() for some in indices]
-            loader = DataLoader(self.dataset, batch_sampler=lists, collate_fn=self.collate, **self.options)
+            # Seeds of its own for the reading processes: the model's random numbers are the same with and without them.
+            chance = torch.Generator().manual_seed(torch.initial_seed())
+            loader = DataLoader(
+                self.dataset, batch_sampler=lists, collate_fn=self.collate, generator=chance, **self.options
+            )
             return (_to(batch, self.device) for batch in loader)
         return (_to(self._fetch(some), self.device) for some in indices)
 

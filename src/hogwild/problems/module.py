@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
 from hogwild.data import sampling
 from hogwild.data.sampling import Sampling, Share
@@ -58,7 +58,7 @@ class Module:
             raise must("net", "a torch.nn.Module", type(self.net).__name__)
         if not callable(self.loss_fn):
             raise must("loss_fn", "a function of outputs and target", self.loss_fn)
-        batch = self.batch or getattr(self.dataset, "batch_size", None) or BATCH
+        batch = getattr(self.dataset, "batch_size", None) or BATCH if self.batch is None else self.batch
         if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
             raise must("batch", "a positive integer", batch)
         if self.buffers not in ("shared", "own"):
@@ -108,11 +108,8 @@ class Module:
                        type(samples).__name__)  # fmt: skip
         if not isinstance(loader, DataLoader):
             return Feed(samples, device=self.device)
-        if dataset is None and not isinstance(loader.sampler, (RandomSampler, SequentialSampler)):
-            raise ParameterError(
-                f"Workers cannot share the sampler {type(loader.sampler).__name__} of this DataLoader: give Module the "
-                "data set, and its 'sampling' parameter the way to draw from it."
-            )
+        if dataset is None:
+            _check_sampler(loader)
         names = ("num_workers", "pin_memory", "prefetch_factor", "worker_init_fn", "multiprocessing_context")
         options = {name: getattr(loader, name) for name in names} if loader.num_workers else {}
         return Feed(samples, loader.collate_fn, self.device, options)
@@ -181,6 +178,22 @@ class Module:
         return tuple(batch[:-1]), batch[-1]
 
 
+def _check_sampler(loader: DataLoader[Any]) -> None:
+    """Refuse a way of drawing samples that would be ignored."""
+    own = type(loader.batch_sampler) not in (BatchSampler, type(None))
+    sampler = loader.batch_sampler if own else loader.sampler
+    if not isinstance(sampler, (RandomSampler, SequentialSampler)):
+        raise ParameterError(
+            f"Workers cannot share the sampler {type(sampler).__name__} of this DataLoader: give Module the data set, "
+            "and its 'sampling' parameter the way to draw from it."
+        )
+    if loader.drop_last:
+        raise ParameterError(
+            "Workers train on all samples, and the last batch of an epoch may be smaller, so that drop_last=True of "
+            "this DataLoader cannot be kept. Leave it out; cut the data set if a batch of few samples does harm."
+        )
+
+
 def _are_classes(outputs: Any, target: Any) -> bool:
     if not isinstance(outputs, Tensor) or not isinstance(target, Tensor):
         return False
@@ -190,7 +203,8 @@ def _are_classes(outputs: Any, target: Any) -> bool:
 def _length(target: Any) -> int:
     if isinstance(target, dict):
         return _length(next(iter(target.values())))
-    return len(target[0]) if isinstance(target, (tuple, list)) else len(target)
+    several = isinstance(target, (tuple, list)) and isinstance(target[0], Tensor) and target[0].dim() > 0
+    return len(target[0]) if several else len(target)
 
 
 def _name(function: Any) -> str:

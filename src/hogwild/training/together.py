@@ -14,6 +14,7 @@ import torch
 from hogwild.errors import ParameterError
 from hogwild.records import plain
 from hogwild.runtimes.processes import board as at
+from hogwild.runtimes.processes import chance
 from hogwild.runtimes.processes.group import Group, Together, answered, launched, meeting_place
 from hogwild.runtimes.processes.optimisers import remembered
 from hogwild.runtimes.processes.rank import GO_ON, PAUSE, STOP, Rank
@@ -119,7 +120,6 @@ class Lead(Watch):
                 self._train_with_the_others()
         finally:
             self._group.leave()
-            self.board.block.close()
 
     def _train_with_the_others(self) -> None:
         self._begin_where_the_first_does()
@@ -127,7 +127,7 @@ class Lead(Watch):
             self.records.evaluator = Examiner(self)  # type: ignore[assignment]
         worker = Rank(self.work, self.board, self._group, self)
         self.journal.tell("training", workers=self.work.workers)
-        self.records.seen = self.board.samples, self.board.loss
+        self._before = self.board.counts[:, at.SAMPLES].copy()
         self._began = time.monotonic()
         worker.train()
         self._gather()
@@ -156,7 +156,7 @@ class Lead(Watch):
         elif self.budget.seconds is not None and self.seconds >= self.budget.seconds:
             self._stop("seconds")
         due = self.checkpoints is not None and self.checkpoints.due
-        return STOP if self.board.flags[at.STOP] else PAUSE if due else GO_ON, self.seconds - self._earlier
+        return STOP if self.board.flags[at.STOP] else PAUSE if due else GO_ON, self.seconds
 
     def pause(self) -> None:
         """A checkpoint in the middle of an epoch."""
@@ -190,8 +190,7 @@ class Lead(Watch):
 
     def _gather(self) -> None:
         """Let the board and the list of generators have everybody's line."""
-        state = torch.get_rng_state()
-        self.work.random[self.rank, : len(state)] = state
+        chance.note(self.work.random[self.rank])
         for kept in (torch.from_numpy(self.board.sums[:, at.LOSS]), self.work.random):
             mine = torch.zeros_like(kept)
             mine[self.rank] = kept[self.rank]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hogwild.runtimes.processes.memory import Block
 
 # One line of whole numbers for each worker, which it alone writes (but for GONE).
-SAMPLES, STEPS, EPOCH, BATCH, STATE, GONE, MEETINGS = range(7)
+SAMPLES, STEPS, EPOCH, BATCH, STATE, GONE, MEETINGS, AVERAGED = range(8)
 # One line of sums.
 LOSS, BEAT = range(2)
 # One line of flags, which the watcher writes (but for TURN).
@@ -62,6 +62,10 @@ class Board:
     def living(self) -> Any:
         """The workers that are not gone."""
         return (rank for rank in range(self.workers) if not self.counts[rank, GONE])
+
+    def working(self) -> Any:
+        """The workers that are neither gone nor have finished."""
+        return (rank for rank in self.living() if self.counts[rank, STATE] != FINISHED)
 
     def states(self) -> list[int]:
         """What each living worker is doing."""

@@ -74,7 +74,6 @@ class Rank:
         self.samples = board.samples  # of all workers; the board has them a little sooner or later
         self.seconds = 0.0
         self._begun = False
-        self._averaged = 0
 
     def train(self) -> None:
         """Train until the end, or until all are told to stop."""
@@ -180,8 +179,8 @@ class Rank:
     def _average(self, mean: Mean) -> None:
         if mean.decay is None and self.work.rate.spent(self.samples, self.seconds) < mean.begins:
             return
-        self._averaged += 1
-        share = 1 / self._averaged if mean.decay is None else max(1 - mean.decay, 1 / self._averaged)
+        averaged = self.board.counts[0, at.AVERAGED] = self.board.counts[0, at.AVERAGED] + 1
+        share = 1 / averaged if mean.decay is None else max(1 - mean.decay, 1 / averaged)
         with torch.no_grad():
             for kept, now in zip(mean.tensors, self.net.parameters(), strict=True):
                 kept.lerp_(now.to(kept.device), share)

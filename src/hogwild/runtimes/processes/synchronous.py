@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from hogwild.runtimes.processes import board as at
+from hogwild.runtimes.processes import chance
 from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.group import Group, answered
 from hogwild.runtimes.processes.optimisers import remembered
@@ -54,10 +55,11 @@ class Watched:
         mine[at.STATE] = at.READY
         while not flags[at.GO]:
             self._rest(0.002)
-        self._begun = time.monotonic()
+        self._begun = time.monotonic() - self.work.earlier
         mine[at.STATE] = at.TRAINING
         rank.train()
         self.show()
+        chance.note(self.work.random[self.rank])
         mine[at.STATE] = at.FINISHED
         while not all(state == at.FINISHED for state in self.board.states()):  # they may still wait for our last word
             self._rest(0.001)
@@ -69,8 +71,7 @@ class Watched:
 
     def pause(self) -> None:
         self.show()
-        state = torch.get_rng_state()
-        self.work.random[self.rank, : len(state)] = state
+        chance.note(self.work.random[self.rank])
         self.board.counts[self.rank, at.STATE] = at.PAUSED
         while self.board.flags[at.PAUSE] and not self.board.flags[at.STOP]:
             self._rest(0.001)

@@ -39,7 +39,7 @@ class Template:
         ours, theirs = socket.socketpair()
         self._owner, self._lock = os.getpid(), threading.Lock()
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-        given = json.dumps({"path": sys.path, "socket": theirs.fileno()})
+        given = json.dumps({"path": [str(entry) for entry in sys.path], "socket": theirs.fileno()})
         environment = {**SPIN, **os.environ, "OPENBLAS_NUM_THREADS": "1"}  # NumPy starts its threads when it is loaded
         self._process = subprocess.Popen(
             [sys.executable, *flags, "-c", BOOT, given], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
@@ -71,6 +71,9 @@ class Template:
                 answer = self._socket.recv(2**12)
             except OSError as reason:
                 answer, why = b"", f" ({reason})"
+            except BaseException:  # Ctrl-C: what it answers now would be taken for the answer to the next question
+                self.close()
+                raise
             else:
                 why = ""
             if not answer:
@@ -82,16 +85,15 @@ class Template:
         found: dict[str, Any] = json.loads(answer)
         return found
 
-    def leave(self) -> None:
-        """This process ends: so may the template, unless it is another process's."""
-        if self._owner == os.getpid():
-            self.close()
-
     def close(self) -> None:
-        """End it; its copies go on."""
+        """End it; its copies go on. A copy of this process has no say in it."""
         self._socket.close()
-        self._process.kill()
-        self._process.wait()
+        if self._owner == os.getpid():
+            atexit.unregister(self.close)
+            self._process.kill()
+            self._process.wait()
+        else:
+            self._process.returncode = 0
 
 
 _current: Template | None = None
@@ -103,8 +105,10 @@ def template() -> Template:
     global _current
     with _making:
         if _current is None or not _current.usable:
+            if _current is not None:
+                _current.close()
             _current = Template()
-            atexit.register(_current.leave)
+            atexit.register(_current.close)
         return _current
 
 

@@ -72,6 +72,7 @@ class Work:
     random: Tensor  # a line for each worker's generator
     resumed: bool = False
     together: Together | None = None  # where all take their steps together
+    earlier: float = 0.0  # seconds of sittings before this one
 
     @property
     def values(self) -> Tensors:

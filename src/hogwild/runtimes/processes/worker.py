@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 import time
 from typing import Any
 
-import numpy as np
 import torch
 
 from hogwild.errors import DivergedError
 from hogwild.runtimes.processes import board as at
+from hogwild.runtimes.processes import chance
 from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.child import flush
 from hogwild.runtimes.processes.sharing import Meeting, Stopped, way_of_sharing
 from hogwild.runtimes.processes.work import Mean, Work
 
+END = object()  # of the batches of an epoch
 OFTEN = 16  # updates after which what need not be seen at once is shown to others
 
 
@@ -29,9 +30,9 @@ class Worker:
         self.mine, self.flags = board.counts[rank], board.flags
         self.sharing = way_of_sharing(work.access, rank, board, self.rest)
         self.meeting = Meeting(work, rank, board, self.rest) if work.replicas is not None else None
-        self._shown = list(self.net.buffers()) if work.problem.buffers == "own" else []
+        keeps_own = work.problem.buffers == "own" and self.meeting is None  # those who meet have their own anyway
+        self._shown = list(self.net.buffers()) if keeps_own else []
         self._own = [tensor.detach().clone() for tensor in self._shown]
-        self._averaged = 0
         self._met: Any = 0.0  # the summed loss of samples since it was last said on the board
         self._read_every = 1 if work.problem.device == "cpu" else OFTEN
         self._begun = 0.0
@@ -52,7 +53,7 @@ class Worker:
         while not self.flags[at.GO]:
             self.board.beat(self.rank)
             time.sleep(0.002)
-        self._begun = time.monotonic()
+        self._begun = time.monotonic() - self.work.earlier
         self.mine[at.STATE] = at.TRAINING
         try:
             for epoch in itertools.count(int(self.mine[at.EPOCH])):
@@ -61,7 +62,10 @@ class Worker:
                 self._epoch(epoch)
         except Stopped:
             pass
+        if self.meeting is not None:
+            self.meeting.bring()
         self._settle()
+        flush()  # whoever has finished may be ended
         self.mine[at.STATE] = at.FINISHED
         if self.flags[at.TURN] == self.rank:
             self.board.pass_turn(self.rank)
@@ -76,8 +80,6 @@ class Worker:
 
     def _pause(self) -> None:
         self._settle()
-        state = torch.get_rng_state()
-        self.work.random[self.rank, : len(state)] = state
         self.mine[at.STATE] = at.PAUSED
         while self.flags[at.PAUSE] and not self.flags[at.STOP]:
             self.board.beat(self.rank)
@@ -91,12 +93,20 @@ class Worker:
         seed(work, self.rank, epoch, done > 0)
         living = list(self.board.living())  # the share of one that is gone is dealt out among the others
         share = work.problem.share(living.index(self.rank), len(living), epoch, work.seed, work.labels)
-        batches = itertools.islice(work.problem.sampling.batches(share), done, None)
-        for batch in work.problem.training.batches(batches):
-            self.rest()
+        indices = itertools.islice(work.problem.sampling.batches(share), done, None)
+        batches = iter(work.problem.training.batches(indices))
+        self.rest()  # before a batch is drawn: drawing one may take random numbers
+        while (batch := next(batches, END)) is not END:
             self._update(batch)
-        if self.meeting is not None:
-            self.meeting.average()
+            self.rest()
+        if self.meeting is None:
+            self._end(epoch)
+        else:
+            self.meeting.average(lambda: self._end(epoch))
+
+    def _end(self, epoch: int) -> None:
+        if not self.mine[at.BATCH]:
+            time.sleep(0.001)  # one without samples would count epochs as fast as it can
         self.mine[at.BATCH] = 0
         self.mine[at.EPOCH] = epoch + 1
 
@@ -136,13 +146,14 @@ class Worker:
     # What others see of it
 
     def _average(self, mean: Mean) -> None:
-        """Let the mean of the iterates have this one. The first of the living does so for all: they share them."""
-        if next(self.board.living()) != self.rank:
+        """Let the mean of the iterates have this one. The first that works does so for all: they share them."""
+        if next(self.board.working()) != self.rank:
             return
         if mean.decay is None and self._fraction() < mean.begins:
             return
-        self._averaged += 1
-        share = 1 / self._averaged if mean.decay is None else max(1 - mean.decay, 1 / self._averaged)
+        self.mine[at.AVERAGED] += 1
+        count = self.board.counts[:, at.AVERAGED].sum()  # of whoever did it before as well
+        share = 1 / count if mean.decay is None else max(1 - mean.decay, 1 / count)
         with torch.no_grad():
             for kept, now in zip(mean.tensors, self.net.parameters(), strict=True):
                 kept.lerp_(now, share)
@@ -154,6 +165,7 @@ class Worker:
         """Let everything this worker did be where others can see it."""
         self._read_losses()
         self._show_buffers()
+        chance.note(self.work.random[self.rank])
         if self.work.problem.device != "cpu":
             torch.cuda.current_stream().synchronize()
 
@@ -177,12 +189,9 @@ def _stream() -> Any:
 
 def seed(work: Work, rank: int, epoch: int, within: bool) -> None:
     """Random numbers of a worker's own; a run that was resumed goes on with those it had."""
-    number = int(np.random.SeedSequence([work.seed, rank, epoch]).generate_state(1)[0])
-    torch.manual_seed(number)
-    np.random.seed(number)
-    random.seed(number)
+    chance.seed(work.seed, rank, epoch)
     if within and work.resumed:
-        torch.set_rng_state(work.random[rank, : len(torch.get_rng_state())].clone())
+        chance.put_back(work.random[rank])
 
 
 def run(work: Work, rank: int, board: Board, **_: Any) -> None:
