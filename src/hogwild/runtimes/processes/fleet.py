@@ -7,6 +7,7 @@ import json
 import os
 import selectors
 import signal
+import socket
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -56,10 +57,13 @@ class Member:
                 found = -signal.SIGKILL
             self.code = found
 
-    def tell(self, what: dict[str, Any]) -> None:
-        """Send it an order; one that is gone does not hear it."""
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.orders, json.dumps(what).encode() + b"\n")
+    def tell(self, what: dict[str, Any], files: Iterable[int] = ()) -> None:
+        """Send it an order, and open files with it; one that is gone does not hear it."""
+        with (
+            contextlib.suppress(BrokenPipeError, ConnectionResetError),
+            socket.socket(fileno=os.dup(self.orders)) as way,
+        ):
+            socket.send_fds(way, [json.dumps(what).encode() + b"\n"], list(files))
 
     def obituary(self) -> str:
         """What it died of."""
@@ -88,8 +92,8 @@ class Fleet:
         self._blocks: list[Block] = []
         self.members: list[Member] = []
 
-    def start(self, run: Any, work: Any, names: Iterable[str]) -> list[Member]:
-        """Start a process for each name, which calls ``run(work, rank, board, ...)``."""
+    def start(self, run: Any, work: Any, names: Iterable[str], first: int = 0) -> list[Member]:
+        """Start a process for each name, which calls ``run(work, rank, board, ...)``; ranks count from ``first``."""
         parcel = Parcel((run, work), self._arena)
         self._blocks += parcel.blocks
         content = enclosed(self._arena.describe(), parcel.content)
@@ -99,11 +103,11 @@ class Fleet:
         main_memory = self._arena.blocks[CPU]
         assert isinstance(main_memory, Block)
         blocks = [sent, main_memory, self._board.block, *parcel.blocks]
-        return [self._start_one(name, rank, blocks, len(content)) for rank, name in enumerate(names)]
+        return [self._start_one(name, rank, blocks, len(content)) for rank, name in enumerate(names, first)]
 
     def _start_one(self, name: str, rank: int, blocks: list[Block], length: int) -> Member:
         reports, report = os.pipe()
-        ordered, orders = os.pipe()
+        ordered, orders = (end.detach() for end in socket.socketpair())
         given = json.dumps({
             "path": sys.path, "argv": sys.argv, "folder": str(Path.cwd()), "environment": self._environment,
             "rank": rank, "workers": self._board.workers, "length": length, "sizes": [block.size for block in blocks],

@@ -7,6 +7,7 @@ copies of a *working* process hang. It knows nothing of the program it works for
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -93,9 +94,16 @@ def template() -> Template:
     """The template of this process, started when it is first needed."""
     global _current
     with _making:
+        if _current is None:
+            atexit.register(_end)
         if _current is None or not _current.usable:
             _current = Template()
         return _current
+
+
+def _end() -> None:
+    if _current is not None and _current.usable:
+        _current.close()
 
 
 # Within the template
