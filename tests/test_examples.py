@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-ARGUMENTS = {"demo.py": ["2000", "2"], "own_loss.py": ["1000"], "packed.py": ["3000"], "text_pipeline.py": ["600"]}
+ARGUMENTS = {
+    "demo.py": ["2000", "2"],
+    "own_loop.py": ["3"],
+    "own_loss.py": ["1000"],
+    "packed.py": ["3000"],
+    "text_pipeline.py": ["600"],
+}
 
 
 @pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.glob("*.py")))
