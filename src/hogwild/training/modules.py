@@ -23,6 +23,7 @@ from hogwild.runtimes.processes.arena import adopt
 from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory
 from hogwild.runtimes.processes.runtime import Processes
+from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
 from hogwild.runtimes.processes.work import Mean, Rate, Work
 from hogwild.schedules import Schedule, step_of, with_step
 from hogwild.training.interrupts import first_one_waits
@@ -74,6 +75,13 @@ def minimise_module(
     if not shares_memory(optimiser):
         name = type(optimiser).__name__
         journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")
+    access = strategy.access
+    if access == "free" and workers > 1 and not strategy.replicas:
+        fuse(optimiser)
+        if one_at_a_time(optimiser):
+            access = "locked"
+            message = f"{type(optimiser).__name__} cannot bear steps half done: each worker takes them alone"
+            journal.tell("memories", message=message)
     values = [*problem.net.parameters(), *problem.net.buffers()]
     memory = lay_out(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
@@ -88,7 +96,7 @@ def minimise_module(
         random,
     ])  # fmt: skip
     work = Work(
-        problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers), strategy.access,
+        problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers), access,
         replicas or None, mean, problem.labels(), random, resume,
     )  # fmt: skip
     board = Board(workers)

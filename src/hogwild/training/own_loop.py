@@ -34,8 +34,9 @@ from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.processes.script import Script, running_script
 from hogwild.runtimes.processes.terms import Terms, settle, shared_tensors, signature
 from hogwild.runtimes.processes.waiting import wait_for_go
+from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
 from hogwild.strategies.sharing import check_workers
-from hogwild.training.own_worker import OwnWorker
+from hogwild.training.own_worker import OwnWorker, steps_of
 
 T = TypeVar("T")
 Train = Callable[[OwnWorker, Any, Any], T]
@@ -129,7 +130,6 @@ class Shared:
                 others.close()
         finally:
             arena.close()
-            board.block.close()
 
     @contextmanager
     def _lead_script(self) -> Iterator[OwnWorker]:
@@ -153,14 +153,13 @@ class Shared:
     def _lead(self, others: Others, terms: Terms) -> Iterator[OwnWorker]:
         before = torch.get_num_threads()
         worker = OwnWorker(0, others.board, terms.seed, others.look)
-        hook = self.optimizer.register_step_post_hook(worker._stepped)
         try:
             torch.set_num_threads(terms.threads)
             others.begin(self.runtime)
-            yield worker
+            with steps_of(worker, self.optimizer, terms.alone):
+                yield worker
             others.wait()
         finally:
-            hook.remove()
             torch.set_num_threads(before)
 
     def _those_who_run_the_script(self) -> Others:
@@ -193,7 +192,6 @@ class Shared:
             return Others(board, self.runtime, nothing, rerun.run, script)
         finally:
             nothing.close()
-            board.block.close()
 
     def _terms(self, workers: int, keep: bool) -> Terms:
         global _blocks
@@ -202,9 +200,12 @@ class Shared:
             name = type(self.optimizer).__name__
             warnings.warn(f"What {name} remembers cannot be shared: each worker has a memory of its own.",
                           UserWarning, stacklevel=5)  # fmt: skip
+        if workers > 1:
+            fuse(self.optimizer)
         given = abs(torch.initial_seed() if self.seed is None else self.seed)
         seed = int(np.random.SeedSequence([given, _blocks]).generate_state(1)[0])
-        return Terms(signature(self.net, self.optimizer), seed, self.runtime.threads_for(workers), keep)
+        alone = workers > 1 and one_at_a_time(self.optimizer)
+        return Terms(signature(self.net, self.optimizer), seed, self.runtime.threads_for(workers), alone, keep)
 
     def _adopted(self) -> Arena:
         return adopt(shared_tensors(self.net, self.optimizer))
@@ -215,12 +216,11 @@ def _follow(copy: Rerun, net: nn.Module, optimizer: torch.optim.Optimizer) -> It
     """Be one of the others that run the script."""
     terms = copy.join(net, optimizer)
     worker = OwnWorker(copy.rank, copy.board, terms.seed)
-    hook = optimizer.register_step_post_hook(worker._stepped)
     try:
-        yield worker
+        with steps_of(worker, optimizer, terms.alone):
+            yield worker
     except BaseException:
         copy.fail()
-    hook.remove()
     copy.finish()
 
 
@@ -230,6 +230,6 @@ def _call(work: tuple[Train[Any], nn.Module, torch.optim.Optimizer, Terms], rank
     settle(terms, rank)
     wait_for_go(board, rank)
     worker = OwnWorker(rank, board, terms.seed)
-    optimizer.register_step_post_hook(worker._stepped)
-    train(worker, net, optimizer)
+    with steps_of(worker, optimizer, terms.alone):
+        train(worker, net, optimizer)
     board.counts[rank, at.STATE] = at.FINISHED

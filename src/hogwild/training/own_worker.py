@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader
 
 from hogwild.data.sampling import Indices, Share, Split
@@ -15,6 +17,7 @@ from hogwild.problems.feed import Feed, check_sampler, feed_of
 from hogwild.problems.module import BATCH
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.sharing import Lock
 
 
 class OwnWorker:
@@ -44,7 +47,7 @@ class OwnWorker:
         """Let all workers come to an end: whatever they split is empty from now on."""
         self._board.flags[at.STOP] = 1
 
-    def _stepped(self, *_: Any) -> None:
+    def _stepped(self) -> None:
         self._board.counts[self.rank, at.STEPS] += 1
         self._alive()
 
@@ -92,6 +95,27 @@ class Part:
         for batch in Split().batches(share):
             if len(batch) == self._batch or not self._whole:
                 yield batch
+
+
+@contextmanager
+def steps_of(worker: OwnWorker, optimizer: torch.optim.Optimizer, alone: bool) -> Iterator[None]:
+    """Count the steps of an optimiser within the block; ``alone``, let no other worker take one at the same time."""
+    lock: AbstractContextManager[Any] = Lock(worker._board) if alone else nullcontext()
+
+    def before(*_: Any) -> None:
+        lock.__enter__()
+
+    def after(*_: Any) -> None:
+        lock.__exit__(None, None, None)
+        worker._stepped()
+
+    hooks = optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        lock.__exit__(None, None, None)  # a step that failed has left it locked
 
 
 def _feed(data: Any, loader: DataLoader[Any] | None) -> Feed:

@@ -84,6 +84,7 @@ class Others:
         if self._fleet is not None and self._owner == os.getpid():
             fleet, self._fleet = self._fleet, None
             fleet.close()
+            self.board.block.close()
 
     def _those_before(self, state: int) -> list[Member]:
         line = self.board.counts

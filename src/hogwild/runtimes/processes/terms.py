@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from hogwild.errors import ParameterError
 from hogwild.runtimes.processes.arena import Arena
 from hogwild.runtimes.processes.optimisers import lay_out
+from hogwild.runtimes.processes.whole_steps import fuse
 
 Signature = tuple[tuple[str, str], ...]  # what is shared, and what each is like
 
@@ -24,6 +25,7 @@ class Terms:
     signature: Signature
     seed: int
     threads: int
+    alone: bool  # whether only one may take a step at any time
     keep: bool  # whether there may be another block after this one
 
     def seed_for(self, rank: int) -> int:
@@ -59,6 +61,7 @@ def signature(net: nn.Module, optimiser: torch.optim.Optimizer) -> Signature:
 
 def attach(net: nn.Module, optimiser: torch.optim.Optimizer, arena: Arena, terms: Terms) -> None:
     """Let a model and an optimiser, made by the same script in this process, have the tensors of the first process."""
+    fuse(optimiser)
     ours = signature(net, optimiser)
     if ours != terms.signature:
         raise ParameterError(
