@@ -154,7 +154,8 @@ class Shared:
         before = torch.get_num_threads()
         worker = OwnWorker(0, others.board, terms.seed, others.look)
         try:
-            torch.set_num_threads(terms.threads)
+            if others.board.workers > 1:
+                torch.set_num_threads(terms.threads)
             others.begin(self.runtime)
             with steps_of(worker, self.optimizer, terms.alone):
                 yield worker
