@@ -28,12 +28,13 @@ tests: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/estimators
 	$(BIN)/pytest -n 2 --dist loadfile tests/estimators
 
-# Long suites: 500 damaged inputs per reader; 50 trainings killed and resumed.
+# Long suites: 500 damaged inputs per reader; 50 trainings killed and resumed, and 30 whose processes are killed.
 fuzz: $(READY)
 	HOGWILD_FUZZ=500 $(BIN)/pytest -n 2 tests/fuzz
 
 chaos: $(READY)
-	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos --timeout 3000
+	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos/test_kill.py --timeout 3000
+	HOGWILD_KILLS=30 $(BIN)/pytest tests/chaos/test_kill_workers.py --timeout 3000
 
 # Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.
 agreement: $(READY)

@@ -89,8 +89,8 @@ class Whole:
 class LabelSkew:
     """A split in which workers see different labels: a share ``skew`` of the samples goes by label, the rest at random.
 
-    With 1 a worker has labels nobody else has, with 0 it is a split like any other. Who has what stays the same in all
-    epochs; the order does not.
+    With 1 a worker shares at most its first and its last label with others, with 0 it is a split like any other. Who
+    has what stays the same in all epochs; the order does not.
     """
 
     skew: float = 1.0
@@ -121,7 +121,8 @@ class SizeSkew:
             raise must("ratio", "a positive number", self.ratio)
 
     def batches(self, share: Share) -> Iterator[Indices]:
-        weights = self.ratio ** np.arange(share.workers)
+        powers = np.log(self.ratio) * np.arange(share.workers)
+        weights = np.exp(powers - powers.max())  # the largest is 1: with many workers the ratio's own powers overflow
         ends = np.round(np.cumsum(weights) / weights.sum() * share.samples).astype(int)
         mine = np.split(share.generator().permutation(share.samples), ends[:-1])[share.worker]
         return _cut(mine, share.batch)

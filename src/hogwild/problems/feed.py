@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import (
+    BatchSampler,
     DataLoader,
     IterableDataset,
     RandomSampler,
@@ -51,7 +52,11 @@ class Feed:
         """A batch for each of these lists of samples."""
         if self.options:
             lists = [self._places(some).tolist() for some in indices]
-            loader = DataLoader(self.dataset, batch_sampler=lists, collate_fn=self.collate, **self.options)
+            # Seeds of its own for the reading processes: the model's random numbers are the same with and without them.
+            chance = torch.Generator().manual_seed(torch.initial_seed())
+            loader = DataLoader(
+                self.dataset, batch_sampler=lists, collate_fn=self.collate, generator=chance, **self.options
+            )
             return (_to(batch, self.device) for batch in loader)
         return (_to(self._fetch(some), self.device) for some in indices)
 
@@ -91,7 +96,8 @@ def feed_of(samples: Any, loader: Any = None, device: str = "cpu") -> Feed:
 
 def check_sampler(loader: DataLoader[Any], instead: str) -> None:
     """Refuse a DataLoader whose samples workers cannot deal out among themselves."""
-    sampler: Any = loader.sampler
+    own = type(loader.batch_sampler) not in (BatchSampler, type(None))
+    sampler: Any = loader.batch_sampler if own else loader.sampler
     each_once = isinstance(sampler, SequentialSampler) or (
         isinstance(sampler, RandomSampler) and not sampler.replacement and sampler.num_samples == len(loader.dataset)  # type: ignore[arg-type]
     )

@@ -58,7 +58,7 @@ class Module:
             raise must("net", "a torch.nn.Module", type(self.net).__name__)
         if not callable(self.loss_fn):
             raise must("loss_fn", "a function of outputs and target", self.loss_fn)
-        batch = self.batch or getattr(self.dataset, "batch_size", None) or BATCH
+        batch = getattr(self.dataset, "batch_size", None) or BATCH if self.batch is None else self.batch
         if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
             raise must("batch", "a positive integer", batch)
         if self.buffers not in ("shared", "own"):
@@ -102,6 +102,12 @@ class Module:
         feed = feed_of(samples, loader, self.device)
         if dataset is None and isinstance(loader, DataLoader):
             check_sampler(loader, "give Module the data set, and its 'sampling' parameter the way to draw from it")
+            if loader.drop_last:
+                raise ParameterError(
+                    "Workers train on all samples, and the last batch of an epoch may be smaller, so that "
+                    "drop_last=True of this DataLoader cannot be kept. Leave it out; cut the data set if a batch of "
+                    "few samples does harm."
+                )
         return feed
 
     def share(self, worker: int, workers: int, epoch: int, seed: int, labels: NDArray[Any] | None = None) -> Share:
@@ -177,7 +183,8 @@ def _are_classes(outputs: Any, target: Any) -> bool:
 def _length(target: Any) -> int:
     if isinstance(target, dict):
         return _length(next(iter(target.values())))
-    return len(target[0]) if isinstance(target, (tuple, list)) else len(target)
+    several = isinstance(target, (tuple, list)) and isinstance(target[0], Tensor) and target[0].dim() > 0
+    return len(target[0]) if several else len(target)
 
 
 def _name(function: Any) -> str:

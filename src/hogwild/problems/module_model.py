@@ -74,10 +74,13 @@ def load_weights(net: nn.Module, path: str | Path) -> None:
 def _each_once(net: nn.Module) -> dict[str, Tensor]:
     """The state of a model; of tensors that have several names, only under the first."""
     seen: set[tuple[int, tuple[int, ...]]] = set()
+    memories: set[int] = set()
     kept = {}
     for name, tensor in net.state_dict().items():
         key = (tensor.data_ptr(), tuple(tensor.shape))
         if tensor.numel() == 0 or key not in seen:
             seen.add(key)
-            kept[name] = tensor.contiguous()
+            memory = tensor.untyped_storage().data_ptr()
+            kept[name] = tensor.contiguous().clone() if memory in memories else tensor.contiguous()
+            memories.add(memory)
     return kept

@@ -49,8 +49,12 @@ class ModuleCheckpoints:
             latest.replace(self.folder / PREVIOUS)
         with replacing(latest) as file:
             torch.save({**state, "record": json.dumps({"format": FORMAT, **record})}, file)
-        model.save(self.folder / WEIGHTS)
+        self.save_weights(model)
         self._last = time.monotonic()
+
+    def save_weights(self, model: ModuleModel) -> None:
+        """Write the weights alone."""
+        model.save(self.folder / WEIGHTS)
 
     def load(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The latest checkpoint that is whole, or None where there is none yet."""

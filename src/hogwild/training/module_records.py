@@ -54,7 +54,9 @@ class Records:
         """Have the last epoch measured, unless the evaluator is still busy with one before it."""
         if self._waiting and not self._measuring and self.evaluator is not None:
             self._measuring = True
-            self.evaluator.tell({"epoch": self._waiting[-1]["epoch"], "mean": self.mean_has_begun(seconds)})
+            self.evaluator.tell({
+                "epoch": self._waiting[-1]["epoch"], "mean": self.mean_has_begun(seconds), "least": self.least[0],
+            })  # fmt: skip
 
     def mean_has_begun(self, seconds: float) -> bool:
         """Whether there is a mean of the iterates to look at."""
@@ -83,6 +85,6 @@ class Records:
         watched: float = record.get("test_loss", float("nan")) if self.watches_test else record["loss"]
         if self.budget.target is not None and watched <= self.budget.target:
             return "target"
-        if self.budget.patience and record["epoch"] - self.least[1] >= self.budget.patience:
+        if self.budget.patience and "test_loss" in record and record["epoch"] - self.least[1] >= self.budget.patience:
             return "patience"
         return ""

@@ -26,9 +26,14 @@ def counts_of(work: Work, board: Board) -> dict[str, Any]:
     """Where each worker is."""
     counts = board.counts.copy()
     counts[:, [at.STATE, at.MEETINGS]] = 0
+    living = list(board.living())
+    for rank in set(range(board.workers)) - set(living):  # who died takes part again, from where the last one is
+        counts[rank, at.GONE] = 0
+        counts[rank, at.EPOCH] = counts[living, at.EPOCH].min()
+        counts[rank, at.BATCH] = counts[living, at.BATCH].min()
     if work.replicas is not None:  # what workers have on their own is not kept: they begin the epoch again
         counts[:, at.BATCH] = 0
-        counts[:, at.EPOCH] = counts[:, at.EPOCH].min()
+        counts[:, at.EPOCH] = counts[living[0], at.EPOCH]  # the one that puts the average into the model
         counts[:, at.SAMPLES] = counts[:, at.EPOCH] * work.rate.samples // board.workers
     return {"counts": counts.tolist(), "loss": board.sums[:, at.LOSS].tolist()}
 

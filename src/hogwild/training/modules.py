@@ -13,7 +13,7 @@ import torch
 
 from hogwild import schedules, strategies
 from hogwild.averages import EMA
-from hogwild.errors import ParameterError
+from hogwild.errors import DataError, ParameterError
 from hogwild.naming import must, pick
 from hogwild.problems.module import Module
 from hogwild.problems.module_model import ModuleModel
@@ -21,6 +21,7 @@ from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, budgeted
 from hogwild.runtimes.processes.arena import adopt
 from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.chance import ROOM
 from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory
 from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
@@ -33,7 +34,6 @@ from hogwild.training.module_records import Records
 from hogwild.training.watch import Watch
 
 EPOCHS = 10  # where nothing limits a run
-RANDOM_BYTES = 8192  # room for the state of a worker's generator
 
 OPTIMISERS = {
     "sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
@@ -60,8 +60,8 @@ def minimise_module(
     strategy, runtime, budget = strategies.named(strategy), _runtime(runtime), budgeted(budget)
     if budget.epochs is None and budget.seconds is None:
         budget = replace(budget, epochs=EPOCHS)
-    workers = strategies.count(strategy)
     _check(problem, strategy, budget, test, average)
+    workers = strategies.count(strategy)
     folder = _checkpoints(checkpoint, resume)
     optimiser = _optimiser(rule, problem)
     rate = _rate(schedule, optimiser, problem, workers, budget)
@@ -90,25 +90,26 @@ def minimise_module(
         0.0 if isinstance(average, EMA) else 1 - average, average.decay if isinstance(average, EMA) else None,
     )  # fmt: skip
     best = [tensor.detach().clone() for tensor in values] if budget.patience else None
-    random = torch.zeros((workers, RANDOM_BYTES), dtype=torch.uint8)
+    random = torch.zeros((workers, ROOM), dtype=torch.uint8)
     arena = adopt([
         *values, *memory, *(mean.tensors if mean else ()), *(best or ()), *(one for some in replicas for one in some),
         random,
     ])  # fmt: skip
-    work = Work(
-        problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers), access,
-        replicas or None, mean, problem.labels(), random, resume,
-    )  # fmt: skip
     board = Board(workers)
-    records = Records(board, rate, budget, mean, watches_test=test is not None)
-    watch = Watch(work, arena, board, runtime, budget, test, best, journal, folder, asked, records)
-    if folder is not None and resume:
-        watch.restore()
     try:
+        work = Work(
+            problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers), access,
+            replicas or None, mean, problem.labels(), random, resume,
+        )  # fmt: skip
+        records = Records(board, rate, budget, mean, watches_test=test is not None)
+        watch = Watch(work, arena, board, runtime, budget, test, best, journal, folder, asked, records)
+        if folder is not None and resume:
+            watch.restore()
         with first_one_waits() as watch.interrupt:
             watch.run()
     finally:
         arena.close()
+        board.block.close()
     asked |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     return Run(
         ModuleModel(problem.net, asked), asked, records.history, journal.events, watch.stopped,
@@ -122,6 +123,8 @@ def _check(problem: Module, strategy: Any, budget: Budget, test: Any, average: f
         raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    if test is not None and len(problem.feed(test)) == 0:
+        raise DataError("the test data has no samples")
     if budget.tolerance is not None:
         raise ParameterError(
             "The 'tolerance' of a budget is for problems in one memory: use 'patience' with test data."
@@ -157,7 +160,11 @@ def _optimiser(rule: Any, problem: Module) -> torch.optim.Optimizer:
         rule = pick("rule", rule, OPTIMISERS)
     if not callable(rule) and not isinstance(rule, torch.optim.Optimizer):
         raise must("rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule)
-    return made(rule, problem.net.parameters())
+    optimiser = made(rule, problem.net.parameters())
+    ours = {id(parameter) for parameter in problem.net.parameters()}
+    if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
+        raise must("rule", "an optimiser of this model's parameters", "one of other tensors")
+    return optimiser
 
 
 def _described(optimiser: torch.optim.Optimizer) -> str:
@@ -178,4 +185,6 @@ def _rate(
         raise ParameterError(f"The schedule {found!r} is not for a Module. Use for example 'cosine' or Steps(...).")
     if step == "auto":
         return Rate(with_step(found, 1.0), steps, samples, budget.epochs, budget.seconds)
-    return Rate(found, tuple(own / steps[0] for own in steps), samples, budget.epochs, budget.seconds)
+    return Rate(
+        found, tuple(own / steps[0] if steps[0] else 1.0 for own in steps), samples, budget.epochs, budget.seconds
+    )

@@ -100,7 +100,7 @@ class Part:
 @contextmanager
 def steps_of(worker: OwnWorker, optimizer: torch.optim.Optimizer, alone: bool) -> Iterator[None]:
     """Count the steps of an optimiser within the block; ``alone``, let no other worker take one at the same time."""
-    lock: AbstractContextManager[Any] = Lock(worker._board) if alone else nullcontext()
+    lock: AbstractContextManager[Any] = Lock(worker.rank, worker._board) if alone else nullcontext()
 
     def before(*_: Any) -> None:
         lock.__enter__()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hogwild.errors import CheckpointError, DivergedError, WorkerError
@@ -16,6 +17,7 @@ from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.evaluator import Evaluation
 from hogwild.runtimes.processes.fleet import Fleet, Member, lost
 from hogwild.runtimes.processes.runtime import Processes
+from hogwild.runtimes.processes.sharing import average
 from hogwild.runtimes.processes.work import Tensors, Work
 from hogwild.training.checkpoints import check_same
 from hogwild.training.interrupts import Interrupt
@@ -50,6 +52,8 @@ class Watch:
     _began: float | None = None
     _ended: float | None = None
     _told: float = 0.0
+    _before: Any = 0  # samples of each worker in sittings before this one
+    _left: int | None = None  # who had the turn at the last look, and was not there to take it
 
     @property
     def seconds(self) -> float:
@@ -71,7 +75,6 @@ class Watch:
             self._conclude()
         finally:
             self._fleet.close()
-            self.board.block.close()
 
     # Before the start
 
@@ -101,7 +104,7 @@ class Watch:
 
     def _train(self) -> None:
         self._began = time.monotonic()
-        self.records.seen = self.board.samples, self.board.loss
+        self._before = self.board.counts[:, at.SAMPLES].copy()
         self.board.sums[:, at.BEAT] = self._began
         self.board.flags[at.GO] = 1
         while not self._all_finished():
@@ -109,6 +112,8 @@ class Watch:
             self._look()
         self._ended = time.monotonic()
         self.stopped = self.stopped or "epochs"
+        if self.work.replicas is not None:
+            average(self.work.values, [self.work.replicas[rank] for rank in self.board.living()])
 
     def _all_finished(self) -> bool:
         states = self.board.states()
@@ -137,13 +142,14 @@ class Watch:
         self._mind_the_turn()
 
     def _tell_records(self) -> None:
-        for record in self.records.ready():
+        told = list(self.records.ready())
+        for record in told:
             self.journal.tell("epoch", **record)
             why = self.records.reason_to_stop(record)
             if why:
                 self._stop(why)
-            if self.checkpoints is not None and self._ended is None and not self.stopped:
-                self._save()
+        if told and self.checkpoints is not None and self._ended is None and not self.stopped:
+            self._save()
         self.records.measure(self.seconds)
 
     def _stop(self, why: str) -> None:
@@ -158,7 +164,7 @@ class Watch:
         self.journal.tell(
             "progress", updates=samples, seconds=self.seconds,
             fraction=self.work.rate.spent(samples, self.seconds),
-            workers=[round(float(done) / here, 1) for done in self.board.counts[:, at.SAMPLES]],
+            workers=[round(float(done) / here, 1) for done in self.board.counts[:, at.SAMPLES] - self._before],
         )  # fmt: skip
 
     # Who is still there
@@ -191,31 +197,40 @@ class Watch:
             line = self.board.counts[member.rank]
             working = not line[at.GONE] and line[at.STATE] != at.FINISHED
             if working and self.board.sums[member.rank, at.BEAT] < limit and member.code is None:
-                member.failure = member.failure or {
-                    "error": f"nothing was heard of it for {self.runtime.silence:g} seconds",
-                    "traceback": "A batch that takes longer needs Processes(silence=...).",
-                }
-                member.end()
+                self._end_silent(member)
+
+    def _end_silent(self, member: Member) -> None:
+        member.failure = member.failure or {
+            "error": f"nothing was heard of it for {self.runtime.silence:g} seconds",
+            "traceback": "A batch that takes longer needs Processes(silence=...).",
+        }
+        member.end()
 
     def _mind_the_turn(self) -> None:
-        """A turn that is left with one who died goes to the next."""
+        """A turn that is left with one who died goes to the next. One who finishes has a moment to pass it on."""
         holder = int(self.board.flags[at.TURN])
-        line = self.board.counts[holder]
-        if line[at.GONE] or line[at.STATE] == at.FINISHED:
+        if holder in self.board.working():
+            self._left = None
+        elif holder == self._left:
             self.board.pass_turn(holder)
+        else:
+            self._left = holder
 
     # The end
 
     def _conclude(self) -> None:
         """Measure what came out, and put the parameters that are kept into the model."""
         self._tell_what_comes()
-        if not self.records.history or self.records.history[-1]["updates"] != self.board.samples:
-            over = min(int(self.board.counts[rank, at.EPOCH]) for rank in self.board.living())
+        over = min(int(self.board.counts[rank, at.EPOCH]) for rank in self.board.living())
+        last = self.records.history[-1] if self.records.history else {"updates": -1, "epoch": 0}
+        if last["updates"] != self.board.samples or last["epoch"] < over:
             self.records.make(max(over, self.records.epoch), self.seconds)
             self._tell_what_comes()
+        if self.checkpoints is not None:
+            self._write()  # the last parameters, from which the run can go on
         kept = self._keep()
         if self.checkpoints is not None:
-            self._write()
+            self.checkpoints.save_weights(ModuleModel(self.work.problem.net, self.asked))
         self.journal.tell("result", stopped=self.stopped, **kept)
 
     def _tell_what_comes(self) -> None:
@@ -225,14 +240,14 @@ class Watch:
         while self.records.busy:
             self._hear()
             self._tell_records()
-            if time.monotonic() > until:
-                raise WorkerError(f"The evaluator has not answered for {self.runtime.silence:g} seconds.")
+            if time.monotonic() > until and self.records.evaluator is not None:
+                self._end_silent(self.records.evaluator)
 
     def _keep(self) -> Event:
         records, net = self.records, self.work.problem.net
         if self.best is not None and records.least[0] < float("inf"):
             copy([*net.parameters(), *net.buffers()], self.best)
-            return next(record for record in records.history if record["epoch"] == records.least[1])
+            return next(record for record in records.history if record.get("test_loss") == records.least[0])
         if self.work.mean is not None and records.mean_has_begun(self.seconds):
             copy(list(net.parameters()), self.work.mean.tensors)
         return records.history[-1]
@@ -243,22 +258,27 @@ class Watch:
         """Let everybody rest for a moment, so that what is written is of one moment."""
         self.board.flags[at.PAUSE] = 1
         try:
-            while not all(state in (at.PAUSED, at.FINISHED) for state in self.board.states()):
-                self._hear(0.001)
-                self._mind_the_silent()
-                self._mind_the_turn()
-                self._all_finished()
+            self._wait_while(lambda: any(state not in (at.PAUSED, at.FINISHED) for state in self.board.states()))
             self._write()
         finally:
             self.board.flags[at.PAUSE] = 0
             self.board.sums[:, at.BEAT] = time.monotonic()
+        # Until all go on: at the next rest, one that is about to would be taken for one that rests.
+        self._wait_while(lambda: at.PAUSED in self.board.states())
+
+    def _wait_while(self, something: Callable[[], bool]) -> None:
+        while something():
+            self._hear(0.001)
+            self._mind_the_silent()
+            self._mind_the_turn()
+            self._all_finished()
 
     def _write(self) -> None:
         assert self.checkpoints is not None
         records = self.records
         record = {
             **counts_of(self.work, self.board), "asked": self.asked, "history": records.history,
-            "epoch": records.epoch, "least": list(records.least), "seconds": self.seconds,
+            "epoch": records.epoch, "least": list(records.least), "seen": list(records.seen), "seconds": self.seconds,
         }  # fmt: skip
         model = ModuleModel(self.work.problem.net, self.asked)
         self.checkpoints.save(tensors_of(self.work, self.best), record, model)
@@ -282,7 +302,11 @@ class Watch:
             put_back(self.work, self.board, self.best, state, record)
             self.records.history, self.records.epoch = list(record["history"]), int(record["epoch"])
             self.records.least = float(record["least"][0]), int(record["least"][1])
+            self.records.seen = int(record["seen"][0]), float(record["seen"][1])
+            if self.work.replicas is not None:  # an epoch that begins again is counted anew
+                self.records.seen = self.board.samples, self.board.loss
             self._earlier = float(record["seconds"])
+            self.work = replace(self.work, earlier=self._earlier)
         except (KeyError, TypeError, ValueError, RuntimeError) as reason:
             raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
         self.journal.tell("resumed", epoch=self.records.epoch, updates=self.board.samples)

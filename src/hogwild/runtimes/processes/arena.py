@@ -74,16 +74,18 @@ def adopt(tensors: Iterable[Tensor]) -> Arena:
         _check(tensor)
         by_device.setdefault(str(tensor.device), []).append(tensor)
     blocks: dict[str, Block | Tensor] = {}
-    offsets: dict[int, int] = {}
+    common = _in_common(kept)
+    offsets: dict[int, int] = {}  # of tensors, and of pieces of memory that several tensors have in common
     for device, those in by_device.items():
-        starts, size = places(tensor.numel() * tensor.element_size() for tensor in those)
-        offsets |= {id(tensor): start for tensor, start in zip(those, starts, strict=True)}
+        pieces = {common.get(id(tensor), id(tensor)): _extent(tensor, id(tensor) in common) for tensor in those}
+        starts, size = places(pieces.values())
+        offsets |= dict(zip(pieces, starts, strict=True))
         if device == CPU:
             check_room(size, "The model with what its optimiser remembers")
             blocks[device] = Block(size)
         else:
             blocks[device] = torch.empty(size, dtype=torch.uint8, device=device)
-    where = [_place(tensor, offsets[id(tensor)]) for tensor in kept]
+    where = [_place(tensor, offsets[common.get(id(tensor), id(tensor))], id(tensor) in common) for tensor in kept]
     arena = Arena({}, [])
     arena.blocks, arena.where = blocks, tuple(where)
     for number, (tensor, place) in enumerate(zip(kept, where, strict=True)):
@@ -103,8 +105,24 @@ def opened(block: Block, description: tuple[Any, ...]) -> Arena:
     return Arena({CPU: block, **rebuilt}, where)
 
 
-def _place(tensor: Tensor, offset: int) -> Place:
-    dense = torch.empty_like(tensor, device="meta")  # keeps the order of the axes, leaves no gaps
+def _in_common(tensors: list[Tensor]) -> dict[int, int]:
+    """The tensors that have their memory in common with others, such as a weight and a view of it, and which memory."""
+    owners: dict[int, list[int]] = {}
+    for tensor in tensors:
+        if tensor.numel():
+            owners.setdefault(tensor.untyped_storage().data_ptr(), []).append(id(tensor))
+    return {one: memory for memory, several in owners.items() if len(several) > 1 for one in several}
+
+
+def _extent(tensor: Tensor, in_common: bool) -> int:
+    return tensor.untyped_storage().nbytes() if in_common else tensor.numel() * tensor.element_size()
+
+
+def _place(tensor: Tensor, offset: int, in_common: bool) -> Place:
+    """Where a tensor is to lie: as it does within memory that it has in common with others, else without gaps."""
+    dense = torch.empty_like(tensor, device="meta")  # keeps the order of the axes
+    if in_common:
+        offset, dense = offset + int(tensor.storage_offset()) * tensor.element_size(), tensor
     return Place(
         str(tensor.device), offset, tensor.dtype, tuple(tensor.shape), tuple(dense.stride()),
         isinstance(tensor, nn.Parameter), tensor.requires_grad,
@@ -112,11 +130,9 @@ def _place(tensor: Tensor, offset: int) -> Place:
 
 
 def _flat(block: Block | Tensor, place: Place) -> Tensor:
-    count = 1
-    for length in place.shape:
-        count *= length
-    if count == 0:
+    if 0 in place.shape:
         return torch.empty(place.shape, dtype=place.dtype, device=place.device)
+    count = 1 + sum((length - 1) * stride for length, stride in zip(place.shape, place.stride, strict=True))
     if isinstance(block, Block):
         flat = torch.frombuffer(block.bytes, dtype=place.dtype, count=count, offset=place.offset)
     else:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hogwild.runtimes.processes.memory import Block
 
 # One line of whole numbers for each worker, which it alone writes (but for GONE).
-SAMPLES, STEPS, EPOCH, BATCH, STATE, GONE, MEETINGS = range(7)
+SAMPLES, STEPS, EPOCH, BATCH, STATE, GONE, MEETINGS, AVERAGED = range(8)
 # One line of sums.
 LOSS, BEAT = range(2)
 # One line of flags, which the watcher writes (but for TURN).
@@ -70,6 +70,10 @@ class Board:
         """The workers that are not gone."""
         return (rank for rank in range(self.workers) if not self.counts[rank, GONE])
 
+    def working(self) -> Any:
+        """The workers that are neither gone nor have finished."""
+        return (rank for rank in self.living() if self.counts[rank, STATE] != FINISHED)
+
     def states(self) -> list[int]:
         """What each living worker is doing."""
         return [int(self.counts[rank, STATE]) for rank in self.living()]
@@ -78,7 +82,7 @@ class Board:
         """Let the next worker that still works have its turn."""
         for after in range(1, self.workers + 1):
             following = (rank + after) % self.workers
-            if not self.counts[following, GONE] and self.counts[following, STATE] != FINISHED:
+            if following in self.working():
                 self.flags[TURN] = following
                 return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ def main(given: dict[str, Any], files: list[int]) -> None:
     lifeline, reports, orders, *blocks = files
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the one that started us decides what it means
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    _hold_children([reports, orders])
     out = os.fdopen(reports, "w", buffering=1)
 
     def report(what: dict[str, Any]) -> None:
@@ -34,11 +36,22 @@ def main(given: dict[str, Any], files: list[int]) -> None:
         _begin(given, [Block(size, fd) for size, fd in zip(given["sizes"], blocks, strict=True)], report, orders)
     except BaseException as error:
         report({"kind": "failed", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
-        out.flush()
-        os._exit(1)
+        _leave(1)
     report({"kind": "done"})
-    out.flush()
-    os._exit(0)  # nothing of ours waits to be finished, and libraries that wait at the end may wait for ever
+    _leave(0)
+
+
+def _leave(status: int) -> None:
+    """End at once: nothing of ours waits to be finished, and libraries that wait at the end may wait for ever."""
+    flush()
+    os._exit(status)
+
+
+def flush() -> None:
+    """Let what the model or the data set has printed be seen."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
 
 
 def _be_at_home(given: dict[str, Any]) -> None:
@@ -60,6 +73,19 @@ def _begin(given: dict[str, Any], blocks: list[Block], report: Report, orders: i
     run, work = unpacked(content, arena, arrays)
     board = Board(given["workers"], board_block)
     run(work, given["rank"], board, report=report, orders=orders, arena=arena)
+
+
+def _hold_children(ours: list[int]) -> None:
+    """Let copies of this process, such as those that read data for it, end with it; none speaks for it."""
+    leash, held = os.pipe()
+
+    def begin() -> None:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for fd in (*ours, held):
+            os.dup2(nothing, fd)
+        threading.Thread(target=_end_with, args=(leash,), daemon=True).start()
+
+    os.register_at_fork(after_in_child=begin)
 
 
 def _end_with(lifeline: int) -> None:

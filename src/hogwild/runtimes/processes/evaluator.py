@@ -45,14 +45,12 @@ def run(work: Evaluation, rank: int, board: Board, *, report: Report, orders: in
     if copied:
         for tensor in values:
             tensor.data = tensor.data.clone()
-    least = float("inf")
     report({"kind": "ready", "copied": copied})
     for order in _orders(orders):
         for tensor, now in zip(values, averaged if order["mean"] else shared, strict=True):
             tensor.data = tensor.data.copy_(now) if copied else now
         figures = work.problem.measure(feed)
-        if work.best is not None and figures["loss"] < least:
-            least = figures["loss"]
+        if work.best is not None and figures["loss"] < order["least"]:
             for kept, now in zip(work.best, values, strict=True):
                 kept.copy_(now.detach())
         report({"kind": "measured", "figures": figures, **order})

@@ -18,7 +18,7 @@ from hogwild.errors import WorkerError
 from hogwild.runtimes.processes.arena import CPU, Arena
 from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.memory import Block
-from hogwild.runtimes.processes.sending import Parcel, enclosed
+from hogwild.runtimes.processes.sending import Shelf, enclosed, packed
 from hogwild.runtimes.processes.template import Template, template
 
 UNKNOWN = -1000  # how a process ended of which nobody can tell
@@ -50,12 +50,12 @@ class Member:
         if self.code is None:
             try:
                 found = self.origin.status(self.pid)
+                if found is None:
+                    self.end()
+                    found = self.origin.status(self.pid)
             except (WorkerError, OSError):
                 found = UNKNOWN  # the template is gone as well
-            if found is None:
-                self.end()
-                found = -signal.SIGKILL
-            self.code = found
+            self.code = UNKNOWN if found is None else found
 
     def tell(self, what: dict[str, Any], files: Iterable[int] = ()) -> None:
         """Send it an order, and open files with it; one that is gone does not hear it."""
@@ -71,7 +71,7 @@ class Member:
         if self.failure:
             return f"{self.name} failed: {self.failure['error']}\n\n{self.failure['traceback'].rstrip()}"
         if code is not None and UNKNOWN < code < 0:
-            name = signal.Signals(-code).name
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
             why = " (perhaps the system ran out of memory)" if -code == signal.SIGKILL else ""
             return f"{self.name} was ended by the signal {name}{why}."
         return f"{self.name} ended" + (f" by itself, with status {code}." if code is not None and code >= 0 else ".")
@@ -89,34 +89,39 @@ class Fleet:
         self._environment = {**os.environ, **(environment or {})}
         self._lifeline, self._held = os.pipe()
         self._selector = selectors.DefaultSelector()
-        self._blocks: list[Block] = []
+        self._shelf = Shelf()
         self.members: list[Member] = []
 
     def start(self, run: Any, work: Any, names: Iterable[str], first: int = 0) -> list[Member]:
         """Start a process for each name, which calls ``run(work, rank, board, ...)``; ranks count from ``first``."""
-        parcel = Parcel((run, work), self._arena)
-        self._blocks += parcel.blocks
-        content = enclosed(self._arena.describe(), parcel.content)
-        sent = Block(len(content))
-        self._blocks.append(sent)
-        sent.bytes[: len(content)] = content
+        content = enclosed(self._arena.describe(), packed((run, work), self._arena, self._shelf))
         main_memory = self._arena.blocks[CPU]
         assert isinstance(main_memory, Block)
-        blocks = [sent, main_memory, self._board.block, *parcel.blocks]
-        return [self._start_one(name, rank, blocks, len(content)) for rank, name in enumerate(names, first)]
+        sent = Block(len(content))
+        try:
+            sent.bytes[: len(content)] = content
+            blocks = [sent, main_memory, self._board.block, *self._shelf.blocks]
+            return [self._start_one(name, rank, blocks, len(content)) for rank, name in enumerate(names, first)]
+        finally:
+            sent.close()
 
     def _start_one(self, name: str, rank: int, blocks: list[Block], length: int) -> Member:
         reports, report = os.pipe()
         ordered, orders = (end.detach() for end in socket.socketpair())
         given = json.dumps({
-            "path": sys.path, "argv": sys.argv, "folder": str(Path.cwd()), "environment": self._environment,
-            "rank": rank, "workers": self._board.workers, "length": length, "sizes": [block.size for block in blocks],
+            "path": [str(entry) for entry in sys.path], "argv": sys.argv, "folder": str(Path.cwd()),
+            "environment": self._environment, "rank": rank, "workers": self._board.workers, "length": length,
+            "sizes": [block.size for block in blocks],
         }).encode()  # fmt: skip
         told, origin = Block(len(given)), template()
         told.bytes[: len(given)] = given
         try:
             files = [self._lifeline, report, ordered, *(block.fd for block in blocks)]
             member = Member(name, rank, origin.copy(told.fd, len(given), files), origin, reports, orders)
+        except BaseException:
+            for fd in (reports, orders):
+                os.close(fd)
+            raise
         finally:
             for fd in (report, ordered):
                 os.close(fd)
@@ -153,6 +158,7 @@ class Fleet:
 
     def close(self) -> None:
         """End all that still run, and give everything back."""
+        os.close(self._held)  # they end by this alone, even if a second Ctrl-C comes while we end them
         for member in self.members:
             member.end()
         for member in self.members:
@@ -162,10 +168,8 @@ class Fleet:
                 os.close(member.reports)
             os.close(member.orders)
         self._selector.close()
-        for fd in (self._lifeline, self._held):
-            os.close(fd)
-        for block in self._blocks:
-            block.close()
+        os.close(self._lifeline)
+        self._shelf.close()
 
 
 def lost(members: Iterable[Member]) -> WorkerError:

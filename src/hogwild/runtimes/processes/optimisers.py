@@ -27,6 +27,11 @@ def _count(tensor: Tensor, group: Group) -> Tensor:
     return torch.zeros((), dtype=torch.float32, device=device)
 
 
+def _exact_count(tensor: Tensor, group: Group) -> Tensor:
+    """For one that reckons with its count as it is: 1 - 0.999**step has few digits left in float32."""
+    return torch.zeros((), dtype=torch.float64)
+
+
 def _one(tensor: Tensor, group: Group) -> Tensor:
     return torch.ones((), dtype=torch.float32, device=tensor.device if group.get("capturable") else "cpu")
 
@@ -39,7 +44,7 @@ MEMORIES: dict[str, dict[str, tuple[Fill, str | None]]] = {
     "SGD": {"momentum_buffer": (_zeros, "momentum")},
     "Adam": {**_MOMENTS, "max_exp_avg_sq": (_zeros, "amsgrad")},
     "AdamW": {**_MOMENTS, "max_exp_avg_sq": (_zeros, "amsgrad")},
-    "SparseAdam": _MOMENTS,
+    "SparseAdam": {**_MOMENTS, "step": (_exact_count, None)},
     "RAdam": _MOMENTS,
     "NAdam": {**_MOMENTS, "mu_product": (_one, None)},
     "Adamax": {"step": (_count, None), "exp_avg": (_zeros, None), "exp_inf": (_zeros, None)},
@@ -74,10 +79,10 @@ def lay_out(optimiser: torch.optim.Optimizer) -> list[Tensor]:
                 "SGD with dampening begins its momentum with the first gradient, undamped, and workers that share a "
                 "momentum have no first one. Use dampening=0."
             )
-        for parameter in group["params"]:
+        for parameter in (one for one in group["params"] if one.requires_grad):
             state = optimiser.state[parameter]
             for name, (fill, option) in memory.items():
-                if name not in state and parameter.requires_grad and (option is None or group[option]):
+                if name not in state and (option is None or group[option]):
                     state[name] = fill(parameter, group)
     return remembered(optimiser)
 

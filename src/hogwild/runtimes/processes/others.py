@@ -14,7 +14,7 @@ from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.fleet import Fleet, Member, lost
 from hogwild.runtimes.processes.memory import Block
 from hogwild.runtimes.processes.runtime import Processes
-from hogwild.runtimes.processes.sending import Parcel, enclosed
+from hogwild.runtimes.processes.sending import Shelf, enclosed, packed
 from hogwild.runtimes.processes.terms import Terms
 
 LOOK = 0.05  # seconds between two looks at who is still alive
@@ -42,7 +42,7 @@ class Others:
 
     def invite(self, arena: Arena, terms: Terms) -> None:
         """Tell those that run the script where the tensors of the next block are."""
-        content = enclosed(arena.describe(), Parcel(terms, arena).content)
+        content = enclosed(arena.describe(), packed(terms, arena, Shelf()))
         letter, tensors = Block(len(content)), arena.blocks[CPU]
         assert isinstance(tensors, Block)
         letter.bytes[: len(content)] = content

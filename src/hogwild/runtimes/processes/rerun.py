@@ -14,7 +14,7 @@ from hogwild.errors import WorkerError
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes.arena import Arena, opened
 from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.child import Report
+from hogwild.runtimes.processes.child import Report, flush
 from hogwild.runtimes.processes.memory import Block
 from hogwild.runtimes.processes.script import Mute, Script
 from hogwild.runtimes.processes.sending import loaded, unpacked
@@ -66,8 +66,7 @@ class Rerun:
         self._leave(1)
 
     def _leave(self, status: int) -> NoReturn:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
         for child in multiprocessing.active_children():  # that read data for us
             child.kill()
         os._exit(status)

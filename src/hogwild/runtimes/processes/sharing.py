@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.work import Work
+from hogwild.runtimes.processes.work import Tensors, Work
 
 SPINS = 200  # looks at the board before a worker sleeps between two of them
 
@@ -25,7 +25,7 @@ class Stopped(Exception):  # noqa: N818  (nothing is wrong)
 def way_of_sharing(access: str, rank: int, board: Board, rest: Callable[[], None]) -> AbstractContextManager[Any]:
     """What a worker does around each of its updates."""
     if access == "locked":
-        return Lock(board)
+        return Lock(rank, board)
     if access == "turns":
         return Turn(rank, board, rest)
     return contextlib.nullcontext()
@@ -34,11 +34,15 @@ def way_of_sharing(access: str, rank: int, board: Board, rest: Callable[[], None
 class Lock:
     """One writes at a time. The lock is the system's, and is free again when a process that has it dies."""
 
-    def __init__(self, board: Board) -> None:
-        self._fd = board.block.fd
+    def __init__(self, rank: int, board: Board) -> None:
+        self._rank, self._board, self._fd = rank, board, board.block.fd
 
     def __enter__(self) -> None:
+        self._board.sums[self._rank, at.BEAT] = float(
+            "inf"
+        )  # if one who has the lock is silent, others are not to blame
         fcntl.lockf(self._fd, fcntl.LOCK_EX)
+        self._board.beat(self._rank)
 
     def __exit__(self, *failed: object) -> None:
         fcntl.lockf(self._fd, fcntl.LOCK_UN)
@@ -70,18 +74,20 @@ class Meeting:
             tensor.data = tensor.data.clone()
         self._own = [tensor.detach() for tensor in work.values]
 
-    @torch.no_grad()
-    def average(self) -> None:
-        """Bring one's own, wait for the others, and take the mean of all."""
+    def bring(self) -> None:
+        """Let the others have one's own."""
         for place, own in zip(self._replicas[self._rank], self._own, strict=True):
             place.copy_(own)
+
+    def average(self, over: Callable[[], None]) -> None:
+        """Bring one's own, wait for the others, and take the mean of all; then the epoch is over."""
+        self.bring()
         present = self._wait()
-        for number, own in enumerate(self._own):
-            together = torch.stack([self._replicas[rank][number].to(torch.float64) for rank in present])
-            own.copy_(together.mean(0))
+        average(self._own, [self._replicas[rank] for rank in present])
         if present[0] == self._rank:
             for shared, own in zip(self._shared, self._own, strict=True):
                 shared.copy_(own)
+        over()
         self._wait()  # nobody may bring the next one before all have read this one
 
     def _wait(self) -> list[int]:
@@ -96,6 +102,16 @@ class Meeting:
             if all(counts[rank, at.MEETINGS] >= number for rank in present):
                 return present
         raise AssertionError  # patience has no end: the watcher stops a run in which somebody is missing
+
+
+@torch.no_grad()
+def average(into: Tensors, replicas: Sequence[Tensors]) -> None:
+    """Let tensors be the mean of those of several workers."""
+    for number, place in enumerate(into):
+        mean = replicas[0][number].to(torch.float64)
+        for replica in replicas[1:]:
+            mean = mean + replica[number]
+        place.copy_(mean / len(replicas))
 
 
 def patiently(rest: Callable[[], None]) -> Iterator[None]:

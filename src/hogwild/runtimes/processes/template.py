@@ -35,7 +35,7 @@ class Template:
         ours, theirs = socket.socketpair()
         self._owner, self._lock = os.getpid(), threading.Lock()
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-        given = json.dumps({"path": sys.path, "socket": theirs.fileno()})
+        given = json.dumps({"path": [str(entry) for entry in sys.path], "socket": theirs.fileno()})
         # One thread for the arithmetic of NumPy: it would start its threads when it is loaded.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
@@ -68,6 +68,9 @@ class Template:
                 answer = self._socket.recv(2**12)
             except OSError as reason:
                 answer, why = b"", f" ({reason})"
+            except BaseException:  # Ctrl-C: what it answers now would be taken for the answer to the next question
+                self.close()
+                raise
             else:
                 why = ""
             if not answer:
@@ -80,10 +83,14 @@ class Template:
         return found
 
     def close(self) -> None:
-        """End it; its copies go on."""
+        """End it; its copies go on. A copy of this process has no say in it."""
         self._socket.close()
-        self._process.kill()
-        self._process.wait()
+        if self._owner == os.getpid():
+            atexit.unregister(self.close)
+            self._process.kill()
+            self._process.wait()
+        else:
+            self._process.returncode = 0
 
 
 _current: Template | None = None
@@ -94,16 +101,12 @@ def template() -> Template:
     """The template of this process, started when it is first needed."""
     global _current
     with _making:
-        if _current is None:
-            atexit.register(_end)
         if _current is None or not _current.usable:
+            if _current is not None:
+                _current.close()
             _current = Template()
+            atexit.register(_current.close)
         return _current
-
-
-def _end() -> None:
-    if _current is not None and _current.usable:
-        _current.close()
 
 
 # Within the template

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
+from hogwild.runtimes.processes import chance
 from hogwild.runtimes.processes.arena import Arena
 from hogwild.runtimes.processes.optimisers import lay_out
 from hogwild.runtimes.processes.whole_steps import fuse
@@ -27,10 +26,6 @@ class Terms:
     threads: int
     alone: bool  # whether only one may take a step at any time
     keep: bool  # whether there may be another block after this one
-
-    def seed_for(self, rank: int) -> int:
-        """A seed of a worker's own."""
-        return int(np.random.SeedSequence([self.seed, rank]).generate_state(1)[0])
 
 
 def shared_tensors(net: nn.Module, optimiser: torch.optim.Optimizer) -> list[Tensor]:
@@ -75,10 +70,7 @@ def attach(net: nn.Module, optimiser: torch.optim.Optimizer, arena: Arena, terms
 def settle(terms: Terms, rank: int) -> None:
     """Have threads and random numbers of one's own."""
     torch.set_num_threads(terms.threads)
-    seed = terms.seed_for(rank)
-    torch.manual_seed(seed)
-    np.random.seed(seed)
-    random.seed(seed)
+    chance.seed(terms.seed, rank)
 
 
 def _beside(net: nn.Module, optimiser: torch.optim.Optimizer) -> list[Tensor]:

@@ -70,6 +70,7 @@ class Work:
     labels: NDArray[Any] | None
     random: Tensor  # a line for each worker's generator
     resumed: bool = False
+    earlier: float = 0.0  # seconds of sittings before this one
 
     @property
     def values(self) -> Tensors:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 import time
 from typing import Any
 
-import numpy as np
 import torch
 
 from hogwild.errors import DivergedError
 from hogwild.runtimes.processes import board as at
+from hogwild.runtimes.processes import chance
 from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.child import flush
 from hogwild.runtimes.processes.sharing import Meeting, Stopped, way_of_sharing
 from hogwild.runtimes.processes.work import Mean, Work
 
+END = object()  # of the batches of an epoch
 OFTEN = 16  # updates after which a worker's own buffers are shown to others
 
 
@@ -29,9 +30,9 @@ class Worker:
         self.mine, self.flags = board.counts[rank], board.flags
         self.sharing = way_of_sharing(work.access, rank, board, self.rest)
         self.meeting = Meeting(work, rank, board, self.rest) if work.replicas is not None else None
-        self._shown = list(self.net.buffers()) if work.problem.buffers == "own" else []
+        keeps_own = work.problem.buffers == "own" and self.meeting is None  # those who meet have their own anyway
+        self._shown = list(self.net.buffers()) if keeps_own else []
         self._own = [tensor.detach().clone() for tensor in self._shown]
-        self._averaged = 0
         self._begun = 0.0
 
     def run(self) -> None:
@@ -43,7 +44,7 @@ class Worker:
         while not self.flags[at.GO]:
             self.board.beat(self.rank)
             time.sleep(0.002)
-        self._begun = time.monotonic()
+        self._begun = time.monotonic() - self.work.earlier
         self.mine[at.STATE] = at.TRAINING
         try:
             for epoch in itertools.count(int(self.mine[at.EPOCH])):
@@ -52,7 +53,11 @@ class Worker:
                 self._epoch(epoch)
         except Stopped:
             pass
+        if self.meeting is not None:
+            self.meeting.bring()
         self._show_buffers()
+        chance.note(self.work.random[self.rank])
+        flush()  # whoever has finished may be ended
         self.mine[at.STATE] = at.FINISHED
         if self.flags[at.TURN] == self.rank:
             self.board.pass_turn(self.rank)
@@ -67,8 +72,7 @@ class Worker:
 
     def _pause(self) -> None:
         self._show_buffers()
-        state = torch.get_rng_state()
-        self.work.random[self.rank, : len(state)] = state
+        chance.note(self.work.random[self.rank])
         self.mine[at.STATE] = at.PAUSED
         while self.flags[at.PAUSE] and not self.flags[at.STOP]:
             self.board.beat(self.rank)
@@ -82,23 +86,28 @@ class Worker:
         self._seed(epoch, done > 0)
         living = list(self.board.living())  # the share of one that is gone is dealt out among the others
         share = work.problem.share(living.index(self.rank), len(living), epoch, work.seed, work.labels)
-        batches = itertools.islice(work.problem.sampling.batches(share), done, None)
-        for batch in work.problem.training.batches(batches):
-            self.rest()
+        indices = itertools.islice(work.problem.sampling.batches(share), done, None)
+        batches = iter(work.problem.training.batches(indices))
+        self.rest()  # before a batch is drawn: drawing one may take random numbers
+        while (batch := next(batches, END)) is not END:
             self._update(batch)
-        if self.meeting is not None:
-            self.meeting.average()
+            self.rest()
+        if self.meeting is None:
+            self._end(epoch)
+        else:
+            self.meeting.average(lambda: self._end(epoch))
+
+    def _end(self, epoch: int) -> None:
+        if not self.mine[at.BATCH]:
+            time.sleep(0.001)  # one without samples would count epochs as fast as it can
         self.mine[at.BATCH] = 0
         self.mine[at.EPOCH] = epoch + 1
 
     def _seed(self, epoch: int, within: bool) -> None:
         """Random numbers of this worker's own; a run that was resumed goes on with those it had."""
-        seed = int(np.random.SeedSequence([self.work.seed, self.rank, epoch]).generate_state(1)[0])
-        torch.manual_seed(seed)
-        np.random.seed(seed)
-        random.seed(seed)
+        chance.seed(self.work.seed, self.rank, epoch)
         if within and self.work.resumed:
-            torch.set_rng_state(self.work.random[self.rank, : len(torch.get_rng_state())].clone())
+            chance.put_back(self.work.random[self.rank])
 
     def _update(self, batch: Any) -> None:
         mine, board = self.mine, self.board
@@ -130,13 +139,14 @@ class Worker:
     # What others see of it
 
     def _average(self, mean: Mean) -> None:
-        """Let the mean of the iterates have this one. The first of the living does so for all: they share them."""
-        if next(self.board.living()) != self.rank:
+        """Let the mean of the iterates have this one. The first that works does so for all: they share them."""
+        if next(self.board.working()) != self.rank:
             return
         if mean.decay is None and self._fraction() < mean.begins:
             return
-        self._averaged += 1
-        share = 1 / self._averaged if mean.decay is None else max(1 - mean.decay, 1 / self._averaged)
+        self.mine[at.AVERAGED] += 1
+        count = self.board.counts[:, at.AVERAGED].sum()  # of whoever did it before as well
+        share = 1 / count if mean.decay is None else max(1 - mean.decay, 1 / count)
         with torch.no_grad():
             for kept, now in zip(mean.tensors, self.net.parameters(), strict=True):
                 kept.lerp_(now, share)

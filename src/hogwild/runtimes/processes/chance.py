@@ -1,0 +1,48 @@
+"""A worker's random numbers, PyTorch's, NumPy's and Python's own: a run that is resumed goes on with the same ones."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import torch
+from torch import Tensor
+
+ROOM = 2**14  # bytes for the states of all three generators
+_WORDS = 625  # of NumPy's and of Python's generator: 624 and where it is among them
+
+
+def seed(*numbers: int) -> None:
+    """Begin a stream of random numbers that belongs to these numbers.
+
+    >>> seed(7, 0, 1); first = torch.rand(1).item(), np.random.rand(), random.random()
+    >>> seed(7, 0, 1); first == (torch.rand(1).item(), np.random.rand(), random.random())
+    True
+    """
+    one, two, three = (int(word) for word in np.random.SeedSequence(numbers).generate_state(3))
+    torch.manual_seed(one)
+    np.random.seed(two)
+    random.seed(three)
+
+
+def note(line: Tensor) -> None:
+    """Write down where the generators are."""
+    torchs, pythons = torch.get_rng_state(), random.getstate()[1]
+    _, words, place, *_ = np.random.get_state(legacy=True)
+    numbers = np.array([*words, place, *pythons], np.uint32)
+    line[: len(torchs)] = torchs
+    line[ROOM - numbers.nbytes :] = torch.from_numpy(numbers.view(np.uint8))
+
+
+def put_back(line: Tensor) -> None:
+    """Go on from what was written down.
+
+    >>> line = torch.zeros(ROOM, dtype=torch.uint8)
+    >>> note(line); expected = torch.rand(1).item(), np.random.rand(), random.random()
+    >>> put_back(line); expected == (torch.rand(1).item(), np.random.rand(), random.random())
+    True
+    """
+    torch.set_rng_state(line[: len(torch.get_rng_state())].clone())
+    numbers = line.numpy()[ROOM - 2 * _WORDS * 4 :].view(np.uint32)
+    np.random.set_state(("MT19937", numbers[: _WORDS - 1], int(numbers[_WORDS - 1]), 0, 0.0))
+    random.setstate((3, tuple(int(word) for word in numbers[_WORDS:]), None))

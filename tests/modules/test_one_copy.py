@@ -1,0 +1,50 @@
+"""A model and data of which there is room for one copy: however many workers, one copy is all there is."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import nets
+import numpy as np
+import psutil
+import torch
+from torch import optim
+
+from hogwild import Budget, Hogwild, Module, minimise
+from hogwild.run import Event
+
+WORKERS = 4
+
+
+def resident() -> int:
+    """MiB that this process and all it has started take together; what several share counts once."""
+    total = 0
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with contextlib.suppress(ProcessLookupError):  # one that is about to end has no memory any more
+            lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total // 1024
+
+
+def in_training(net: nets.Heavy, data: nets.Weighty) -> int:
+    """The most memory that is taken once every worker has trained."""
+    taken = []
+
+    def look(event: Event) -> None:
+        if event["event"] == "progress" and min(event["workers"]) > 0:
+            taken.append(resident())
+
+    problem = Module(net, nets.as_it_is, data, batch=1)
+    minimise(problem, optim.SGD, strategy=Hogwild(WORKERS), budget=Budget(seconds=1.5), callbacks=[look])
+    return max(taken)
+
+
+def test_one_copy_for_all(tmp_path: Path) -> None:
+    small = in_training(nets.Heavy(1), nets.Weighty(torch.ones(1)))
+    np.save(tmp_path / "array.npy", np.ones(100 * 2**18, np.float32))
+    mapped = np.load(tmp_path / "array.npy", mmap_mode="r")
+    data = nets.Weighty(torch.ones(100 * 2**18), np.ones(100 * 2**18, np.float32), mapped)
+    large = in_training(nets.Heavy(400), data)
+    # 400 MiB of model and 100 MiB each of tensor and mapped file, once; of the array, ours and the workers' one.
+    assert 700 < large - small < 1000
