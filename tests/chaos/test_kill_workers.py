@@ -54,7 +54,7 @@ def problem() -> Module:
 
 
 def train(strategy: Any, failures: str, folder: Path | None) -> Any:
-    runtime = Processes(failures=failures, silence=SILENCE, patience=2 * SILENCE)
+    runtime = Processes(failures=failures, threads=1, silence=SILENCE, patience=2 * SILENCE)
     return minimise(
         problem(), "adam", strategy=strategy, runtime=runtime, budget=6, test=Slow(), checkpoint=folder
     )  # fmt: skip

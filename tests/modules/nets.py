@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -107,22 +108,26 @@ class Holding(torch.optim.SGD):
 
 
 class Noisy(Dataset[Any]):
-    """Numbers with noise from every generator there is; the process that draws the last of ``most`` samples dies."""
+    """Numbers with noise from every generator there is. One process dies when ``most`` samples have been drawn.
 
-    def __init__(self, most: int = 0, count: int = 64) -> None:
-        self.numbers, self.most, self.drawn = (
-            numbers(count),
-            most,
-            torch.zeros(2**15),
-        )  # large: in memory that all share
+    Of several, the one that makes the file ``grave``.
+    """
+
+    def __init__(self, most: int = 0, count: int = 64, seconds: float = 0.0, grave: Path | None = None) -> None:
+        self.numbers, self.most, self.seconds, self.grave = numbers(count), most, seconds, grave
+        self.drawn = torch.zeros(2**15)  # large, and so in memory that all share
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getitem__(self, index: int) -> Any:
         self.drawn[0] += 1
-        if self.drawn[0] == self.most:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self.most and self.drawn[0] >= self.most:
+            with contextlib.suppress(FileExistsError):
+                if self.grave is not None:
+                    self.grave.touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(self.seconds)
         x, y = self.numbers[index]
         return x + 0.1 * torch.rand(3) + 0.1 * float(np.random.rand()) + 0.1 * random.random(), y
 

@@ -151,11 +151,11 @@ def test_mapped_files(tmp_path: Path) -> None:
 
 
 def test_large_arrays_are_there_once_and_in_few_files() -> None:
-    many = [np.full(20_000, number) for number in range(600)]
+    many = [np.full(9_000, number) for number in range(300)]
     shelf, arena = Shelf(), adopt([])
     tensor = torch.randn(30_000)
     theirs = sent({"many": many, "same": many[5], "tensor": tensor, "tensors": [tensor]}, arena, shelf)
-    assert [int(array[0]) for array in theirs["many"]] == list(range(600))
+    assert [int(array[0]) for array in theirs["many"]] == list(range(300))
     assert theirs["same"] is theirs["many"][5]
     assert theirs["tensor"] is theirs["tensors"][0]
     assert len(shelf.blocks) == 1

@@ -15,7 +15,6 @@ from typing import Any
 import nets
 import psutil
 import pytest
-import torch
 from torch import nn
 
 from hogwild import Averaging, Hogwild, Locked, Module, Processes, RoundRobin, minimise
@@ -83,31 +82,16 @@ def test_a_kill_stops_the_run() -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
-def test_others_go_on(strategy: Any) -> None:
-    """One of two dies in its first epoch; the other has all samples from the next epoch on."""
-    data = nets.Trouble("kill", at=0)
-    run = minimise(problem(Once(data)), strategy=strategy, budget=4, runtime=Processes(failures="continue"))
+def test_others_go_on(strategy: Any, tmp_path: Path) -> None:
+    """One of two dies at once; the other has all samples from the next epoch on."""
+    data = nets.Noisy(most=1, seconds=0.003, grave=tmp_path / "grave")
+    run = minimise(problem(data), strategy=strategy, budget=4, runtime=Processes(failures="continue"))
     lost = [event for event in run.events if event["event"] == "worker lost"]
     assert len(lost) == 1
     assert "SIGKILL" in lost[0]["message"]
     assert run.stopped == "epochs"
-    assert 2.5 * 64 < run.history[-1]["updates"] <= 4 * 64
-    assert run.history[-1]["loss"] < run.history[0]["loss"]
-
-
-class Once(torch.utils.data.Dataset[Any]):
-    """Trouble that comes only once, whoever meets it."""
-
-    def __init__(self, data: nets.Trouble) -> None:
-        self.data, self.met = data, torch.zeros(2**15)  # large enough to be in memory that all share
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __getitem__(self, index: int) -> Any:
-        if index == self.data.at:
-            self.met[0] += 1
-        return self.data.numbers[index] if self.met[0] > 1 else self.data[index]
+    assert 4 * 32 < run.history[-1]["updates"] <= 4 * 64
+    assert run.history[-1]["epoch"] == 4
 
 
 def test_when_all_die_the_run_ends() -> None:
@@ -146,11 +130,28 @@ def test_the_evaluator_dies(failures: str) -> None:
         assert "test_loss" not in run.history[-1]
 
 
-# One program, since it takes seconds to start: it is interrupted, interrupted twice, loses its template, and is killed.
+# One program, since it takes seconds to start. It is typed in, has no file and no main guard, has used its threads
+# before, and all warnings are errors. It is interrupted, interrupted twice, loses its template, and is killed.
 SCRIPT = """
 import sys; sys.path.insert(0, {folder!r})
 import nets, torch
 from hogwild import *
+torch.set_num_threads(2)
+many = torch.randn(600, 600); (many @ many).sum()
+scale = 2.0
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.said = torch.nn.Linear(3, 1), False
+    def forward(self, x):
+        if not self.said:
+            print("a worker speaks")
+            self.said = True
+        return self.layer(x) * scale
+run = minimise(Module(Net(), lambda out, y: (out - y).pow(2).mean(), nets.numbers(), batch=4),
+               lambda parameters: torch.optim.SGD(parameters, lr=0.02), strategy=Hogwild(2), budget=20)
+print("loss:", round(run.history[-1]["loss"], 2), flush=True)
+
 problem = Module(nets.line(), torch.nn.functional.mse_loss, nets.Trouble("", seconds=0.01), batch=4)
 def tell(event):
     if event["event"] == "progress": print("at", event["updates"], flush=True)
@@ -165,8 +166,12 @@ for stage in range(3):
 
 class Program:
     def __init__(self) -> None:
-        script = SCRIPT.format(folder=str(Path(__file__).parent))
-        self.process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdin is not None
+        with self.process.stdin as typed:
+            typed.write(SCRIPT.format(folder=str(Path(__file__).parent)))
 
     def says(self, beginning: str) -> str:
         assert self.process.stdout is not None
@@ -188,6 +193,9 @@ def all_end(processes: list[psutil.Process]) -> bool:
 
 def test_a_program_is_interrupted_and_killed() -> None:
     program = Program()
+    program.says("a worker speaks")
+    assert program.says("loss") == "loss: 0.0\n"
+
     program.says("at")
     template, workers = program.others()
     program.process.send_signal(signal.SIGINT)
@@ -210,7 +218,9 @@ def test_a_program_is_interrupted_and_killed() -> None:
     while int(program.says("at").split()[1]) < before + 30:  # workers go on without it
         pass
     program.process.kill()
-    program.process.communicate()
+    program.process.wait()
+    assert program.process.stdout is not None
+    program.process.stdout.close()
     assert all_end([template, *workers])
 
 
