@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from hogwild.strategies import Synchronous as Synchronous
     from hogwild.training.checkpoints import Checkpoints as Checkpoints
     from hogwild.training.minimise import minimise as minimise
+    from hogwild.training.own_loop import shared as shared
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "hogwild.training.minimise": ("minimise",),
     "hogwild.training.checkpoints": ("Checkpoints",),
+    "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.linear_model": ("load",),

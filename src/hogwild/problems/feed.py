@@ -7,9 +7,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Subset, TensorDataset, default_collate
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    TensorDataset,
+    default_collate,
+)
 
 from hogwild.data.sampling import Indices
+from hogwild.errors import ParameterError
+from hogwild.naming import must
 
 Collate = Callable[[list[Any]], Any]
 
@@ -64,6 +75,36 @@ class Feed:
         if hasattr(self.dataset, "__getitems__"):
             return self.collate(self.dataset.__getitems__(rows.tolist()))
         return self.collate([self.dataset[row] for row in rows.tolist()])
+
+
+def feed_of(samples: Any, loader: Any = None, device: str = "cpu") -> Feed:
+    """The batches of a data set, read as a ``DataLoader`` does if there is one.
+
+    >>> samples = TensorDataset(torch.arange(5.0))
+    >>> len(feed_of(samples, DataLoader(samples, batch_size=2)))
+    5
+    """
+    if isinstance(samples, IterableDataset) or not hasattr(samples, "__getitem__") or not hasattr(samples, "__len__"):
+        raise must("dataset", "a data set with a length whose samples have numbers, or its DataLoader",
+                   type(samples).__name__)  # fmt: skip
+    if not isinstance(loader, DataLoader):
+        return Feed(samples, device=device)
+    names = ("num_workers", "pin_memory", "prefetch_factor", "worker_init_fn", "multiprocessing_context")
+    options = {name: getattr(loader, name) for name in names} if loader.num_workers else {}
+    return Feed(samples, loader.collate_fn, device, options)
+
+
+def check_sampler(loader: DataLoader[Any], instead: str) -> None:
+    """Refuse a DataLoader whose samples workers cannot deal out among themselves."""
+    own = type(loader.batch_sampler) not in (BatchSampler, type(None))
+    sampler: Any = loader.batch_sampler if own else loader.sampler
+    each_once = isinstance(sampler, SequentialSampler) or (
+        isinstance(sampler, RandomSampler) and not sampler.replacement and sampler.num_samples == len(loader.dataset)  # type: ignore[arg-type]
+    )
+    if not each_once:
+        raise ParameterError(
+            f"Workers cannot share the sampler {type(sampler).__name__} of this DataLoader: {instead}."
+        )
 
 
 def _to(batch: Any, device: str) -> Any:

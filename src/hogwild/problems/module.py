@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data import DataLoader
 
 from hogwild.data import sampling
 from hogwild.data.sampling import Sampling, Share
 from hogwild.errors import DataError, ParameterError
 from hogwild.naming import must
-from hogwild.problems.feed import Feed
+from hogwild.problems.feed import Feed, check_sampler, feed_of
 
 Metric = Callable[[Tensor, Any], Tensor]
 
@@ -99,20 +99,16 @@ class Module:
         given = self.dataset if dataset is None else dataset
         loader = given if isinstance(given, DataLoader) else self.dataset
         samples = given.dataset if isinstance(given, DataLoader) else given
-        if (
-            isinstance(samples, IterableDataset)
-            or not hasattr(samples, "__getitem__")
-            or not hasattr(samples, "__len__")
-        ):
-            raise must("dataset", "a data set with a length whose samples have numbers, or its DataLoader",
-                       type(samples).__name__)  # fmt: skip
-        if not isinstance(loader, DataLoader):
-            return Feed(samples, device=self.device)
-        if dataset is None:
-            _check_sampler(loader)
-        names = ("num_workers", "pin_memory", "prefetch_factor", "worker_init_fn", "multiprocessing_context")
-        options = {name: getattr(loader, name) for name in names} if loader.num_workers else {}
-        return Feed(samples, loader.collate_fn, self.device, options)
+        feed = feed_of(samples, loader, self.device)
+        if dataset is None and isinstance(loader, DataLoader):
+            check_sampler(loader, "give Module the data set, and its 'sampling' parameter the way to draw from it")
+            if loader.drop_last:
+                raise ParameterError(
+                    "Workers train on all samples, and the last batch of an epoch may be smaller, so that "
+                    "drop_last=True of this DataLoader cannot be kept. Leave it out; cut the data set if a batch of "
+                    "few samples does harm."
+                )
+        return feed
 
     def share(self, worker: int, workers: int, epoch: int, seed: int, labels: NDArray[Any] | None = None) -> Share:
         """What a worker must know to draw its samples."""
@@ -176,22 +172,6 @@ class Module:
                 "function that turns a batch into inputs and target."
             )
         return tuple(batch[:-1]), batch[-1]
-
-
-def _check_sampler(loader: DataLoader[Any]) -> None:
-    """Refuse a way of drawing samples that would be ignored."""
-    own = type(loader.batch_sampler) not in (BatchSampler, type(None))
-    sampler = loader.batch_sampler if own else loader.sampler
-    if not isinstance(sampler, (RandomSampler, SequentialSampler)):
-        raise ParameterError(
-            f"Workers cannot share the sampler {type(sampler).__name__} of this DataLoader: give Module the data set, "
-            "and its 'sampling' parameter the way to draw from it."
-        )
-    if loader.drop_last:
-        raise ParameterError(
-            "Workers train on all samples, and the last batch of an epoch may be smaller, so that drop_last=True of "
-            "this DataLoader cannot be kept. Leave it out; cut the data set if a batch of few samples does harm."
-        )
 
 
 def _are_classes(outputs: Any, target: Any) -> bool:

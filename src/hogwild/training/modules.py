@@ -24,8 +24,9 @@ from hogwild.runtimes.processes import synchronous, worker
 from hogwild.runtimes.processes.arena import adopt
 from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.chance import ROOM
-from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory, steps_whole
+from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory
 from hogwild.runtimes.processes.runtime import Processes
+from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
 from hogwild.runtimes.processes.work import Mean, Rate, Work
 from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.strategies import Synchronous
@@ -182,7 +183,10 @@ def _optimiser(rule: Any, problem: Module) -> torch.optim.Optimizer:
 def _access(strategy: Any, optimiser: torch.optim.Optimizer, workers: int, journal: Journal) -> str:
     """How workers keep out of each other's way: as the strategy says, unless half a step would spoil another's."""
     access: str = getattr(strategy, "access", "apart")  # apart: each has parameters of its own
-    if access != "free" or strategy.replicas or workers == 1 or steps_whole(optimiser):
+    if access != "free" or strategy.replicas or workers == 1:
+        return access
+    fuse(optimiser)
+    if not one_at_a_time(optimiser):
         return access
     name = type(optimiser).__name__
     journal.tell("steps", message=f"steps of {name} are applied one at a time: half of one would spoil another's")

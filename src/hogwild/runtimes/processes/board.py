@@ -59,6 +59,13 @@ class Board:
         """The summed loss of all samples, each as it was met."""
         return float(self.sums[:, LOSS].sum())
 
+    def reset(self) -> None:
+        """Begin anew, while nobody works; those that are gone stay so."""
+        gone = self.counts[:, GONE].copy()
+        for lines in (self.flags, self.counts, self.sums):
+            lines[...] = 0
+        self.counts[:, GONE] = gone
+
     def living(self) -> Any:
         """The workers that are not gone."""
         return (rank for rank in range(self.workers) if not self.counts[rank, GONE])

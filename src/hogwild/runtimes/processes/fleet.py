@@ -7,6 +7,7 @@ import json
 import os
 import selectors
 import signal
+import socket
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -56,10 +57,13 @@ class Member:
                 found = UNKNOWN  # the template is gone as well
             self.code = UNKNOWN if found is None else found
 
-    def tell(self, what: dict[str, Any]) -> None:
-        """Send it an order; one that is gone does not hear it."""
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.orders, json.dumps(what).encode() + b"\n")
+    def tell(self, what: dict[str, Any], files: Iterable[int] = ()) -> None:
+        """Send it an order, and open files with it; one that is gone does not hear it."""
+        with (
+            contextlib.suppress(BrokenPipeError, ConnectionResetError),
+            socket.socket(fileno=os.dup(self.orders)) as way,
+        ):
+            socket.send_fds(way, [json.dumps(what).encode() + b"\n"], list(files))
 
     def obituary(self) -> str:
         """What it died of."""
@@ -88,8 +92,8 @@ class Fleet:
         self._shelf = Shelf()
         self.members: list[Member] = []
 
-    def start(self, run: Any, work: Any, names: Iterable[str]) -> list[Member]:
-        """Start a process for each name, which calls ``run(work, rank, board, ...)``."""
+    def start(self, run: Any, work: Any, names: Iterable[str], first: int = 0) -> list[Member]:
+        """Start a process for each name, which calls ``run(work, rank, board, ...)``; ranks count from ``first``."""
         content = enclosed(self._arena.describe(), packed((run, work), self._arena, self._shelf))
         main_memory = self._arena.blocks[CPU]
         assert isinstance(main_memory, Block)
@@ -97,13 +101,13 @@ class Fleet:
         try:
             sent.bytes[: len(content)] = content
             blocks = [sent, main_memory, self._board.block, *self._shelf.blocks]
-            return [self._start_one(name, rank, blocks, len(content)) for rank, name in enumerate(names)]
+            return [self._start_one(name, rank, blocks, len(content)) for rank, name in enumerate(names, first)]
         finally:
             sent.close()
 
     def _start_one(self, name: str, rank: int, blocks: list[Block], length: int) -> Member:
         reports, report = os.pipe()
-        ordered, orders = os.pipe()
+        ordered, orders = (end.detach() for end in socket.socketpair())
         given = json.dumps({
             "path": [str(entry) for entry in sys.path], "argv": sys.argv, "folder": str(Path.cwd()),
             "environment": self._environment, "rank": rank, "workers": self._board.workers, "length": length,

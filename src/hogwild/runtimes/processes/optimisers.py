@@ -57,11 +57,6 @@ MEMORIES: dict[str, dict[str, tuple[Fill, str | None]]] = {
 }  # fmt: skip
 
 
-# Optimisers whose steps others cannot spoil by what they have half written, and those that can step in one pass.
-DIVIDE_THEIR_OWN = ("SGD", "Adagrad", "RMSprop", "Adadelta")
-FUSED = ("Adam", "AdamW")
-
-
 def shares_memory(optimiser: torch.optim.Optimizer) -> bool:
     """Whether workers can share what an optimiser remembers; others have a memory each."""
     return type(optimiser).__module__.startswith("torch.optim") and type(optimiser).__name__ in MEMORIES
@@ -90,35 +85,6 @@ def lay_out(optimiser: torch.optim.Optimizer) -> list[Tensor]:
                 if name not in state and (option is None or group[option]):
                     state[name] = fill(parameter, group)
     return remembered(optimiser)
-
-
-def steps_whole(optimiser: torch.optim.Optimizer) -> bool:
-    """See that a step is safe while others take theirs; say whether it is, or needs a lock.
-
-    Adam writes the mean of the gradients in one pass over a tensor, that of their squares in a second, and divides in a
-    third. Somebody who comes in between finds the one without the other: where the squares are still zero his step is a
-    million times too large, and the model is lost. (Four workers on two cores: in two runs of three.) PyTorch's fused
-    implementation does it all in one pass, and is taken where there is one. Optimisers that divide their own gradient
-    by something they have just added it to need no such care; the others must step one at a time.
-
-    >>> adam = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))])
-    >>> steps_whole(adam), adam.param_groups[0]["fused"]
-    (True, True)
-    """
-    name = type(optimiser).__name__
-    if not shares_memory(optimiser) or name in DIVIDE_THEIR_OWN:
-        return not any(group.get("centered") for group in optimiser.param_groups)
-    if name not in FUSED or not all(_can_be_fused(group) for group in optimiser.param_groups):
-        return False
-    for group in (*optimiser.param_groups, optimiser.defaults):
-        group["fused"], group["foreach"] = True, False
-    return True
-
-
-def _can_be_fused(group: Group) -> bool:
-    asked_otherwise = group.get("foreach") or group.get("fused") is False or group.get("differentiable")
-    kinds = {(tensor.device.type, tensor.is_floating_point()) for tensor in group["params"]}
-    return not asked_otherwise and kinds <= {("cpu", True), ("cuda", True)}
 
 
 def remembered(optimiser: torch.optim.Optimizer) -> list[Tensor]:

@@ -1,0 +1,53 @@
+"""Steps that several workers can take at once, by optimisers that divide one thing they remember by another.
+
+Adam steps along the mean of the gradients, divided by the root of the mean of their squares. PyTorch brings first the
+one up to date, for a whole tensor, and then the other. A worker that looks in between finds the first gradient of a
+coordinate in the one and nothing in the other: it divides by nothing, and throws the coordinate far away. So either
+all that belongs to a coordinate is written at once (PyTorch's "fused" form), or steps are taken one at a time; either
+way gradients are computed without waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+FUSED = ("Adam", "AdamW")
+DIVIDES = (*FUSED, "NAdam", "RAdam", "Adamax", "SparseAdam")
+
+
+def fuse(optimiser: torch.optim.Optimizer) -> None:
+    """Let an optimiser write all that belongs to a coordinate at once, where PyTorch can, unless told otherwise.
+
+    >>> adam = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))])
+    >>> fuse(adam)
+    >>> adam.param_groups[0]["fused"], one_at_a_time(adam)
+    (True, False)
+    """
+    if type(optimiser).__name__ not in FUSED:
+        return
+    for group in optimiser.param_groups:
+        chosen = group.get("fused") is not None or group.get("foreach") or group.get("differentiable")
+        if not chosen and all(_can_be_fused(one, optimiser.state.get(one, {})) for one in group["params"]):
+            group["fused"] = True
+
+
+def one_at_a_time(optimiser: torch.optim.Optimizer) -> bool:
+    """Whether only one worker may take a step at any time.
+
+    >>> weight = torch.nn.Parameter(torch.ones(2))
+    >>> one_at_a_time(torch.optim.Adamax([weight])), one_at_a_time(torch.optim.SGD([weight], momentum=0.9))
+    (True, False)
+    """
+    name = type(optimiser).__name__
+    if name == "RMSprop":  # the variance, as the difference of two means, must not be less than nothing
+        return any(group["centered"] for group in optimiser.param_groups)
+    return name in DIVIDES and not all(group.get("fused") for group in optimiser.param_groups)
+
+
+def _can_be_fused(parameter: Tensor, state: dict[str, Any]) -> bool:
+    count = state.get("step")
+    fits = count is None or (count.dtype == torch.float32 and count.device == parameter.device)
+    return fits and parameter.is_floating_point() and parameter.is_contiguous()

@@ -1,0 +1,134 @@
+"""A worker in a loop of the user's own, and its part of the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from hogwild.data.sampling import Indices, Share, Split
+from hogwild.errors import ParameterError
+from hogwild.naming import must
+from hogwild.problems.feed import Feed, check_sampler, feed_of
+from hogwild.problems.module import BATCH
+from hogwild.runtimes.processes import board as at
+from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes.sharing import Lock
+
+
+class OwnWorker:
+    """What a loop knows of itself and the others: ``rank``, of how many ``workers``, and its part of the data."""
+
+    def __init__(self, rank: int, board: Board, seed: int, look: Callable[[], None] | None = None) -> None:
+        self.rank, self.workers = rank, board.workers
+        self._board, self._seed, self._look = board, seed, look
+        self._epochs: dict[int, int] = {}  # begun, of data of each length
+
+    def __repr__(self) -> str:
+        return f"<worker {self.rank} of {self.workers}>"
+
+    @property
+    def steps(self) -> int:
+        """How many steps all workers together have taken in this block."""
+        return self._board.steps
+
+    def split(self, data: Any, batch: int | None = None) -> Part:
+        """This worker's batches of a data set or ``DataLoader``: in each epoch one shuffle, dealt out to all workers.
+
+        A loader's batch size, collate function, reading processes and ``drop_last`` are used. Each walk is an epoch.
+        """
+        return Part(self, data, batch)
+
+    def stop(self) -> None:
+        """Let all workers come to an end: whatever they split is empty from now on."""
+        self._board.flags[at.STOP] = 1
+
+    def _stepped(self) -> None:
+        self._board.counts[self.rank, at.STEPS] += 1
+        self._alive()
+
+    def _alive(self) -> None:
+        self._board.beat(self.rank)
+        if self._look is not None:
+            self._look()
+
+    def _share(self, samples: int, batch: int) -> Share:
+        epoch = self._epochs.get(samples, 0)
+        self._epochs[samples] = epoch + 1
+        return Share(samples, *self._place(), epoch, self._seed, batch)
+
+    def _place(self) -> tuple[int, int]:
+        """Which of how many parts is this worker's: that of one that is gone is dealt out among the others."""
+        living = list(self._board.living())
+        return living.index(self.rank), len(living)
+
+
+class Part:
+    """One worker's batches of each epoch."""
+
+    def __init__(self, worker: OwnWorker, data: Any, batch: int | None) -> None:
+        loader = data if isinstance(data, DataLoader) else None
+        self._worker, self._feed = worker, _feed(data, loader)
+        self._batch, self._whole = _batch(loader, batch), loader is not None and loader.drop_last
+
+    def __len__(self) -> int:
+        """How many batches an epoch has for this worker."""
+        samples = len(self._feed) / self._batch
+        batches = math.floor(samples) if self._whole else math.ceil(samples)
+        place, places = self._worker._place()
+        return len(range(place, batches, places))
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = self._worker
+        share = worker._share(len(self._feed), self._batch)
+        for batch in self._feed.batches(self._wanted(share)):
+            worker._alive()
+            if worker._board.flags[at.STOP]:
+                return
+            yield batch
+
+    def _wanted(self, share: Share) -> Iterator[Indices]:
+        for batch in Split().batches(share):
+            if len(batch) == self._batch or not self._whole:
+                yield batch
+
+
+@contextmanager
+def steps_of(worker: OwnWorker, optimizer: torch.optim.Optimizer, alone: bool) -> Iterator[None]:
+    """Count the steps of an optimiser within the block; ``alone``, let no other worker take one at the same time."""
+    lock: AbstractContextManager[Any] = Lock(worker.rank, worker._board) if alone else nullcontext()
+
+    def before(*_: Any) -> None:
+        lock.__enter__()
+
+    def after(*_: Any) -> None:
+        lock.__exit__(None, None, None)
+        worker._stepped()
+
+    hooks = optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        lock.__exit__(None, None, None)  # a step that failed has left it locked
+
+
+def _feed(data: Any, loader: DataLoader[Any] | None) -> Feed:
+    feed = feed_of(data if loader is None else loader.dataset, loader)
+    if loader is not None:
+        check_sampler(loader, "walk along the loader itself, or split the data set")
+    return feed
+
+
+def _batch(loader: DataLoader[Any] | None, batch: int | None) -> int:
+    if loader is not None and loader.batch_size is None:
+        raise ParameterError("Workers cannot share this DataLoader, which has no batch size: split the data set.")
+    found = batch or (BATCH if loader is None else loader.batch_size)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise must("batch", "a positive integer", found)
+    return found
