@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn, optim
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Subset, TensorDataset, WeightedRandomSampler
 
-from hogwild import Hogwild, LabelSkew, Module, Processes, Run, minimise
+from hogwild import Averaging, Hogwild, LabelSkew, Module, Processes, Run, minimise
 from hogwild.errors import DataError, ParameterError, WorkerError
 from hogwild.run import Event
 
@@ -107,6 +107,14 @@ def test_skewed_labels_reach_the_workers() -> None:
     assert 0 <= run.history[-1]["test_accuracy"] <= 1
 
 
+@pytest.mark.parametrize("strategy", [Hogwild(2), Averaging(2)])
+def test_smaller_batches_are_dropped_if_the_loader_says_so(strategy: Any) -> None:
+    run = minimise(Module(nets.line(), LOSS, loader(batch_size=24, drop_last=True)), SGD, strategy=strategy, budget=3)
+    assert [record["updates"] for record in run.history][-1] == 3 * 48  # of 64 samples, 16 are left over
+    assert run.history[-1]["epoch"] == 3
+    assert run.history[-1]["steps"] == 6
+
+
 def test_several_inputs_and_metrics() -> None:
     x = torch.randn(64, 1)
     data = TensorDataset(x, torch.ones(64, 1), x * 2 + 1)
@@ -142,7 +150,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "buffers": (ParameterError, lambda: train(nets.numbers(), buffers="mine")),
     "sampler": (ParameterError, lambda: train(loader(sampler=WeightedRandomSampler([1.0] * 64, 64)))),
     "batches": (ParameterError, lambda: train(loader(batch_sampler=Batches(RandomSampler(range(64)), 8, False)))),
-    "part of a batch": (ParameterError, lambda: train(loader(batch_size=48, drop_last=True))),
+    "part of a batch": (DataError, lambda: train(loader(batch_size=65, drop_last=True), batch=None)),
     "strategy": (ParameterError, lambda: train(nets.numbers(), strategy=3)),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from hogwild.data import sampling
-from hogwild.data.sampling import Sampling, Share
+from hogwild.data.sampling import Indices, Sampling, Share, Whole
 from hogwild.errors import DataError, ParameterError
 from hogwild.naming import must
 from hogwild.problems.feed import Feed, check_sampler, feed_of
@@ -102,18 +102,29 @@ class Module:
         feed = feed_of(samples, loader, self.device)
         if dataset is None and isinstance(loader, DataLoader):
             check_sampler(loader, "give Module the data set, and its 'sampling' parameter the way to draw from it")
-            if loader.drop_last:
-                raise ParameterError(
-                    "Workers train on all samples, and the last batch of an epoch may be smaller, so that "
-                    "drop_last=True of this DataLoader cannot be kept. Leave it out; cut the data set if a batch of "
-                    "few samples does harm."
-                )
         return feed
 
     def share(self, worker: int, workers: int, epoch: int, seed: int, labels: NDArray[Any] | None = None) -> Share:
         """What a worker must know to draw its samples."""
         assert self.batch is not None
         return Share(len(self), worker, workers, epoch, seed, self.batch, labels)
+
+    def batches(self, share: Share) -> Iterator[Indices]:
+        """A worker's batches of an epoch; without those that are smaller, if a DataLoader says ``drop_last``."""
+        found: Iterator[Indices] = self.sampling.batches(share)  # type: ignore[union-attr]
+        return (batch for batch in found if len(batch) == self.batch) if self.drops_last else found
+
+    @property
+    def drops_last(self) -> bool:
+        """Whether a batch that is smaller than the others is left out."""
+        return isinstance(self.dataset, DataLoader) and self.dataset.drop_last
+
+    def samples_of_epoch(self, workers: int, labels: NDArray[Any] | None) -> int:
+        """How many samples all workers together draw in an epoch."""
+        if not self.drops_last:
+            return len(self) * (workers if isinstance(self.sampling, Whole) else 1)
+        shares = (self.share(worker, workers, 0, 0, labels) for worker in range(workers))
+        return sum(len(batch) for share in shares for batch in self.batches(share))
 
     def labels(self) -> NDArray[Any] | None:
         """The targets of all samples, where the way of sampling needs them."""

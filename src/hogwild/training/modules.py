@@ -73,7 +73,14 @@ def minimise_module(
     if recipe is not None and not recipe.decay_norms:
         spare_norms(optimiser, problem.net)
     chosen = scaled(schedule, recipe)
-    rate = _rate(chosen, optimiser, problem, workers, budget, _total(strategy, problem, workers))
+    labels = problem.labels()
+    samples = problem.samples_of_epoch(workers, labels)
+    if samples == 0:
+        raise DataError(
+            f"no worker has a whole batch of {problem.batch} samples, and smaller ones are dropped",
+            remedy="Use a smaller batch, fewer workers, or a DataLoader without drop_last.",
+        )
+    rate = _rate(chosen, optimiser, samples, budget, _total(strategy, problem, workers))
     if rank:  # only the first of those that a launcher has started tells and writes anything
         callbacks, folder = (), None
     journal = Journal(callbacks)
@@ -106,7 +113,7 @@ def minimise_module(
         with meeting(strategy, runtime, rank) as together, first_one_waits() as interrupt:
             work = Work(
                 problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers),
-                access, replicas or None, mean, problem.labels(), random, resume, together,
+                access, replicas or None, mean, labels, random, resume, together,
             )  # fmt: skip
             records = Records(board, rate, budget, mean, watches_test=test is not None)
             watch = (Watch if rank is None else partial(Lead, rank=rank))(
@@ -212,11 +219,10 @@ def _total(strategy: Any, problem: Module, workers: int) -> int:
 
 
 def _rate(
-    schedule: Any, optimiser: torch.optim.Optimizer, problem: Module, workers: int, budget: Budget, total: int
+    schedule: Any, optimiser: torch.optim.Optimizer, samples: int, budget: Budget, total: int
 ) -> Rate:  # fmt: skip
     """The step of each group over time. A schedule with a step of its own replaces the first group's."""
     steps = tuple(float(group["lr"]) for group in optimiser.param_groups)
-    samples = len(problem) * (workers if type(problem.sampling).__name__ == "Whole" else 1)
     if schedule is None:
         return Rate(None, steps, samples, budget.epochs, budget.seconds)
     found: Schedule = with_total(schedules.named(schedule), total)

@@ -102,7 +102,7 @@ class Rank:
         done = int(self.board.counts[rank, at.BATCH])
         seed(work, rank, epoch, done > 0)
         share = work.problem.share(rank, self.group.workers, epoch, work.seed, work.labels)
-        batches = list(work.problem.sampling.batches(share))
+        batches = list(work.problem.batches(share))
         sizes = self.group.sizes([len(batch) for batch in batches])
         rounds = sizes.shape[1]
         # One that has no more batches of its own comes along with one that does not count.

@@ -93,7 +93,7 @@ class Worker:
         seed(work, self.rank, epoch, done > 0)
         living = list(self.board.living())  # the share of one that is gone is dealt out among the others
         share = work.problem.share(living.index(self.rank), len(living), epoch, work.seed, work.labels)
-        indices = itertools.islice(work.problem.sampling.batches(share), done, None)
+        indices = itertools.islice(work.problem.batches(share), done, None)
         batches = iter(work.problem.training.batches(indices))
         self.rest()  # before a batch is drawn: drawing one may take random numbers
         while (batch := next(batches, END)) is not END:
