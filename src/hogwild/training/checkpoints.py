@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -16,6 +16,8 @@ from hogwild.naming import must
 
 LATEST, PREVIOUS = "latest.safetensors", "previous.safetensors"
 FORMAT = 2
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -42,32 +44,42 @@ class Checkpoints:
 
     def save(self, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:
         """Write a checkpoint; the one before it is kept until the next."""
+        content = {"kind": "checkpoint", "format": FORMAT, **record}
+        self.replace(LATEST, PREVIOUS, lambda latest: tensors.save(latest, arrays, content))
+
+    def replace(self, latest: str, previous: str, write: Callable[[Path], None]) -> None:
+        """Write a file; the one that had its name gets another."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        latest = self.folder / LATEST
-        if latest.exists():
-            latest.replace(self.folder / PREVIOUS)
-        tensors.save(latest, arrays, {"kind": "checkpoint", "format": FORMAT, **record})
+        path = self.folder / latest
+        if path.exists():
+            path.replace(self.folder / previous)
+        write(path)
         self._last = time.monotonic()
 
     def load(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
         """The latest checkpoint that is whole, or None where there is none yet."""
+        return self.first_whole((LATEST, PREVIOUS), _read)
+
+    def first_whole(self, names: Iterable[str], read: Callable[[Path], T]) -> T | None:
+        """What the first of these files has that is there and can be read; None where none is there."""
         problems = []
-        for name in (LATEST, PREVIOUS):
-            path = self.folder / name
+        for path in (self.folder / name for name in names):
             if not path.exists():
                 continue
             try:
-                arrays, record = tensors.load(path, CheckpointError)
+                return read(path)
             except CheckpointError as error:
                 problems.append(str(error))
-                continue
-            if record.get("kind") != "checkpoint" or record.get("format") != FORMAT:
-                problems.append(f"{path}: this is no checkpoint that this version can read.")
-                continue
-            return arrays, record
         if problems:
             raise CheckpointError(" ".join(problems) + " Remove the folder to start from the beginning.")
         return None
+
+
+def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    arrays, record = tensors.load(path, CheckpointError)
+    if record.get("kind") != "checkpoint" or record.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: this is no checkpoint that this version can read.")
+    return arrays, record
 
 
 def check_same(asked: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> None:

@@ -30,9 +30,9 @@ from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
 from hogwild.runtimes.processes.work import Mean, Rate, Work
 from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.strategies import Synchronous
+from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
-from hogwild.training.module_checkpoints import ModuleCheckpoints
 from hogwild.training.module_records import Records
 from hogwild.training.recipe import scaled, spare_norms
 from hogwild.training.together import Lead, check_synchronous, engaged, meeting
@@ -163,14 +163,16 @@ def _runtime(runtime: Any) -> Processes:
     return runtime
 
 
-def _checkpoints(checkpoint: Any, resume: bool) -> ModuleCheckpoints | None:
+def _checkpoints(checkpoint: Any, resume: bool) -> Checkpoints | None:
     if checkpoint is None:
         if resume:
             raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
         return None
     if isinstance(checkpoint, (str, os.PathLike)):
-        return ModuleCheckpoints(Path(checkpoint))
-    return ModuleCheckpoints(checkpoint.folder, checkpoint.seconds)
+        return Checkpoints(Path(checkpoint))
+    if not isinstance(checkpoint, Checkpoints):
+        raise must("checkpoint", "a folder, or Checkpoints(folder, seconds)", checkpoint)
+    return checkpoint
 
 
 def _optimiser(rule: Any, problem: Module) -> torch.optim.Optimizer:
@@ -200,7 +202,7 @@ def _access(strategy: Any, optimiser: torch.optim.Optimizer, workers: int, journ
     return "locked"
 
 
-def _tell_of_memories(journal: Journal, optimiser: Any, strategy: Any, folder: ModuleCheckpoints | None) -> None:
+def _tell_of_memories(journal: Journal, optimiser: Any, strategy: Any, folder: Checkpoints | None) -> None:
     name = type(optimiser).__name__
     if not isinstance(strategy, Synchronous):
         journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")

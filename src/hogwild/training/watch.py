@@ -19,10 +19,10 @@ from hogwild.runtimes.processes.fleet import Fleet, Member, lost
 from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.processes.sharing import average
 from hogwild.runtimes.processes.work import Tensors, Work
-from hogwild.training.checkpoints import check_same
+from hogwild.training import module_checkpoints
+from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.interrupts import Interrupt
 from hogwild.training.journal import Journal
-from hogwild.training.module_checkpoints import ModuleCheckpoints
 from hogwild.training.module_records import Records
 from hogwild.training.module_state import copy, counts_of, put_back, tensors_of
 
@@ -42,7 +42,7 @@ class Watch:
     test: Any
     best: Tensors | None  # where the evaluator keeps the best parameters, with patience
     journal: Journal
-    checkpoints: ModuleCheckpoints | None
+    checkpoints: Checkpoints | None
     asked: dict[str, Any]
     records: Records
     run_worker: Any = worker.run
@@ -230,7 +230,7 @@ class Watch:
             self._write()  # the last parameters, from which the run can go on
         kept = self._keep()
         if self.checkpoints is not None:
-            self.checkpoints.save_weights(ModuleModel(self.work.problem.net, self.asked))
+            module_checkpoints.save_weights(self.checkpoints, ModuleModel(self.work.problem.net, self.asked))
         self.journal.tell("result", stopped=self.stopped, **kept)
 
     def _tell_what_comes(self) -> None:
@@ -281,13 +281,13 @@ class Watch:
             "epoch": records.epoch, "least": list(records.least), "seen": list(records.seen), "seconds": self.seconds,
         }  # fmt: skip
         model = ModuleModel(self.work.problem.net, self.asked)
-        self.checkpoints.save(tensors_of(self.work, self.best), record, model)
+        module_checkpoints.save(self.checkpoints, tensors_of(self.work, self.best), record, model)
         self.journal.tell("checkpoint", epoch=records.epoch)
 
     def restore(self) -> None:
         """Go on from a checkpoint, if there is one."""
         assert self.checkpoints is not None
-        found, folder = self.checkpoints.load(), self.checkpoints.folder
+        found, folder = module_checkpoints.load(self.checkpoints), self.checkpoints.folder
         if found is None:
             self.journal.tell("resumed", epoch=0, message="there is no checkpoint yet: from the beginning")
             return
