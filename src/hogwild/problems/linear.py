@@ -13,6 +13,7 @@ from hogwild.compiled import bind
 from hogwild.data import opened
 from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.extents import rows_per_chunk
+from hogwild.data.memory import Memory
 from hogwild.data.rows import Array
 from hogwild.data.sample import narrowed, sample
 from hogwild.errors import DataError, ParameterError
@@ -397,7 +398,8 @@ def _is_strength(value: Any) -> bool:
 def _check_room(data: Dataset, outputs: int, bytes_each: int) -> None:
     """Refuse a model that cannot fit, with its copies, instead of being killed for it."""
     needed = 3 * data.n_features * outputs * bytes_each  # the parameters, those to go back to, and copies to measure
-    if needed > LITTLE and needed > (room := data.room):
+    sure = needed <= LITTLE and isinstance(data, Memory)  # a folder may have been given less
+    if not sure and needed > (room := data.room):
         what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
         remedy = f"There is {format_size(room)}. Number features without gaps, hash them into fewer, or allow more."
         raise DataError(what, path=data.name, remedy=remedy)
