@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+
+ALL = os.environ.get("HOGWILD_CONFORMANCE") == "all"  # also the combinations that take long: make conformance
 
 # Losses: (values, derivatives) of arrays of scores
 

@@ -45,7 +45,7 @@ def test_locked_loses_no_update(intercept):
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_round_robin_loses_no_update(intercept):
-    rows, epochs = 2**13, 2
+    rows, epochs = 2**11, 2
     weight, bias, updates = counted(RoundRobin(8), rows, epochs, intercept)
     assert weight == updates == rows * epochs
     assert bias == (updates if intercept else 0)
@@ -71,7 +71,7 @@ def test_serial_counts_as_well():
 def test_the_textbook_form_loses_some():
     rows, epochs = 2**20, 8
     for workers in [2, 4, 8] * 7:
-        weight, _, updates = counted(Hogwild(workers), rows, epochs)
+        weight, _, updates = counted(Hogwild(workers, buffer=0), rows, epochs)
         assert updates == rows * epochs  # every update was made,
         assert weight <= updates
         if weight < updates:  # but another worker wrote over some of them
