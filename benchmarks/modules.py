@@ -19,6 +19,7 @@ from benchmarks import results
 
 BATCH, STEP = 32, 1e-3
 HELD_OUT = 360
+ADAM = partial(torch.optim.Adam, lr=STEP, fused=True)  # for all: with several workers ours takes the fused form anyway
 Data = tuple[TensorDataset, TensorDataset]
 
 
@@ -45,7 +46,7 @@ def by_loader(net: nn.Module, train: TensorDataset, epochs: int, seed: int) -> N
     """As in PyTorch's example mnist_hogwild: every process walks the whole data set with a loader of its own."""
     torch.manual_seed(seed)
     loader = DataLoader(train, batch_size=BATCH, shuffle=True)
-    optimiser = torch.optim.Adam(net.parameters(), lr=STEP)
+    optimiser = ADAM(net.parameters())
     for _ in range(epochs):
         for pictures, labels in loader:
             optimiser.zero_grad()
@@ -56,7 +57,7 @@ def by_loader(net: nn.Module, train: TensorDataset, epochs: int, seed: int) -> N
 def by_index(net: nn.Module, train: TensorDataset, epochs: int, seed: int) -> None:
     """The same without a loader, which spends more on collecting small samples than the network on learning them."""
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(net.parameters(), lr=STEP)
+    optimiser = ADAM(net.parameters())
     all_pictures, all_labels = train.tensors
     for _ in range(epochs):
         for rows in torch.randperm(len(train), generator=generator).split(BATCH):
@@ -100,7 +101,7 @@ def ours(workers: int, epochs: int) -> float:
     train, _ = digits()
     run = hogwild.minimise(
         hogwild.Module(network(), nn.functional.cross_entropy, train, batch=BATCH),
-        rule=partial(torch.optim.Adam, lr=STEP), strategy=hogwild.Hogwild(workers), budget=epochs,
+        rule=ADAM, strategy=hogwild.Hogwild(workers), budget=epochs,
         runtime=hogwild.Processes(threads=1),
     )  # fmt: skip
     return float(run.result["updates"] / run.seconds)
@@ -110,7 +111,7 @@ def accuracy(workers: int, epochs: int, seed: int) -> float:
     train, test = digits(seed)
     run = hogwild.minimise(
         hogwild.Module(network(seed), nn.functional.cross_entropy, train, batch=BATCH),
-        rule=partial(torch.optim.Adam, lr=STEP), strategy=hogwild.Hogwild(workers), budget=epochs, test=test, seed=seed,
+        rule=ADAM, strategy=hogwild.Hogwild(workers), budget=epochs, test=test, seed=seed,
         runtime=hogwild.Processes(threads=1),
     )  # fmt: skip
     assert run.result["updates"] == epochs * len(train)
@@ -151,7 +152,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         "modules",
         "Processes around one network",
         [
-            f"A perceptron 64-256-256-10 on scikit-learn's digits, batches of {BATCH}, Adam, one thread a process;",
+            f"A perceptron 64-256-256-10 on scikit-learn's digits, batches of {BATCH}, Adam (fused), one thread a process;",
             f"{epochs} epochs after everybody is ready, median (least to most) of {turns} turns, ratios turn by turn.",
             "Loops by hand: `share_memory`, processes by `spawn`, each with an optimiser and the whole data set of its",
             "own, as in PyTorch's example.",
