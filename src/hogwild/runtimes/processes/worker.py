@@ -118,7 +118,7 @@ class Worker:
         loss.backward()
         with self.sharing:
             self.optimiser.step()
-        self._met = self._met + loss.detach() * size
+        self._met += loss.item() * size if self._read_every == 1 else loss.detach() * size
         mine[at.SAMPLES] += size
         mine[at.STEPS] += 1
         mine[at.BATCH] += 1
