@@ -29,6 +29,9 @@ from hogwild.errors import WorkerError
 from hogwild.runtimes.processes import template
 from leftovers import open_files, shared_memory
 
+pytestmark = pytest.mark.skipif(
+    "HOGWILD_KILLS" not in os.environ, reason="make chaos; single deaths are in tests/modules/test_worker_death.py"
+)
 KILLS = int(os.environ.get("HOGWILD_KILLS", "2"))
 SEED = int(os.environ.get("HOGWILD_SEED", str(random.SystemRandom().randrange(10**6))))
 MARK = f"HOGWILD_CHAOS={uuid.uuid4()}"  # in the environment of every process that is started here
