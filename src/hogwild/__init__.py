@@ -96,7 +96,7 @@ def __getattr__(name: str) -> Any:
             from hogwild.errors import MissingExtraError
 
             raise MissingExtraError(f"hogwild.{name}", "torch", "torch") from None
-    if name in ("callbacks", "data", "losses"):
+    if name in ("callbacks", "data", "errors", "losses"):
         return importlib.import_module(f"hogwild.{name}")
     raise AttributeError(f"module 'hogwild' has no attribute {name!r}")
 

@@ -13,11 +13,9 @@ from hogwild.compiled import bind
 from hogwild.data import opened
 from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.extents import rows_per_chunk
-from hogwild.data.memory import Memory
 from hogwild.data.rows import Array
 from hogwild.data.sample import narrowed, sample
-from hogwild.errors import DataError, ParameterError
-from hogwild.files import format_size
+from hogwild.errors import ParameterError
 from hogwild.kernels import linear_parts
 from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
@@ -32,11 +30,11 @@ from hogwild.problems.frame import Frame, frame_for
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
 from hogwild.problems.linear_model import LinearModel
 from hogwild.problems.problem import Descent, State
+from hogwild.problems.room import check_room
 from hogwild.rules.rule import positions
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
-LITTLE = 2**22  # bytes for which it takes longer to ask whether there is room than to take them
 
 
 class Linear:
@@ -136,7 +134,7 @@ class Linear:
         """Weights and intercept at zero, with fresh memory for the rule."""
         row = np.array(rule.initial, getattr(rule, "precision", np.float32))
         beside = np.array(rule.initial_intercept, np.float64) if hasattr(rule, "initial_intercept") else row
-        _check_room(self.source, self.n_outputs, row.nbytes)
+        check_room(self.source, self.n_outputs, row.nbytes)
         weights = np.tile(row, (self.source.n_features * self.n_outputs, 1))
         if self._layout == "dense" and self.n_outputs == 1 and not getattr(rule, "alone", False):
             weights = np.asfortranarray(weights)  # numbers of a kind side by side: then several are stepped at once
@@ -393,13 +391,3 @@ def _one_vs_rest(loss: Any) -> Any:
 
 def _is_strength(value: Any) -> bool:
     return isinstance(value, Real) and 0 <= float(value) < float("inf")
-
-
-def _check_room(data: Dataset, outputs: int, bytes_each: int) -> None:
-    """Refuse a model that cannot fit, with its copies, instead of being killed for it."""
-    needed = 3 * data.n_features * outputs * bytes_each  # the parameters, those to go back to, and copies to measure
-    sure = needed <= LITTLE and isinstance(data, Memory)  # a folder may have been given less
-    if not sure and needed > (room := data.room):
-        what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
-        remedy = f"There is {format_size(room)}. Number features without gaps, hash them into fewer, or allow more."
-        raise DataError(what, path=data.name, remedy=remedy)

@@ -111,7 +111,7 @@ class Module:
 
     def batches(self, share: Share) -> Iterator[Indices]:
         """A worker's batches of an epoch; without those that are smaller, if a DataLoader says ``drop_last``."""
-        found: Iterator[Indices] = self.sampling.batches(share)  # type: ignore[union-attr]
+        found = sampling.named(self.sampling).batches(share)
         return (batch for batch in found if len(batch) == self.batch) if self.drops_last else found
 
     @property
@@ -128,7 +128,7 @@ class Module:
 
     def labels(self) -> NDArray[Any] | None:
         """The targets of all samples, where the way of sampling needs them."""
-        if not self.sampling.needs_labels:  # type: ignore[union-attr]
+        if not sampling.named(self.sampling).needs_labels:
             return None
         found = [self._unpacked(batch)[1] for batch in self.feed().in_order(1024)]
         return np.concatenate([np.asarray(target.detach().cpu()).reshape(len(target), -1)[:, 0] for target in found])

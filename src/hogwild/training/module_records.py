@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from hogwild.run import Budget, Event
 from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.fleet import Member
 from hogwild.runtimes.processes.work import Mean, Rate
+
+
+class Evaluator(Protocol):
+    """Whoever measures held-out data when told to."""
+
+    def tell(self, what: dict[str, Any]) -> None:
+        """Take an order; figures come later."""
 
 
 @dataclass(eq=False)
@@ -23,7 +30,7 @@ class Records:
     rate: Rate
     budget: Budget
     mean: Mean | None = None
-    evaluator: Member | None = None
+    evaluator: Evaluator | None = None
     watches_test: bool = False  # whether it is the held-out loss that must reach the target
     epoch: int = 0  # the last one of which there is a record
     history: list[Event] = field(default_factory=list)

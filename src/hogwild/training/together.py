@@ -64,11 +64,10 @@ class Examiner:
     def __init__(self, lead: Lead) -> None:
         self._lead, self._feed = lead, lead.work.problem.feed(lead.test)
         self._orders: list[dict[str, Any]] = []
-        self._least = float("inf")
 
-    def tell(self, order: dict[str, Any]) -> None:
+    def tell(self, what: dict[str, Any]) -> None:
         """Take an order."""
-        self._orders.append(order)
+        self._orders.append(what)
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """Do what was ordered."""
@@ -76,8 +75,7 @@ class Examiner:
             order = self._orders.pop(0)
             with self._mean_in_place(order["mean"]):
                 figures = self._lead.work.problem.measure(self._feed)
-                if self._lead.best is not None and figures["loss"] < self._least:
-                    self._least = figures["loss"]
+                if self._lead.best is not None and figures["loss"] < order["least"]:
                     copy(self._lead.best, self._lead.work.values)
             yield {"kind": "measured", "figures": figures, **order}
 
@@ -124,7 +122,7 @@ class Lead(Watch):
     def _train_with_the_others(self) -> None:
         self._begin_where_the_first_does()
         if self.rank == 0 and self.test is not None:
-            self.records.evaluator = Examiner(self)  # type: ignore[assignment]
+            self.records.evaluator = Examiner(self)
         worker = Rank(self.work, self.board, self._group, self)
         self.journal.tell("training", workers=self.work.workers)
         self._before = self.board.counts[:, at.SAMPLES].copy()

@@ -240,7 +240,7 @@ class Watch:
         while self.records.busy:
             self._hear()
             self._tell_records()
-            if time.monotonic() > until and self.records.evaluator is not None:
+            if time.monotonic() > until and isinstance(self.records.evaluator, Member):  # not one in this process
                 self._end_silent(self.records.evaluator)
 
     def _keep(self) -> Event:

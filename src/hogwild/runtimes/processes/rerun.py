@@ -39,7 +39,7 @@ class Rerun:
             arena, terms = self._invited or self._invitation()
             attach(net, optimiser, arena, terms)
             arena.close()
-        except Exception:
+        except Exception:  # whatever it is, the first process is told of it, and this one ends
             self.fail()
         self._invited, self._terms = None, terms
         settle(terms, self.rank)
