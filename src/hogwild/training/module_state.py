@@ -13,13 +13,22 @@ from hogwild.runtimes.processes.work import Tensors, Work
 
 def tensors_of(work: Work, best: Tensors | None) -> dict[str, Any]:
     """The tensors of a checkpoint: nothing but what PyTorch loads with ``weights_only=True``."""
-    return {
-        "model": work.problem.net.state_dict(),
+    return on_host({
+        "model": dict(work.problem.net.state_dict()),
         "optimizer": work.optimiser.state_dict(),
         "mean": list(work.mean.tensors) if work.mean else [],
         "best": list(best or ()),
         "random": work.random,
-    }
+    })  # fmt: skip
+
+
+def on_host(tree: Any) -> Any:
+    """The same with a copy of each tensor of a GPU: there all are parts of one block, which PyTorch cannot write."""
+    if isinstance(tree, torch.Tensor):
+        return tree.cpu()
+    if isinstance(tree, dict):
+        return {name: on_host(value) for name, value in tree.items()}
+    return [on_host(value) for value in tree] if isinstance(tree, list) else tree
 
 
 def counts_of(work: Work, board: Board) -> dict[str, Any]:

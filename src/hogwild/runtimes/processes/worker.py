@@ -107,6 +107,7 @@ class Worker:
     def _end(self, epoch: int) -> None:
         if not self.mine[at.BATCH]:
             time.sleep(0.001)  # one without samples would count epochs as fast as it can
+        self._read_losses()  # so that the record of the epoch has them all
         self.mine[at.BATCH] = 0
         self.mine[at.EPOCH] = epoch + 1
 
