@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from hogwild.run import Run as Run
     from hogwild.run import Start as Start
     from hogwild.runtimes import Processes as Processes
+    from hogwild.runtimes import Simulator as Simulator
     from hogwild.runtimes import Threads as Threads
+    from hogwild.runtimes.simulator import Crash as Crash
+    from hogwild.runtimes.simulator import Crashes as Crashes
+    from hogwild.runtimes.simulator import Link as Link
     from hogwild.schedules import Adaptive as Adaptive
     from hogwild.schedules import Backoff as Backoff
     from hogwild.schedules import Constant as Constant
@@ -48,9 +52,12 @@ if TYPE_CHECKING:
     from hogwild.strategies import Hogwild as Hogwild
     from hogwild.strategies import LargeMinibatch as LargeMinibatch
     from hogwild.strategies import Locked as Locked
+    from hogwild.strategies import ParameterServer as ParameterServer
     from hogwild.strategies import RoundRobin as RoundRobin
     from hogwild.strategies import Serial as Serial
     from hogwild.strategies import Synchronous as Synchronous
+    from hogwild.strategies.corrections import DelayAdaptive as DelayAdaptive
+    from hogwild.strategies.corrections import DelayCompensation as DelayCompensation
     from hogwild.training.checkpoints import Checkpoints as Checkpoints
     from hogwild.training.minimise import minimise as minimise
     from hogwild.training.own_loop import shared as shared
@@ -74,8 +81,12 @@ _HOMES = {
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",
         "LinearScaling",
     ),
-    "hogwild.strategies": ("Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch"),
-    "hogwild.runtimes": ("Threads", "Processes"),
+    "hogwild.strategies": (
+        "Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch", "ParameterServer",
+    ),
+    "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
+    "hogwild.runtimes": ("Threads", "Processes", "Simulator"),
+    "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
     "hogwild.estimators": ("HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -96,7 +107,7 @@ def __getattr__(name: str) -> Any:
             from hogwild.errors import MissingExtraError
 
             raise MissingExtraError(f"hogwild.{name}", "torch", "torch") from None
-    if name in ("callbacks", "data", "errors", "losses"):
+    if name in ("callbacks", "data", "delays", "errors", "losses"):
         return importlib.import_module(f"hogwild.{name}")
     raise AttributeError(f"module 'hogwild' has no attribute {name!r}")
 

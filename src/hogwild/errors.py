@@ -7,6 +7,7 @@
     ├── CheckpointError    a checkpoint cannot be read or belongs to another run
     ├── ModelError         a model file cannot be read
     ├── WorkerError        a worker process failed, was killed or went silent
+    ├── MessageError       a message that cannot be what its sender meant
     └── MissingExtraError  an optional dependency is not installed
 
 Each says what was wrong, where, and what to do about it.
@@ -70,6 +71,10 @@ class ModelError(HogwildError):
 
 class WorkerError(HogwildError, RuntimeError):
     """A worker process failed, was killed or went silent."""
+
+
+class MessageError(HogwildError, ValueError):
+    """A message that cannot be what its sender meant."""
 
 
 class MissingExtraError(HogwildError, ImportError):

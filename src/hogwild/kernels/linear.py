@@ -38,7 +38,7 @@ def descend(
     """
     if state.shape[1] != numbers():  # never: so the compiler knows it, and need not multiply to find a coordinate
         return np.nan
-    scale = np.float32(1)
+    exact, scale = 1.0, np.float32(1)  # the same; a rounded one would drift
     own = bias.copy()
     seen = own.copy()  # not a second look at bias, which another worker may have changed by then
     guarded = np.intp(state.shape[0])
@@ -70,16 +70,17 @@ def descend(
         if intercept and waiting >= patience:
             flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
             waiting, moved, pulled = 0, np.float32(0), np.float32(0)
-        scale = decayed(scale, rate, l2)
-        if scale < SMALLEST:
-            fold(state, scale)
-            scale = np.float32(1)
+        exact = decayed(exact, rate, l2)
+        if exact < SMALLEST:
+            fold(state, exact)
+            exact = 1.0
+        scale = np.float32(exact)
         release(sync, indices, start, end, k)
         k += leap
     if intercept and waiting:
         flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
-    if scale != 1:
-        fold(state, scale)
+    if exact != 1:
+        fold(state, exact)
     return total
 
 
@@ -193,10 +194,15 @@ def decay(scale: Any, rate: Any, l2: Any) -> Any:
     return scale / (np.float32(1) + rate * l2)
 
 
+def decay_exactly(scale: Any, rate: Any, l2: Any) -> Any:
+    """The same in double precision."""
+    return scale / (1.0 + float(rate) * float(l2))
+
+
 def fold(state: Any, scale: Any) -> None:
     """Multiply the common factor into the weights."""
     for u in range(state.shape[0]):
-        state[u, 0] *= scale
+        state[u, 0] = np.float32(state[u, 0] * scale)
 
 
 def shared_penalty(shares: Any, u: Any, strength: Any) -> Any:

@@ -6,9 +6,10 @@ from typing import Any
 
 from hogwild.naming import kebab, pick
 from hogwild.runtimes.processes.runtime import Processes
+from hogwild.runtimes.simulator.runtime import Simulator
 from hogwild.runtimes.threads import Threads
 
-RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes)}
+RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator)}
 
 
 def named(runtime: str | Any) -> Any:
@@ -20,4 +21,4 @@ def named(runtime: str | Any) -> Any:
     return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
 
 
-__all__ = ["RUNTIMES", "Processes", "Threads", "named"]
+__all__ = ["RUNTIMES", "Processes", "Simulator", "Threads", "named"]

@@ -9,13 +9,15 @@ from hogwild.naming import kebab, pick
 from hogwild.strategies.averaging import Averaging
 from hogwild.strategies.hogwild import Hogwild
 from hogwild.strategies.locked import Locked
+from hogwild.strategies.parameter_server import ParameterServer
 from hogwild.strategies.round_robin import RoundRobin
 from hogwild.strategies.serial import Serial
 from hogwild.strategies.sharing import InMemory, count
 from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
 STRATEGIES: dict[str, Any] = {
-    kebab(kind.__name__): kind for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous)
+    kebab(kind.__name__): kind
+    for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer)
 }
 
 
@@ -42,6 +44,7 @@ __all__ = [
     "InMemory",
     "LargeMinibatch",
     "Locked",
+    "ParameterServer",
     "RoundRobin",
     "Serial",
     "Synchronous",

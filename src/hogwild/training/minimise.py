@@ -5,31 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hogwild import rules, runtimes, schedules, strategies
 from hogwild.averages import EMA
-from hogwild.data import open as open_data
-from hogwild.data import opened
-from hogwild.data.dataset import Dataset
-from hogwild.data.reading import Reading
 from hogwild.errors import ParameterError
 from hogwild.naming import must
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, Start, budgeted
-from hogwild.schedules import Optimal, Schedule, step_of, with_step
-from hogwild.training.autostep import choose_step
+from hogwild.schedules import with_step
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.guard import EXPLODED, Guard
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.loop import Loop
+from hogwild.training.preparing import opened_like, put, resolved, with_chosen_step
 
-TRIED_EPOCHS = 10  # what a trial of the step assumes where only time is limited
 LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond, and
 STARTING = 32  # times as many in the run: some milliseconds, no more than it takes to begin and to end with it
 GUARDED_ROWS = 512  # rows whose loss at the start tells the guard what is normal
@@ -87,16 +79,23 @@ def minimise(
     rule = rules.named("adagrad" if rule is None else rule)
     schedule = schedules.named("cosine" if schedule is None else schedule)
     problem = problem.suited(rule)
-    strategy, runtime, budget = (
-        strategies.named(strategy),
-        runtimes.named("threads" if runtime is None else runtime),
-        budgeted(budget).for_data(problem.data.nonzeros + problem.data.n_features),
-    )
+    strategy = strategies.named(strategy)
+    talks = hasattr(strategy, "cast")
+    usual = "local" if talks and not hasattr(strategy, "access") else "threads"
+    runtime = runtimes.named(usual if runtime is None else runtime)
+    if hasattr(runtime, "play"):
+        from hogwild.training.talking_rows import minimise_rows
+
+        return minimise_rows(
+            problem, rule, schedule, strategy, runtime, budgeted(budget), test=test, average=average, start=start,
+            shuffle=shuffle, seed=seed, callbacks=callbacks,
+        )  # fmt: skip
+    budget = budgeted(budget).for_data(problem.data.nonzeros + problem.data.n_features)
     if not hasattr(runtime, "session"):
         raise ParameterError(f"{type(problem).__name__} is trained by threads: use runtime=Threads(). Got {runtime!r}.")
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     _check(rule, schedule, strategy, budget, test, average, checkpoints, resume)
-    held_out = None if test is None else problem.encoded(_opened_like(problem.data, test))
+    held_out = None if test is None else problem.encoded(opened_like(problem.data, test))
     cores = strategies.count(strategy)
     workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
     journal = Journal(callbacks)
@@ -123,14 +122,14 @@ def minimise(
         if session.planned is not None:
             journal.tell("buffers", **session.planned.describe())
         if start is not None:
-            _put(start, session.state)
-            _put(Start(problem.inward(session.state, rule)), session.state)
+            put(start, session.state)
+            put(Start(problem.inward(session.state, rule)), session.state)
         if found is not None:
             schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
-            schedule = _resolved(problem, schedule)
+            schedule = resolved(problem, schedule)
         else:
-            schedule = _with_chosen_step(
-                problem, rule, _resolved(problem, schedule), budget, seed, workers, session.alone, journal
+            schedule = with_chosen_step(
+                problem, rule, resolved(problem, schedule), budget, seed, workers, session.alone, journal
             )
         at_start = _loss_at_start(problem, session.state, seed)
         loop = Loop(
@@ -217,51 +216,6 @@ def _check_options_of_module(start: Any, shuffle: bool, measure: bool, explosion
         raise ParameterError("A Module draws its samples as its 'sampling' says: leave out 'shuffle'.")
     if not measure or explosion != EXPLODED:
         raise ParameterError("'measure' and 'explosion' are for problems in one memory: leave them out with a Module.")
-
-
-def _put(start: Start, state: Any) -> None:
-    """Let a run begin where another ended; what only its values are given of has a fresh memory."""
-    for part, given in zip(state, start.state, strict=True):
-        given = np.asarray(given, part.dtype)
-        if given.shape not in (part.shape, (len(part), 1)):
-            raise must("start", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
-        part[:, : given.shape[1]] = given
-
-
-def _opened_like(data: Dataset, source: Any) -> Dataset:
-    """Open held-out data; files are read so that their columns mean the same as those of the training data."""
-    if not isinstance(source, (str, Path)):
-        return opened(source)
-    features = data.n_features
-    reading = Reading(base=1 if data.base else 0, features=features, extra="ignore")
-    if features.bit_count() == 1 and features > 1:  # perhaps hashed, and then into as many columns
-        reading = replace(reading, bits=features.bit_length() - 1)
-    return open_data(source, reading=reading)
-
-
-def _resolved(problem: Any, schedule: Schedule) -> Schedule:
-    """Fill in what a schedule takes from the problem."""
-    if hasattr(schedule, "then"):
-        return replace(schedule, then=_resolved(problem, schedule.then))  # type: ignore[type-var]
-    if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.start):
-        return schedule
-    alpha = schedule.alpha or problem.l2 or problem.l1
-    if not alpha:
-        raise ParameterError("The schedule 'optimal' is for penalised problems: give l2 (or Optimal(alpha=...)).")
-    typical = np.sqrt(1 / np.sqrt(alpha))
-    first = typical / max(1.0, abs(problem.loss(-typical, 1.0)[1]))
-    return Optimal(alpha, schedule.start or float(1 / (first * alpha)))
-
-
-def _with_chosen_step(
-    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, workers: int, alone: bool, journal: Journal
-) -> Schedule:
-    if step_of(schedule) != "auto":
-        return schedule
-    epochs = budget.epochs or TRIED_EPOCHS
-    choice = choose_step(problem, rule, schedule, epochs, seed, workers, alone)
-    journal.tell("step chosen", step=choice.step, trials=choice.trials)
-    return with_step(schedule, choice.step)
 
 
 def _loss_at_start(problem: Any, state: Any, seed: int) -> float:

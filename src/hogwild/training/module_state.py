@@ -13,13 +13,14 @@ from hogwild.runtimes.processes.work import Tensors, Work
 
 def tensors_of(work: Work, best: Tensors | None) -> dict[str, Any]:
     """The tensors of a checkpoint: nothing but what PyTorch loads with ``weights_only=True``."""
-    return on_host({
+    tensors: dict[str, Any] = on_host({
         "model": dict(work.problem.net.state_dict()),
         "optimizer": work.optimiser.state_dict(),
         "mean": list(work.mean.tensors) if work.mean else [],
         "best": list(best or ()),
         "random": work.random,
     })  # fmt: skip
+    return tensors
 
 
 def on_host(tree: Any) -> Any:

@@ -1,0 +1,84 @@
+"""What a participant does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hogwild.messages.message import Body, Envelope
+from hogwild.messages.vectors import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Say:
+    """Tell another participant something."""
+
+    to: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Send:
+    """Put something on the wire. Roles say; the post sends."""
+
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Train:
+    """Descend from these parameters along some terms of a shard; :class:`Trained` follows.
+
+    ``shard`` is which of how many, ``first`` the number of its terms drawn before. Steps go by global progress: that of
+    the first term, and how much of it goes by with each.
+    """
+
+    values: Floats
+    shard: tuple[int, int]
+    first: int
+    terms: int
+    progress: int
+    stride: int
+    together: bool = False  # whether all terms descend from the same parameters, as one large batch
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Set an alarm; :class:`Rang` follows."""
+
+    name: str
+    after: float  # seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """Have parameters measured; :class:`Measured` follows, some time."""
+
+    number: int
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tell:
+    """Record that something happened."""
+
+    event: str
+    what: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keep:
+    """Write something down that is there after a crash."""
+
+    what: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finish:
+    """The run is over, for all: its parameters, or why it failed."""
+
+    values: Floats | None
+    reason: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+Action = Say | Send | Train | Ring | Measure | Tell | Keep | Finish

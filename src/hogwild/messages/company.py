@@ -1,0 +1,59 @@
+"""Everything a runtime needs to run a strategy by messages, and what it hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from hogwild.messages.actions import Train
+from hogwild.messages.events import Trained
+from hogwild.messages.participant import Role
+from hogwild.messages.setting import Setting
+from hogwild.messages.vectors import Floats
+
+
+class Learner(Protocol):
+    """Trains bursts for one worker; what it remembers besides the parameters is lost with it."""
+
+    def burst(self, train: Train) -> Trained:
+        """Descend along some terms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Company:
+    """Who takes part, how they learn, and whom to tell."""
+
+    setting: Setting
+    cast: Mapping[str, Callable[[], Role]]
+    learner: Callable[[int], Learner]  # (worker) -> its learner, a fresh one for each life
+    measure: Callable[[Floats], dict[str, float]]
+    tell: Callable[..., None]  # (event, **what)
+    seed: int = 0
+    interrupted: Callable[[], bool] = bool
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What was sent by somebody."""
+
+    messages: int = 0
+    bytes: int = 0
+    receipts: int = 0
+    lost: int = 0
+    resent: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """How it ended."""
+
+    values: Floats | None
+    reason: str
+    record: dict[str, Any]
+    counts: dict[str, dict[str, Any]]  # what each participant has counted
+    seconds: float
+    traffic: dict[str, Traffic] = field(repr=False)  # by kind of message
+    busy: dict[str, float] = field(repr=False)  # seconds each worker has trained
+    alive: dict[str, float] = field(repr=False)  # seconds each worker was there
+    more: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,102 @@
+"""Send less: the largest changes now and the rest later, or half the digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from hogwild.messages.vectors import INDEX, Floats, Sparse, Vector, add, frozen
+from hogwild.naming import kebab, must, pick
+
+
+class Compression(Protocol):
+    """Turns a change into what is sent of it."""
+
+    def __call__(self, change: Vector) -> Vector: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """Only the largest of the changes, this share of all coordinates (Stich et al. 2018, arXiv 1809.07599).
+
+    >>> TopK(0.25)(np.array([1.0, -4.0, 2.0, 0.5], np.float32)).indices
+    array([1], dtype=uint32)
+    """
+
+    share: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise must("share", "above 0 and at most 1", self.share)
+
+    def __call__(self, change: Vector) -> Vector:
+        size = change.size if isinstance(change, Sparse) else len(change)
+        most = max(1, round(self.share * size))
+        if isinstance(change, Sparse):
+            if len(change.values) <= most:
+                return change
+            places = np.sort(np.argpartition(np.abs(change.values), -most)[-most:])
+            return Sparse(change.indices[places], change.values[places], size)
+        places = np.sort(np.argpartition(np.abs(change), -most)[-most:])
+        return Sparse(places.astype(INDEX), change[places], size)
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """Changes in half precision.
+
+    >>> Half()(np.array([1.0], np.float32)).dtype
+    dtype('float16')
+    """
+
+    def __call__(self, change: Vector) -> Vector:
+        if isinstance(change, Sparse):
+            return Sparse(change.indices, _half(change.values), change.size)
+        return frozen(_half(change))
+
+
+def _half(values: Floats) -> Floats:
+    return np.clip(values, -65504, 65504).astype(np.float16)
+
+
+@dataclass(eq=False)
+class Sender:
+    """Compresses changes, and remembers what it left out for the next time (error feedback)."""
+
+    compression: Compression | None
+    owed: Floats | None = field(default=None)
+
+    def __call__(self, change: Vector) -> Vector:
+        """What to send of a change, together with what is still owed of those before it."""
+        if self.compression is None:
+            return change
+        size = change.size if isinstance(change, Sparse) else len(change)
+        whole = np.zeros(size, np.float32) if self.owed is None else self.owed
+        add(whole, change)
+        sent = self.compression(whole)
+        self.owed = whole.copy()
+        add(self.owed, sent, -1.0)
+        return sent
+
+
+COMPRESSIONS: dict[str, Any] = {kebab(kind.__name__): kind for kind in (TopK, Half)}
+
+
+def named(compression: str | Compression | None) -> Compression | None:
+    """A compression from its name, ``"top-k"``, ``"top-k:0.05"`` or ``"half"``, or from itself.
+
+    >>> named("top-k:0.05")
+    TopK(share=0.05)
+    """
+    if not isinstance(compression, str):
+        return compression
+    name, _, number = compression.partition(":")
+    kind: Any = pick("compression", name, COMPRESSIONS)
+    if not number:
+        return kind()
+    try:
+        return kind(float(number))
+    except (ValueError, TypeError):
+        raise must("compression", "a name, or a name and a share such as 'top-k:0.05'", compression) from None

@@ -1,0 +1,76 @@
+"""What happens to a participant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hogwild.messages.message import Body, Envelope
+from hogwild.messages.vectors import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Started:
+    """It begins, or begins again after a crash, with what it last asked to keep."""
+
+    kept: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Received:
+    """Something came over the wire."""
+
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heard:
+    """What another participant says, once and in order."""
+
+    sender: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """A burst is over: the parameters after it, how many terms and samples, their summed loss, and the mean step."""
+
+    values: Floats
+    terms: int
+    samples: int
+    loss: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A participant is gone."""
+
+    peer: str
+    incarnation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A participant is there, for the first time or again."""
+
+    peer: str
+    incarnation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rang:
+    """An alarm that it set."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """The figures of parameters it wanted measured."""
+
+    number: int
+    figures: dict[str, float]
+
+
+Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured

@@ -1,0 +1,207 @@
+"""What can be said, and the envelope it is sent in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hogwild.messages.vectors import Floats, Vector, nbytes
+
+COORDINATOR = "coordinator"
+HEADER = 48  # bytes of an envelope besides the arrays within
+
+
+def worker(number: int) -> str:
+    """The name of a worker."""
+    return f"worker-{number}"
+
+
+def server(number: int) -> str:
+    """The name of a server."""
+    return f"server-{number}"
+
+
+def number_of(name: str) -> int:
+    """The number of a worker or a server.
+
+    >>> number_of("worker-12")
+    12
+    """
+    return int(name.rpartition("-")[2])
+
+
+# Between the coordinator and all others
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """I am here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Begin:
+    """Take part: with these shards, of which so many terms were drawn, from this clock on."""
+
+    shards: tuple[tuple[int, int], ...]  # (shard, terms drawn)
+    clock: int
+    progress: int
+    members: tuple[str, ...]
+    view: int = 0
+    values: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """From now on these shards are yours."""
+
+    shards: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """So many terms of a shard and samples more have been trained on, with this summed loss; and the clock now."""
+
+    shard: int
+    terms: int
+    samples: int
+    loss: float
+    clock: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What are your parameters? The last time: when all workers have left."""
+
+    number: int
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """My parameters, and where they begin among all."""
+
+    number: int
+    values: Floats
+    start: int
+    clock: int
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """End after this burst."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Halted:
+    """I have ended, and this is what I counted."""
+
+    counts: dict[str, Any]
+
+
+# Between workers and servers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Push:
+    """A change of the parameters, made with those that had had ``read`` changes and then ``own`` of this worker."""
+
+    change: Vector
+    clock: int
+    read: int
+    own: int
+    terms: int
+    samples: int
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """Parameters, please, for the burst of this clock."""
+
+    clock: int
+
+
+@dataclass(frozen=True, slots=True)
+class Enter:
+    """I come late: at which clock are you?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """From this clock on you are waited for; say if it is a later one."""
+
+    clock: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Wait for me no longer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """Parameters after so many changes, for the burst of a clock; and how far all have come together."""
+
+    values: Floats
+    clock: int
+    version: int
+    progress: int
+    members: int
+
+
+# Between workers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mix:
+    """My parameters (or my change of them) of a round, and their weight."""
+
+    vector: Vector
+    clock: int
+    view: int
+    weight: float = 1.0
+    seen: int = 0  # changes by others that were in the parameters it comes from
+
+
+Body = (
+    Ready | Begin | Assign | Progress | Ask | Answer | Halt | Halted
+    | Push | Pull | Enter | Place | Leave | Values | Mix
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """All up to here has come, and up to there nothing can take it away any more."""
+
+    received: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Envelope:
+    """A message on its way. ``life`` is the incarnation it is for."""
+
+    sender: str
+    incarnation: int
+    to: str
+    life: int
+    sequence: int
+    epoch: int
+    clock: int
+    body: Body | Receipt
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes to send."""
+        return HEADER + size_of(self.body)
+
+
+def size_of(body: Any) -> int:
+    """How many bytes the arrays of a body take."""
+    if isinstance(body, Push):
+        return nbytes(body.change)
+    if isinstance(body, Mix):
+        return nbytes(body.vector)
+    if isinstance(body, Values | Answer | Begin):
+        return nbytes(body.values)
+    return 0

@@ -1,0 +1,37 @@
+"""How much memory parameters take, counting what participants share once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hogwild.messages.participant import Participant
+from hogwild.messages.vectors import Sparse
+
+
+def held(people: Iterable[Participant]) -> tuple[int, int]:
+    """Bytes of all arrays that roles hold: each once, and as often as it is held."""
+    once: dict[int, int] = {}
+    apart = 0
+    for person in people:
+        for array in _arrays(vars(person.role).values(), depth=3):
+            owner = array if array.base is None else array.base
+            once[id(owner)] = getattr(owner, "nbytes", array.nbytes)
+            apart += array.nbytes
+    return sum(once.values()), apart
+
+
+def _arrays(things: Iterable[Any], depth: int) -> Iterable[np.ndarray]:
+    for thing in things:
+        if isinstance(thing, np.ndarray):
+            yield thing
+        elif isinstance(thing, Sparse):
+            yield from (thing.indices, thing.values)
+        elif depth and isinstance(thing, dict):
+            yield from _arrays(thing.values(), depth - 1)
+        elif depth and isinstance(thing, (list, tuple)):
+            yield from _arrays(thing, depth - 1)
+        elif depth and hasattr(thing, "values") and isinstance(thing.values, np.ndarray):
+            yield thing.values

@@ -1,0 +1,54 @@
+"""The simulator: what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hogwild.delays import Delay, named
+from hogwild.messages.company import Company, Outcome
+from hogwild.naming import must
+from hogwild.runtimes.simulator.faults import Crash, Crashes
+from hogwild.runtimes.simulator.links import Link
+from hogwild.runtimes.simulator.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """Run a strategy by messages in simulated time. The same seed gives the same run, to the last bit.
+
+    ``compute`` is how long one update takes: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers
+    ("lognormal:0.001:0.5"); ``slow`` are workers that take so many times as long. ``link`` is what lies between
+    participants. ``faults`` are :class:`Crash` and :class:`Crashes`; that somebody crashed is noticed after
+    ``detection`` seconds. ``late`` are workers that come at a time of their own.
+
+    Parameters and gradients are real, and what they come to under delays is; only time is made up.
+    """
+
+    compute: Delay | float | str = "log-normal:0.001:0.1"
+    link: Link = field(default_factory=Link)
+    slow: Mapping[int, float] = field(default_factory=dict)
+    faults: tuple[Crash | Crashes, ...] = ()
+    late: Mapping[int, float] = field(default_factory=dict)
+    detection: float = 1.0
+    silence: float = 1e6
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compute", named(self.compute))
+        object.__setattr__(self, "faults", tuple(self.faults))
+        for fault in self.faults:
+            if not isinstance(fault, (Crash, Crashes)):
+                raise must("faults", "Crash(who, at, back_after) and Crashes(every, back_after)", fault)
+        if not self.detection >= 0:
+            raise must("detection", "a number of seconds", self.detection)
+
+    virtual = True  # whether its seconds are made up
+
+    def play(self, company: Company) -> Outcome:
+        """Run it to its end."""
+        return Stage(self, company).play()
+
+    def describe(self) -> dict[str, Any]:
+        """What was asked, for records."""
+        return {"runtime": repr(self)}

@@ -1,0 +1,216 @@
+"""The stage: a queue of events in simulated time, and what becomes of actions."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Send, Tell, Train
+from hogwild.messages.company import Company, Learner, Outcome, Traffic
+from hogwild.messages.events import Event, Joined, Lost, Measured, Rang, Received, Started
+from hogwild.messages.message import COORDINATOR, Envelope, Receipt, number_of, worker
+from hogwild.messages.participant import Participant
+from hogwild.messages.post import Post
+from hogwild.runtimes.simulator.faults import Crash, Crashes
+from hogwild.runtimes.simulator.memory import held
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.simulator.runtime import Simulator
+
+RESEND = 4.0  # times the longest of a few round trips, after which a message is sent again
+
+
+class Stage:
+    """One simulated run."""
+
+    def __init__(self, runtime: Simulator, company: Company) -> None:
+        self.runtime, self.company = runtime, company
+        self.now = 0.0
+        self._queue: list[tuple[float, int, str, int, Any]] = []
+        self._count = 0
+        # A stream of numbers for each kind of thing, so that one more crash does not change all that follows.
+        self._compute, self._links, self._faults = (np.random.default_rng([company.seed, kind]) for kind in (1, 2, 3))
+        self.lives: dict[str, int] = {}  # of those who are there
+        self.births: dict[str, int] = defaultdict(int)  # how often each was started
+        self.people: dict[str, Participant] = {}
+        self.kept: dict[str, Any] = {}
+        self._learners: dict[str, Learner] = {}
+        self._bursts: dict[str, int] = defaultdict(int)
+        self._sent: dict[str, int] = defaultdict(int)
+        self._uplink: dict[str, float] = defaultdict(float)  # when each sender's line is free again
+        self.traffic: dict[str, Traffic] = defaultdict(Traffic)
+        self.busy: dict[str, float] = defaultdict(float)
+        self.alive: dict[str, float] = defaultdict(float)
+        self._since: dict[str, float] = {}  # when each was last started
+        self.events = self.crashes = 0
+        self.memory = self.apart = 0  # bytes of parameters: as they are, and as if nothing were shared
+        self.outcome: Outcome | None = None
+        self._patience = self._resend_after()
+
+    def play(self) -> Outcome:
+        """Run until somebody finishes it, or nothing happens any more."""
+        late = {worker(number): at for number, at in self.runtime.late.items()}
+        for name in self.company.cast:
+            if name not in late:
+                self.lives[name] = 0
+        for name in list(self.lives):
+            self._start(name, first=True)
+        for name, at in late.items():
+            self._at(at, "", 0, ("start", name))
+        self._plan_faults()
+        while self._queue and self.outcome is None:
+            self._next()
+            if self.events % 1024 == 0 and self.company.interrupted():
+                self._end(None, "interrupted", {})
+        if self.outcome is None:
+            self._end(None, "nobody had anything left to do", {})
+        assert self.outcome is not None
+        return self.outcome
+
+    def _next(self) -> None:
+        self.now, _, name, life, event = heapq.heappop(self._queue)
+        if not name:
+            self._happen(event)
+        elif self.lives.get(name) == life:
+            self.events += 1
+            for action in self.people[name].react(event):
+                self._carry_out(name, action)
+
+    def _at(self, when: float, name: str, life: int, event: Any) -> None:
+        self._count += 1
+        heapq.heappush(self._queue, (when, self._count, name, life, event))
+
+    # What becomes of actions
+
+    def _carry_out(self, name: str, action: Action) -> None:
+        if isinstance(action, Send):
+            self._send(action.envelope)
+        elif isinstance(action, Train):
+            self._train(name, action)
+        elif isinstance(action, Ring):
+            self._at(self.now + action.after, name, self.lives[name], Rang(action.name))
+        elif isinstance(action, Keep):
+            self.kept[name] = action.what
+        elif isinstance(action, Measure):
+            figures = self.company.measure(action.values)
+            self._at(self.now, name, self.lives[name], Measured(action.number, figures))
+        elif isinstance(action, Tell):
+            self._tell(action)
+        elif isinstance(action, Finish):
+            self._end(action.values, action.reason, action.figures)
+
+    def _tell(self, action: Tell) -> None:
+        if action.event == "epoch":
+            memory, apart = held(self.people.values())
+            self.memory, self.apart = max(self.memory, memory), max(self.apart, apart)
+            sent = self.traffic.values()
+            action.what.update(
+                seconds=self.now, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
+            )
+        self.company.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
+
+    def _send(self, envelope: Envelope) -> None:
+        sender, link = envelope.sender, self.runtime.link
+        kind = type(envelope.body).__name__
+        traffic, size = self.traffic[kind], envelope.nbytes
+        if isinstance(envelope.body, Receipt):
+            traffic.receipts += 1
+        else:
+            traffic.messages += 1
+        traffic.bytes += size
+        self._sent[sender] += 1
+        leaves = max(self.now, self._uplink[sender]) + size / link.bandwidth
+        self._uplink[sender] = leaves
+        number = number_of(sender) if sender.startswith("worker") else -1
+        arrivals = link.arrivals(self._links, number, self._sent[sender])
+        traffic.lost += not arrivals
+        for after in arrivals:
+            if envelope.to in self.lives:
+                self._at(leaves + after, envelope.to, self.lives[envelope.to], Received(envelope))
+
+    def _train(self, name: str, train: Train) -> None:
+        """What a burst comes to depends on where it begins, so it is computed now; it is known when it is over."""
+        number = number_of(name)
+        seconds = train.terms * self.runtime.compute.draw(self._compute, number, self._bursts[name])  # type: ignore[union-attr]
+        seconds *= self.runtime.slow.get(number, 1.0)
+        self._bursts[name] += 1
+        self.busy[name] += seconds
+        trained = self._learners[name].burst(train)
+        self._at(self.now + seconds, name, self.lives[name], trained)
+
+    # Life and death
+
+    def _happen(self, event: tuple[str, Any]) -> None:
+        what, detail = event
+        if what == "start" and detail not in self.lives:
+            self.lives[detail] = self.births[detail]
+            self._start(detail)
+        elif what == "crash":
+            self._crash(detail)
+
+    def _start(self, name: str, first: bool = False) -> None:
+        life = self.lives[name]
+        self.births[name] = life + 1
+        role = self.company.cast[name]()
+        others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
+        self.people[name] = Participant(role, Post(name, life, others, self._patience))
+        if name.startswith("worker"):
+            self._learners[name] = self.company.learner(number_of(name))
+        self._since[name] = self.now
+        kept: Event = Started(self.kept.get(name))
+        self._at(self.now, name, life, kept)
+        if not first:
+            for peer in sorted(others):
+                self._at(self.now, peer, self.lives[peer], Joined(name, life))
+
+    def _crash(self, fault: Crash) -> None:
+        name = fault.who
+        if name not in self.lives or name == COORDINATOR:
+            return
+        self.crashes += 1
+        life = self.lives.pop(name)
+        del self.people[name]
+        self._learners.pop(name, None)
+        self.alive[name] += self.now - self._since[name]
+        for peer in sorted(self.lives):
+            self._at(self.now + self.runtime.detection, peer, self.lives[peer], Lost(name, life))
+        if fault.back_after is not None:
+            self._at(self.now + fault.back_after, "", 0, ("start", name))
+
+    def _plan_faults(self) -> None:
+        for fault in self.runtime.faults:
+            if isinstance(fault, Crash):
+                self._at(fault.at, "", 0, ("crash", fault))
+            else:
+                self._plan_random(fault)
+
+    def _plan_random(self, fault: Crashes) -> None:
+        """Times of crashes are drawn beforehand, a good many: what happens meanwhile does not change them."""
+        kinds = ("worker", "server") if fault.servers else ("worker",)
+        for name in sorted(self.company.cast):
+            if name.startswith(kinds):
+                for at in np.cumsum(self._faults.exponential(fault.every, 1000)):
+                    self._at(float(at), "", 0, ("crash", Crash(name, float(at), fault.back_after)))
+
+    # The end
+
+    def _resend_after(self) -> float:
+        link, trial = self.runtime.link, np.random.default_rng(0)
+        longest = max(link.latency.draw(trial, 0, k) for k in range(32))  # type: ignore[union-attr]
+        size = self.company.setting.start.nbytes
+        return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + size / link.bandwidth) + 1e-3)
+
+    def _end(self, values: Any, reason: str, figures: dict[str, Any]) -> None:
+        for name in self.lives:
+            self.alive[name] += self.now - self._since[name]
+        for participant in self.people.values():
+            self.traffic["all"].resent += participant.post.resent
+        self.outcome = Outcome(
+            values, reason, figures.get("record", {}), figures.get("halted", {}), self.now, dict(self.traffic),
+            dict(self.busy),
+            {name: seconds for name, seconds in self.alive.items() if name.startswith("worker")},
+            {"events": self.events, "crashes": self.crashes, "memory": self.memory, "memory_apart": self.apart},
+        )  # fmt: skip

@@ -1,0 +1,77 @@
+"""What servers do about changes that come late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from hogwild.messages.message import Push
+from hogwild.messages.vectors import Floats, Sparse, Vector, frozen
+from hogwild.naming import must
+
+
+class Correction(Protocol):
+    """Turns a late change into what is added."""
+
+    def __call__(
+        self, change: Vector, delay: int, workers: int, now: Floats, read: Floats | None, push: Push
+    ) -> Vector: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DelayAdaptive:
+    """Smaller steps for changes that are later than usual (Mishchenko et al. 2022, arXiv 2206.07638).
+
+    A change that comes after ``usual`` others is added in full, one that comes after k times as many a k-th of it. Left
+    out, it is the number of workers: with workers alike, a change is as late as there are others.
+
+    >>> DelayAdaptive(usual=4).factor(delay=8, workers=2)
+    0.5
+    """
+
+    usual: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.usual is not None and (not isinstance(self.usual, int) or self.usual < 1):
+            raise must("usual", "a positive number of changes, or None for the number of workers", self.usual)
+
+    def factor(self, delay: int, workers: int) -> float:
+        """What is left of a change."""
+        return min(1.0, (self.usual or workers) / max(1, delay))
+
+    def __call__(
+        self, change: Vector, delay: int, workers: int, now: Floats, read: Floats | None, push: Push
+    ) -> Vector:
+        factor = self.factor(delay, workers)
+        if factor == 1.0:
+            return change
+        if isinstance(change, Sparse):
+            return Sparse(change.indices, (change.values * factor).astype(change.values.dtype), change.size)
+        return frozen((change * factor).astype(change.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class DelayCompensation:
+    """Changes as they would have been with the parameters of now (DC-ASGD, Zheng et al. 2017, arXiv 1609.08326).
+
+    To a gradient g that was computed at w' it adds ``strength * g * g * (w - w')``, the square standing in for the
+    second derivative. The server has a copy of the parameters each worker has read.
+    """
+
+    strength: float = 0.04
+
+    def __post_init__(self) -> None:
+        if not self.strength >= 0:
+            raise must("strength", "a number of at least 0", self.strength)
+
+    def __call__(
+        self, change: Vector, delay: int, workers: int, now: Floats, read: Floats | None, push: Push
+    ) -> Vector:
+        if read is None or push.step <= 0:
+            return change
+        factor = self.strength / push.step
+        if isinstance(change, Sparse):
+            drift = now[change.indices] - read[change.indices]
+            values = change.values - factor * change.values * change.values * drift
+            return Sparse(change.indices, values.astype(change.values.dtype), change.size)
+        return frozen((change - factor * change * change * (now - read)).astype(change.dtype))

@@ -1,0 +1,287 @@
+"""The coordinator: gives out shards, starts, watches, measures, stops, and collects the result. The same for all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from hogwild.messages.actions import Action, Finish, Measure, Ring, Say, Tell
+from hogwild.messages.events import Event, Heard, Joined, Lost, Measured, Rang, Started
+from hogwild.messages.message import (
+    Answer,
+    Ask,
+    Assign,
+    Begin,
+    Body,
+    Halt,
+    Halted,
+    Progress,
+    Ready,
+    number_of,
+    server,
+    worker,
+)  # fmt: skip
+from hogwild.messages.setting import Setting
+from hogwild.messages.vectors import Floats, frozen
+
+WATCH, TIME = "watch", "time"
+
+
+class Coordinator:
+    """Runs a run. ``holders`` are those who have the parameters: ``servers`` of them, or the workers if there are none.
+
+    With ``rounds`` workers end by themselves; else they are told to when all have done enough together.
+    """
+
+    def __init__(self, setting: Setting, servers: int, rounds: bool) -> None:
+        self.setting, self.servers, self.rounds = setting, [server(k) for k in range(servers)], rounds
+        self.ready: set[str] = set()
+        self.living = {worker(k) for k in range(setting.workers) if k not in setting.late} | set(self.servers)
+        self.begun = False
+        self.drawn = dict.fromkeys(range(setting.workers), 0)  # terms of each shard
+        self.owners: dict[str, tuple[int, ...]] = {}  # who has which shards
+        self.terms = self.samples = self.updates = 0
+        self.loss = 0.0
+        self.clock = 0
+        self.heard = 0  # messages since the watch last looked
+        self.reason = ""  # why it ends, once it does
+        self.halted: dict[str, dict[str, Any]] = {}
+        self.number = 0  # of the question that was last asked
+        self.last = False  # whether that is the last one
+        self.answers: dict[str, Answer] = {}
+        self.asking: set[str] = set()
+        self.measured: tuple[int, int, float] = (0, 0, 0.0)  # epoch, samples, loss when last asked
+        self.record: dict[str, Any] = {}
+        self.best: tuple[float, int, Floats | None] = (math.inf, 0, None)
+        self.records: list[dict[str, Any]] = []
+        self.finished = False
+
+    @property
+    def epoch(self) -> int:
+        """How many walks over the data are done."""
+        return self.terms // max(1, self.setting.epoch)
+
+    def react(self, event: Event) -> Iterable[Action]:
+        """React to what happened."""
+        if self.finished:
+            return
+        self.heard += not isinstance(event, Rang)
+        if isinstance(event, Started):
+            yield Ring(WATCH, self.setting.silence)
+            if self.setting.seconds is not None:
+                yield Ring(TIME, self.setting.seconds)
+        elif isinstance(event, Heard):
+            yield from self._heard(event.sender, event.body)
+        elif isinstance(event, Lost):
+            yield from self._lost(event.peer)
+        elif isinstance(event, Joined):
+            yield from self._joined(event.peer)
+        elif isinstance(event, Measured):
+            yield from self._measured(event)
+        elif isinstance(event, Rang) and event.name == TIME:
+            yield from self._stop("seconds")
+        elif isinstance(event, Rang) and event.name == WATCH:
+            yield from self._watch()
+
+    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+        if isinstance(body, Ready):
+            yield from self._is_ready(sender)
+        elif isinstance(body, Progress):
+            yield from self._progress(body)
+        elif isinstance(body, Answer):
+            yield from self._answered(sender, body)
+        elif isinstance(body, Halted):
+            self.halted[sender] = {**self.halted.get(sender, {}), **body.counts}
+            yield from self._ask_last()
+
+    # Who is there
+
+    def _is_ready(self, name: str) -> Iterator[Action]:
+        self.ready.add(name)
+        self.living.add(name)
+        self.halted.pop(name, None)  # of an earlier life
+        if not self.begun:
+            if self.living <= self.ready and any(name.startswith("worker") for name in self.living):
+                yield from self._begin()
+        elif name in self.servers:
+            yield Say(name, Begin((), 0, self.terms, self._workers()))
+        elif self.reason:
+            yield Say(name, Halt())
+        else:
+            yield from self._deal(newcomer=name)
+
+    def _workers(self) -> tuple[str, ...]:
+        return tuple(sorted((name for name in self.living if name.startswith("worker")), key=number_of))
+
+    def _begin(self) -> Iterator[Action]:
+        self.begun = True
+        yield Tell("ready", {"workers": len(self._workers()), "servers": len(self.servers)})
+        for name in self.servers:
+            yield Say(name, Begin((), 0, 0, self._workers()))
+        yield from self._deal()
+
+    def _deal(self, newcomer: str = "") -> Iterator[Action]:
+        """Give out the shards: each worker its own, and those of the missing to the others in turn."""
+        names = self._workers()
+        owners: dict[str, list[int]] = {name: [] for name in names}
+        for shard in self.drawn:
+            own = worker(shard)
+            owners[own if own in owners else names[shard % len(names)]].append(shard)
+        before, self.owners = self.owners, {name: tuple(shards) for name, shards in owners.items()}
+        for name, shards in self.owners.items():
+            known = tuple((shard, self.drawn[shard]) for shard in shards)
+            if name == newcomer:
+                yield Say(name, Begin(known, -1, self.terms, names))
+            elif name not in before:
+                yield Say(name, Begin(known, 0, self.terms, names))
+            elif before[name] != shards and name not in self.halted:
+                yield Say(name, Assign(known))
+
+    def _lost(self, name: str) -> Iterator[Action]:
+        if name not in self.living:
+            return
+        self.living.discard(name)
+        self.ready.discard(name)
+        yield Tell("lost", {"participant": name})
+        if not self.begun:
+            if self.living <= self.ready and self._workers():
+                yield from self._begin()
+            return
+        if name not in self.servers:  # they come back
+            self.asking.discard(name)
+        self.owners.pop(name, None)
+        if self._workers() and name not in self.servers and not self.reason:
+            yield from self._deal()
+        yield from self._ask_last()
+        yield from self._all_answered()
+
+    def _joined(self, name: str) -> Iterator[Action]:
+        """Somebody is back or new; it says by itself when it is ready."""
+        self.living.add(name)
+        yield Tell("joined", {"participant": name})
+        if name in self.asking:
+            yield Say(name, Ask(self.number, self.last))
+
+    def _watch(self) -> Iterator[Action]:
+        if self.heard == 0:
+            missing = (
+                sorted(self.living - self.ready) if not self.begun else sorted(self.asking) or list(self._workers())
+            )
+            who = ", ".join(missing[:5]) or "any worker"
+            yield from self._finish(None, f"nothing was heard of {who} for {self.setting.silence:g} s")
+            return
+        self.heard = 0
+        yield Ring(WATCH, self.setting.silence)
+
+    # How far it is
+
+    def _progress(self, body: Progress) -> Iterator[Action]:
+        self.drawn[body.shard] += body.terms
+        self.terms += body.terms
+        self.samples += body.samples
+        self.loss += body.loss
+        self.clock = max(self.clock, body.clock)
+        if not math.isfinite(body.loss):
+            yield from self._finish(None, "diverged")
+            return
+        yield Tell("progress", {"epoch": self.epoch, "updates": self.samples, "terms": self.terms})
+        enough = self.setting.goal is not None and self.terms >= self.setting.goal
+        if enough and not self.rounds:
+            yield from self._stop("epochs")
+        if self.epoch > self.measured[0] and not self.asking and not self.reason and not self.record:
+            yield from self._ask()
+
+    def _stop(self, reason: str) -> Iterator[Action]:
+        if self.reason:
+            return
+        self.reason = reason
+        for name in self._workers():
+            if name not in self.halted:
+                yield Say(name, Halt())
+        yield from self._ask_last()
+
+    def _holders(self) -> list[str]:
+        return self.servers or list(self._workers())
+
+    def _ask(self, last: bool = False) -> Iterator[Action]:
+        """Find out what the parameters are now."""
+        self.number += 1
+        self.last, self.answers, self.asking = last, {}, set(self._holders())
+        samples, loss = self.samples, self.loss
+        _, before, loss_before = self.measured
+        met = (loss - loss_before) / (samples - before) if samples > before else math.nan
+        self.record = {"epoch": self.epoch, "updates": samples, "met": met, "clock": self.clock}
+        self.measured = self.epoch, samples, loss
+        for name in sorted(self.asking):
+            yield Say(name, Ask(self.number, last))
+
+    def _ask_last(self) -> Iterator[Action]:
+        """When all workers have ended, ask for the result."""
+        if self.last or self.record or not self.begun or not set(self._workers()) <= set(self.halted):
+            return
+        if not self.halted or not any(name.startswith("worker") for name in self.halted):
+            return  # all workers are gone, perhaps to come back
+        self.reason = self.reason or "epochs"
+        yield from self._ask(last=True)
+
+    def _answered(self, sender: str, body: Answer) -> Iterator[Action]:
+        if body.number == self.number and sender in self.asking:
+            self.answers[sender] = body
+            self.asking.discard(sender)
+            yield from self._all_answered()
+
+    def _all_answered(self) -> Iterator[Action]:
+        if self.asking or not self.answers or not self.record or "consensus" in self.record:
+            return
+        values, consensus = self._together()
+        self.record["consensus"] = consensus
+        self.record["values"] = values
+        yield Measure(self.number, values)
+
+    def _together(self) -> tuple[Floats, float]:
+        """The parameters, and how far apart replicas of them are: root mean square, against the size of their mean."""
+        answers = sorted(self.answers.values(), key=lambda answer: answer.start)
+        if self.servers:
+            pieces = [answer.values for answer in answers]
+            return (pieces[0] if len(pieces) == 1 else frozen(np.concatenate(pieces))), 0.0
+        mean = np.mean([answer.values for answer in answers], axis=0, dtype=np.float64)
+        apart = math.sqrt(float(np.mean([np.square(answer.values - mean).sum() for answer in answers])))
+        size = math.sqrt(float(np.square(mean).sum()))
+        return frozen(mean.astype(self.setting.start.dtype)), apart / size if size else apart
+
+    def _measured(self, event: Measured) -> Iterator[Action]:
+        record, self.record = self.record, {}
+        values = record.pop("values")
+        record |= event.figures
+        if not all(math.isfinite(value) for value in event.figures.values()):
+            yield from self._finish(None, "diverged")
+            return
+        self.records.append(record)
+        yield Tell("epoch", record)
+        watched = record.get("test_loss", record.get("loss", math.inf))
+        if watched < self.best[0]:
+            self.best = watched, record["epoch"], values if self.setting.patience else None
+        if self.last:
+            yield from self._end(values, record)
+        elif self.setting.target is not None and watched <= self.setting.target:
+            yield from self._stop("target")
+        elif self.setting.patience and record["epoch"] - self.best[1] >= self.setting.patience:
+            yield from self._stop("patience")
+        elif self.epoch > self.measured[0] and not self.reason:
+            yield from self._ask()
+        if not self.last:
+            yield from self._ask_last()
+
+    def _end(self, values: Floats, record: dict[str, Any]) -> Iterator[Action]:
+        best = self.best[2]
+        if self.setting.patience and best is not None:
+            values = best
+            record = next(each for each in self.records if each["epoch"] == self.best[1])
+        yield from self._finish(values, self.reason, record)
+
+    def _finish(self, values: Floats | None, reason: str, record: dict[str, Any] | None = None) -> Iterator[Action]:
+        self.finished = True
+        yield Finish(values, reason, {"record": record or {}, "halted": self.halted})

@@ -1,0 +1,51 @@
+"""What strategies by messages have in common: a role for each participant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import pairwise
+from typing import Any, Protocol
+
+from hogwild.messages.message import COORDINATOR, server, worker
+from hogwild.messages.participant import Role
+from hogwild.messages.setting import Setting
+from hogwild.strategies.roles.coordinator import Coordinator
+
+Cast = Mapping[str, Callable[[], Role]]
+"""For each participant how its role begins, at the start and after each crash."""
+
+
+class Talking(Protocol):
+    """A strategy whose participants talk to each other."""
+
+    @property
+    def workers(self) -> int | None:
+        """How many workers; None: one per core."""
+
+    @property
+    def within(self) -> Any:
+        """The strategy in memory that each node uses on its own cores; None: one worker a node."""
+
+    def cast(self, setting: Setting) -> Cast:
+        """Who takes part."""
+
+
+def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
+    """Where the parameters of each server begin and end.
+
+    >>> parts_of(10, 3)
+    ((0, 3), (3, 6), (6, 10))
+    """
+    ends = [size * k // shards for k in range(shards + 1)]
+    return tuple(pairwise(ends))
+
+
+def with_servers(
+    setting: Setting, shards: int, rounds: bool, serves: Callable[[int, int, int], Role], works: Callable[[], Role]
+) -> Cast:
+    """A coordinator, servers that have the parameters, and workers."""
+    cast: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(setting, shards, rounds)}
+    for number, (start, stop) in enumerate(parts_of(setting.size, shards)):
+        cast[server(number)] = partial(serves, number, start, stop)
+    return cast | {worker(number): works for number in range(setting.workers)}

@@ -1,0 +1,132 @@
+"""Bursts along the rows of a problem in memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.dataset import Chunk, Whole
+from hogwild.errors import ParameterError
+from hogwild.messages.actions import Train
+from hogwild.messages.events import Trained
+from hogwild.messages.vectors import Floats, frozen
+from hogwild.problems.problem import State
+from hogwild.schedules import Moment, Schedule
+from hogwild.training.clock import LAST
+
+FEW_EPOCHS = 4  # whose order is remembered: workers are in one epoch or the next
+
+
+def packed(state: State) -> Floats:
+    """All numbers of a state side by side: first the values, then what the rule remembers."""
+    width = state[0].shape[1]
+    return np.concatenate([part[:, column] for column in range(width) for part in state])
+
+
+def unpack(values: Floats, state: State) -> None:
+    """Put them back where they were."""
+    first = 0
+    for column in range(state[0].shape[1]):
+        for part in state:
+            part[:, column] = values[first : first + len(part)]
+            first += len(part)
+
+
+@dataclass(eq=False)
+class Rows:
+    """The rows of a problem in the order of each epoch, and the steps along them; the same for all workers."""
+
+    problem: Any
+    rule: Any
+    schedule: Schedule
+    epochs: int | None
+    seed: int
+    workers: int
+    shuffle: bool = True
+    _orders: OrderedDict[int, Whole] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        if getattr(self.rule, "alone", False):
+            raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
+        self.whole(0)
+
+    def whole(self, epoch: int) -> Whole:
+        """All rows in the order of an epoch."""
+        if epoch not in self._orders:
+            data = self.problem.data
+            walk = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
+            whole = walk.whole()
+            if whole is None:
+                raise ParameterError(
+                    f"{data.name} is larger than memory, and here every worker draws from all of it: give more memory, "
+                    "or use a strategy in one memory such as 'hogwild'."
+                )
+            self._orders[epoch] = whole
+            if len(self._orders) > FEW_EPOCHS:
+                self._orders.popitem(last=False)
+        return self._orders[epoch]
+
+    def chunks(self, train: Train) -> list[Chunk]:
+        """The terms of a burst: where one epoch of the shard ends, the next begins."""
+        (shard, shards), first, left = train.shard, train.first, train.terms
+        rows = self.problem.data.n_rows
+        size = len(range(shard, rows, shards))
+        chunks = []
+        while left:
+            epoch, place = divmod(first, max(1, size))
+            some = min(left, size - place)
+            whole = self.whole(epoch)
+            chunks.append(Chunk(whole.rows, whole.order[shard::shards][place : place + some]))
+            first, left = first + some, left - some
+        return chunks
+
+    def rates(self, progress: int, terms: int, stride: int) -> Floats:
+        """The steps of some terms, by how far all workers have come together."""
+        updates = progress + stride * np.arange(terms, dtype=np.float64)
+        rows = self.problem.data.n_rows
+        fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(terms)
+        return np.asarray(self.schedule(Moment(updates + 1, updates / rows, fraction)), np.float32)
+
+
+@dataclass(eq=False)
+class RowLearner:
+    """A worker on rows. It remembers nothing: what rules remember is exchanged with the parameters."""
+
+    rows: Rows
+
+    def __post_init__(self) -> None:
+        problem, alone = self.rows.problem, self.rows.workers == 1
+        self.state: State = problem.start(self.rows.rule)
+        self.descend = problem.descent(self.rows.rule, "free", 1, alone)
+        self.sync = problem.sync("free")
+
+    def burst(self, train: Train) -> Trained:
+        """Descend along some rows, one after the other or all from the same parameters."""
+        rates = self.rows.rates(train.progress, train.terms, train.stride)
+        chunks = self.rows.chunks(train)
+        if train.together and train.terms > 1:
+            values, loss = self._together(train.values, chunks, rates)
+        else:
+            unpack(train.values, self.state)
+            loss, done = 0.0, 0
+            for chunk in chunks:
+                terms = len(chunk.order)
+                loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
+                done += terms
+            values = packed(self.state)
+        return Trained(frozen(values), train.terms, train.terms, loss, float(rates.mean()) if len(rates) else 0.0)
+
+    def _together(self, start: Floats, chunks: list[Chunk], rates: Floats) -> tuple[Floats, float]:
+        """The mean of what each row alone would have done."""
+        total, loss, done = np.zeros(len(start), np.float64), 0.0, 0
+        for chunk in chunks:
+            for row in range(len(chunk.order)):
+                unpack(start, self.state)
+                one = Chunk(chunk.rows, chunk.order[row : row + 1])
+                loss += self.descend(one, rates[done : done + 1], self.state, self.sync)
+                total += packed(self.state) - start
+                done += 1
+        return (start + total / max(1, done)).astype(start.dtype), loss

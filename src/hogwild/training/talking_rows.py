@@ -1,0 +1,104 @@
+"""A problem in memory, learnt by participants who talk to each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hogwild import strategies
+from hogwild.data.dataset import Dataset
+from hogwild.errors import ParameterError
+from hogwild.messages.vectors import Floats, frozen
+from hogwild.problems.problem import State
+from hogwild.records import plain
+from hogwild.run import Budget, Callback, Run, Start
+from hogwild.schedules import Schedule
+from hogwild.training.journal import Journal
+from hogwild.training.learners.rows import RowLearner, Rows, packed, unpack
+from hogwild.training.preparing import opened_like, put, resolved, with_chosen_step
+from hogwild.training.talking import Task, converse
+
+
+def minimise_rows(
+    problem: Any, rule: Any, schedule: Any, strategy: Any, runtime: Any, budget: Budget, *, test: Any, average: float,
+    start: Start | None, shuffle: bool, seed: int, callbacks: Iterable[Callback],
+) -> Run:  # fmt: skip
+    """Minimise a problem in memory by messages; see :func:`hogwild.minimise`."""
+    if not hasattr(strategy, "cast"):
+        raise ParameterError(
+            f"The strategy {strategy!r} has its workers in one memory: use runtime=Threads(), or a strategy by "
+            "messages such as ParameterServer()."
+        )
+    workers = strategies.count(strategy)
+    # Every exchange passes over all parameters, whatever the terms between two touch.
+    exchanges = problem.data.n_rows // getattr(strategy, "period", 1) or 1
+    budget = budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
+    held_out = None if test is None else problem.encoded(opened_like(problem.data, test))
+    if budget.patience and test is None:
+        raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    journal = Journal(callbacks)
+    at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
+    asked = plain({
+        **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
+        "held_out": None if held_out is None else held_out.fingerprint,
+    })  # fmt: skip
+    journal.tell(
+        "started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget), **at
+    )
+    state = problem.start(rule)
+    if start is not None:
+        put(start, state)
+        put(Start(problem.inward(state, rule)), state)
+    began = time.perf_counter()
+    schedule = with_chosen_step(problem, rule, resolved(problem, schedule), budget, seed, 1, True, journal)
+    if runtime.virtual:
+        journal.events[-1]["at"] = 0.0
+    task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state)
+    preparing = time.perf_counter() - began
+    outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal)
+    assert outcome.values is not None
+    unpack(outcome.values, state)
+    asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    model = problem.model(problem.outward(values_of(state, rule), rule), asked)
+    history = [event for event in journal.events if event["event"] == "epoch"]
+    return Run(
+        model, asked, history, journal.events, outcome.reason, problem.outward(state, rule), outcome.seconds, preparing
+    )
+
+
+def task_of_rows(
+    problem: Any, rule: Any, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
+    held_out: Dataset | None, start: State,
+) -> Task:  # fmt: skip
+    """A task for rows. Every worker of one process has the same learner: it remembers nothing."""
+    rows = Rows(problem, rule, schedule, epochs, seed, workers, shuffle)
+    state = problem.start(rule)
+
+    def measure(values: Floats) -> dict[str, float]:
+        unpack(values, state)
+        parameters = values_of(state, rule)
+        if not all(np.isfinite(part).all() for part in parameters):
+            return {"loss": float("nan")}
+        figures: dict[str, float] = problem.metrics(_sums(problem, problem.data, parameters))
+        figures["objective"] = figures["loss"] + problem.penalty(parameters)
+        if held_out is not None:
+            others = problem.metrics(_sums(problem, held_out, parameters))
+            figures |= {f"test_{name}": value for name, value in others.items()}
+        return figures
+
+    size = sum(len(part) for part in state)
+    return Task(frozen(packed(start)), size, problem.data.n_rows, lambda worker: RowLearner(rows), measure)
+
+
+def values_of(state: State, rule: Any) -> State:
+    """The parameters alone, without what the rule remembers."""
+    own = getattr(rule, "values", None)
+    return own(state) if own else tuple(part[:, :1].copy() for part in state)
+
+
+def _sums(problem: Any, data: Dataset, values: State) -> Any:
+    walk = data.in_order()
+    return np.sum([problem.measure(walk[number], values) for number in range(len(walk))], axis=0)
