@@ -101,14 +101,14 @@ def executions(draw: st.DrawFn, kinds: st.SearchStrategy[Any] = parameter_server
     return Execution(
         strategy=strategy,
         bursts=draw(st.integers(1, 6)),
-        epochs=draw(st.integers(1, 3)),
-        seconds=draw(st.none() | moments(0.05)),
+        epochs=draw(st.integers(1, 4)),
+        seconds=draw(st.none() | st.none() | moments(0.05)),
         compute=draw(st.sampled_from([0.001, "exponential:0.001", "log-normal:0.001:1.0", "heavy-tail:0.0005"])),
         link=Link(
             draw(st.sampled_from([0.0001, "exponential:0.0003", "heavy-tail:0.0001", 0.003])),
             loss=draw(shares(0.3)), duplication=draw(shares(0.3)), reordering=draw(shares(0.5)),
         ),
-        faults=tuple(sorted(draw(st.lists(sure | perhaps, max_size=6)), key=lambda crash: crash.at)),
+        faults=tuple(sorted(draw(st.lists(sure | perhaps, max_size=8)), key=lambda crash: crash.at)),
         late=draw(st.dictionaries(st.integers(1, strategy.workers - 1), moments(0.05), max_size=2)) if workers[1:] else {},
         detection=draw(moments(0.05)),
         seed=draw(st.integers(0, 999)),
