@@ -39,5 +39,6 @@ class Ledger:
     @staticmethod
     def place(change: Vector) -> int:
         """Which burst made the change that was pushed to a server."""
-        assert isinstance(change, Sparse) and len(change.indices) == 1 and change.values[0] == 1.0, change
+        assert isinstance(change, Sparse)
+        assert change.values.tolist() == [1.0]
         return int(change.indices[0])

@@ -11,7 +11,7 @@ from hogwild.messages.vectors import Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Started:
-    """It begins, or begins again after a crash, with what it last asked to keep; ``here`` are the others who are there."""
+    """It begins, or begins again after a crash, with what it last asked to keep. ``here`` are others who are there."""
 
     kept: Any = None
     here: frozenset[str] = frozenset()

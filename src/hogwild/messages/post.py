@@ -74,7 +74,7 @@ class Post:
         return bool(self._full)
 
     def sealed(self, to: str, body: Body) -> Envelope | None:
-        """An envelope with the next number, which is sent again until its receipt comes; None for who is gone for good."""
+        """An envelope with the next number, which is sent again until its receipt comes. Nothing for who is gone."""
         if to not in self.present and not comes_back(to):
             return None
         out = self._out.setdefault(to, _Out())
@@ -196,8 +196,11 @@ class Post:
     # Who is there
 
     def news(self, envelope: Envelope) -> list[Lost | Joined]:
-        """The first sign of a life: what it means for who is there."""
-        if envelope.incarnation > self.lives.get(envelope.sender, -1):
+        """The first sign of a life: what it means for who is there.
+
+        What is not for this life may have been sent by somebody who was gone before this life began.
+        """
+        if envelope.life == self.incarnation and envelope.incarnation > self.lives.get(envelope.sender, -1):
             return self.membership(Joined(envelope.sender, envelope.incarnation))
         return []
 
