@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from executions import Execution, executions, others, parameter_servers
 from hypothesis import HealthCheck, given, settings
+from regressions import REGRESSIONS
 
 EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "100"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # on a busy machine
+
+
+@pytest.mark.parametrize("execution", REGRESSIONS.values(), ids=list(REGRESSIONS))
+def test_what_failed_once_does_not_fail_again(execution: Execution) -> None:
+    assert execution.play().reason in ("epochs", "seconds")
 
 
 @settings(max_examples=EXECUTIONS, suppress_health_check=SLOW, print_blob=True)
