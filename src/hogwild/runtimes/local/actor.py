@@ -58,6 +58,7 @@ class Actor:
         self._count = self._sent = 0
         self._free = 0.0  # since when it has nothing to do
         self._tasks: deque[Train] = deque()
+        self._receipts: deque[Received] = deque()
         self._random = np.random.default_rng([seed, life, *name.encode()])
         self._number = number_of(name) if learner is not None else -1
         self.thread = threading.Thread(target=self._run, name=f"hogwild-{name}", daemon=True)
@@ -65,6 +66,10 @@ class Actor:
     def put(self, event: Event, sent: float = 0.0, due: float = 0.0) -> None:
         """Something happens to it, at once or when it is due. From any thread."""
         self._mailbox.put((sent, due, event))
+
+    def receipt(self, event: Received) -> None:
+        """Something it reads before it does anything else, but need not be woken for. From any thread."""
+        self._receipts.append(event)
 
     def end(self) -> None:
         """Have it end soon: at once, or after the burst it is in. From any thread."""
@@ -113,11 +118,16 @@ class Actor:
         with self.lock:
             if self.over.is_set():
                 return
-            self.events += 1
-            for action in self.participant.react(event):
-                self._carry_out(action)
+            while self._receipts:
+                self._take(self._receipts.popleft())
+            self._take(event)
         if self.diary is not None:
             self._note(self.diary, event, sent, began)
+
+    def _take(self, event: Event) -> None:
+        self.events += 1
+        for action in self.participant.react(event):
+            self._carry_out(action)
 
     def _note(self, diary: Diary, event: Event, sent: float, began: float) -> None:
         kind = type(event).__name__

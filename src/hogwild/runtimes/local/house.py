@@ -19,7 +19,7 @@ from hogwild.errors import WorkerError
 from hogwild.messages.actions import Finish, Measure, Tell
 from hogwild.messages.company import Company, Outcome, Traffic
 from hogwild.messages.events import Interrupted, Joined, Lost, Measured, Received, Started
-from hogwild.messages.message import COORDINATOR, Envelope, number_of, worker
+from hogwild.messages.message import COORDINATOR, Envelope, Receipt, number_of, worker
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import Post
 from hogwild.messages.trace import Diary, Trace
@@ -71,7 +71,11 @@ class House:
     def deliver(self, envelope: Envelope, sent: float, due: float) -> None:
         """Take a message to whom it is for, if he is there."""
         actor = self.actors.get(envelope.to)
-        if actor is not None:
+        if actor is None:
+            return
+        if not due and isinstance(envelope.body, Receipt):
+            actor.receipt(Received(envelope))
+        else:
             actor.put(Received(envelope), sent, due)
 
     def keep(self, name: str, what: Any) -> None:
