@@ -90,30 +90,31 @@ class Actor:
 
     def _wait(self, limit: float) -> None:
         """React to the next thing that happens, if it does so within so many seconds."""
-        sent, event = self._next(limit)
+        sent, came, event = self._next(limit)
         if event is not None:
-            self._react(event, sent)
+            self._react(event, sent, came)
 
-    def _next(self, limit: float) -> tuple[float, Event | None]:
+    def _next(self, limit: float) -> tuple[float, float, Event | None]:
         if self._later:
             left = self._later[0][0] - now()
             if left <= 0:
-                return heapq.heappop(self._later)[2:]
+                when, _, sent, due_now = heapq.heappop(self._later)
+                return sent, when, due_now
             limit = min(limit, left)
         try:
             sent, due, event = self._mailbox.get(timeout=limit) if limit > 0 else self._mailbox.get_nowait()
         except queue.Empty:
-            return 0.0, None
-        if due and event is not None and due > now():
+            return 0.0, 0.0, None
+        if event is not None and due > now():
             self._at(due, event, sent)
-            return 0.0, None
-        return sent, event
+            return 0.0, 0.0, None
+        return sent, due, event
 
     def _at(self, when: float, event: Event, sent: float = 0.0) -> None:
         self._count += 1
         heapq.heappush(self._later, (when, self._count, sent, event))
 
-    def _react(self, event: Event, sent: float = 0.0) -> None:
+    def _react(self, event: Event, sent: float = 0.0, came: float = 0.0) -> None:
         began = now()
         with self.lock:
             if self.over.is_set():
@@ -122,18 +123,18 @@ class Actor:
                 self._take(self._receipts.popleft())
             self._take(event)
         if self.diary is not None:
-            self._note(self.diary, event, sent, began)
+            self._note(self.diary, event, sent, came, began)
 
     def _take(self, event: Event) -> None:
         self.events += 1
         for action in self.participant.react(event):
             self._carry_out(action)
 
-    def _note(self, diary: Diary, event: Event, sent: float, began: float) -> None:
+    def _note(self, diary: Diary, event: Event, sent: float, came: float, began: float) -> None:
         kind = type(event).__name__
         if isinstance(event, Received):
             kind = type(event.envelope.body).__name__
-            diary.came(kind, sent, self._free, began)
+            diary.heard(kind, sent, came, self._free, began)
         self._free = now()
         diary.handled(kind, self._free - began)
 
@@ -188,7 +189,7 @@ class Actor:
         traffic.bytes += envelope.nbytes
         sent, after = now(), self.house.latency.draw(self._random, self._number, self._sent)
         self._sent += 1
-        self.house.deliver(envelope, sent, sent + after if after else 0.0)
+        self.house.deliver(envelope, sent, sent + after)
 
 
 class Measurer:

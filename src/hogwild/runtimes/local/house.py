@@ -73,7 +73,7 @@ class House:
         actor = self.actors.get(envelope.to)
         if actor is None:
             return
-        if not due and isinstance(envelope.body, Receipt):
+        if due == sent and isinstance(envelope.body, Receipt):
             actor.receipt(Received(envelope))
         else:
             actor.put(Received(envelope), sent, due)
