@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from hogwild.schedules import Optimal as Optimal
     from hogwild.schedules import Steps as Steps
     from hogwild.schedules import Warmup as Warmup
+    from hogwild.strategies import AllToAll as AllToAll
     from hogwild.strategies import Averaging as Averaging
+    from hogwild.strategies import Gossip as Gossip
     from hogwild.strategies import Hogwild as Hogwild
     from hogwild.strategies import LargeMinibatch as LargeMinibatch
     from hogwild.strategies import Locked as Locked
@@ -83,6 +85,7 @@ _HOMES = {
     ),
     "hogwild.strategies": (
         "Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch", "ParameterServer",
+        "AllToAll", "Gossip",
     ),
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator"),

@@ -6,7 +6,9 @@ from typing import Any
 
 from hogwild.errors import ParameterError
 from hogwild.naming import kebab, pick
+from hogwild.strategies.all_to_all import AllToAll
 from hogwild.strategies.averaging import Averaging
+from hogwild.strategies.gossip import Gossip
 from hogwild.strategies.hogwild import Hogwild
 from hogwild.strategies.locked import Locked
 from hogwild.strategies.parameter_server import ParameterServer
@@ -17,7 +19,7 @@ from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
 STRATEGIES: dict[str, Any] = {
     kebab(kind.__name__): kind
-    for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer)
+    for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer, AllToAll, Gossip)
 }
 
 
@@ -39,7 +41,9 @@ def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
 
 __all__ = [
     "STRATEGIES",
+    "AllToAll",
     "Averaging",
+    "Gossip",
     "Hogwild",
     "InMemory",
     "LargeMinibatch",

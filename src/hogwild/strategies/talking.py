@@ -11,6 +11,7 @@ from hogwild.messages.message import COORDINATOR, server, worker
 from hogwild.messages.participant import Role
 from hogwild.messages.setting import Setting
 from hogwild.strategies.roles.coordinator import Coordinator
+from hogwild.strategies.roles.views import Views
 
 Cast = Mapping[str, Callable[[], Role]]
 """For each participant how its role begins, at the start and after each crash."""
@@ -49,3 +50,9 @@ def with_servers(
     for number, (start, stop) in enumerate(parts_of(setting.size, shards)):
         cast[server(number)] = partial(serves, number, start, stop)
     return cast | {worker(number): works for number in range(setting.workers)}
+
+
+def without_servers(setting: Setting, rounds: bool, views: Callable[[], Views], works: Callable[[int], Role]) -> Cast:
+    """A coordinator, and workers that have the parameters themselves."""
+    cast: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(setting, 0, rounds, views())}
+    return cast | {worker(number): partial(works, number) for number in range(setting.workers)}
