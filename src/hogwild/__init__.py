@@ -50,9 +50,12 @@ if TYPE_CHECKING:
     from hogwild.schedules import Warmup as Warmup
     from hogwild.strategies import AllToAll as AllToAll
     from hogwild.strategies import Averaging as Averaging
+    from hogwild.strategies import DiLoCo as DiLoCo
+    from hogwild.strategies import ElasticAveraging as ElasticAveraging
     from hogwild.strategies import Gossip as Gossip
     from hogwild.strategies import Hogwild as Hogwild
     from hogwild.strategies import LargeMinibatch as LargeMinibatch
+    from hogwild.strategies import LocalSGD as LocalSGD
     from hogwild.strategies import Locked as Locked
     from hogwild.strategies import ParameterServer as ParameterServer
     from hogwild.strategies import RoundRobin as RoundRobin
@@ -85,7 +88,7 @@ _HOMES = {
     ),
     "hogwild.strategies": (
         "Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch", "ParameterServer",
-        "AllToAll", "Gossip",
+        "LocalSGD", "DiLoCo", "ElasticAveraging", "AllToAll", "Gossip",
     ),
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator"),

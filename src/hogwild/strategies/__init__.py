@@ -8,8 +8,10 @@ from hogwild.errors import ParameterError
 from hogwild.naming import kebab, pick
 from hogwild.strategies.all_to_all import AllToAll
 from hogwild.strategies.averaging import Averaging
+from hogwild.strategies.elastic_averaging import ElasticAveraging
 from hogwild.strategies.gossip import Gossip
 from hogwild.strategies.hogwild import Hogwild
+from hogwild.strategies.local_sgd import DiLoCo, LocalSGD
 from hogwild.strategies.locked import Locked
 from hogwild.strategies.parameter_server import ParameterServer
 from hogwild.strategies.round_robin import RoundRobin
@@ -19,8 +21,11 @@ from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
 STRATEGIES: dict[str, Any] = {
     kebab(kind.__name__): kind
-    for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer, AllToAll, Gossip)
-}
+    for kind in (
+        Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer, LocalSGD, DiLoCo,
+        ElasticAveraging, AllToAll, Gossip,
+    )
+}  # fmt: skip
 
 
 def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
@@ -43,10 +48,13 @@ __all__ = [
     "STRATEGIES",
     "AllToAll",
     "Averaging",
+    "DiLoCo",
+    "ElasticAveraging",
     "Gossip",
     "Hogwild",
     "InMemory",
     "LargeMinibatch",
+    "LocalSGD",
     "Locked",
     "ParameterServer",
     "RoundRobin",

@@ -17,8 +17,7 @@ from hogwild.strategies.roles.exchanges import Averaged, Plan
 from hogwild.strategies.roles.in_step import InStep
 from hogwild.strategies.roles.pairing import Pairing
 from hogwild.strategies.roles.views import Views
-from hogwild.strategies.sharing import check_workers
-from hogwild.strategies.synchronous import check_count
+from hogwild.strategies.sharing import check_count, check_workers
 from hogwild.strategies.talking import Cast, without_servers
 from hogwild.topologies.weights import about
 

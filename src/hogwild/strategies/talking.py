@@ -7,10 +7,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
+from hogwild.messages.compression import Compression
 from hogwild.messages.message import COORDINATOR, server, worker
 from hogwild.messages.participant import Role
 from hogwild.messages.setting import Setting
 from hogwild.strategies.roles.coordinator import Coordinator
+from hogwild.strategies.roles.outer import Outer, Plain
+from hogwild.strategies.roles.pulling import Pulling
+from hogwild.strategies.roles.server import Server
 from hogwild.strategies.roles.views import Views
 
 Cast = Mapping[str, Callable[[], Role]]
@@ -56,3 +60,21 @@ def without_servers(setting: Setting, rounds: bool, views: Callable[[], Views], 
     """A coordinator, and workers that have the parameters themselves."""
     cast: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(setting, 0, rounds, views())}
     return cast | {worker(number): partial(works, number) for number in range(setting.workers)}
+
+
+def in_rounds(
+    setting: Setting, period: int, outer: Callable[[], Outer] = Plain, *, together: bool = False,
+    compression: Compression | None = None,
+) -> Cast:  # fmt: skip
+    """All train as many terms, and then go on from what one server makes of the mean of their changes."""
+
+    def works() -> Role:
+        return Pulling(
+            setting, parts_of(setting.size, 1), push_every=period, rounds=True, together=together,
+            compression=compression,
+        )  # fmt: skip
+
+    def serves(number: int, start: int, stop: int) -> Role:
+        return Server(number, start, stop, setting, staleness=0, mean=True, outer=outer())
+
+    return with_servers(setting, 1, True, serves, works)

@@ -134,7 +134,7 @@ class Coordinator:
         self.holding = set(self._workers())
         if self.views is not None:
             self.views.begin(self._workers())
-            yield from self._about(self.views)
+            yield Tell("topology", self.views.told())
 
     def _deal(self, newcomer: str = "") -> Iterator[Action]:
         """Tell everybody which shards it has, if that has changed."""
@@ -171,11 +171,7 @@ class Coordinator:
         for name in views.members:
             yield Say(name, Begin(self._drawn_by(name), clock, progress, views.members, views.number, self.known))
         self.holding |= set(views.members)
-        yield from self._about(views)
-
-    def _about(self, views: Views) -> Iterator[Action]:
-        if views.about is not None:
-            yield Tell("topology", {"view": views.number, **views.about(views.members)})
+        yield Tell("topology", views.told())
 
     def _lost(self, name: str) -> Iterator[Action]:
         if name not in self.living:

@@ -11,6 +11,8 @@ from hogwild.messages.actions import Action, Say
 from hogwild.messages.message import Regroup, Standing
 from hogwild.messages.vectors import Floats, frozen
 
+FEW = 256  # members whose topology is told of again after each change: eigenvalues of many take long
+
 About = Callable[[tuple[str, ...]], dict[str, Any]]
 """What to tell of the members of a view."""
 
@@ -34,6 +36,13 @@ class Views:
     def begin(self, members: tuple[str, ...]) -> None:
         """The first view, which begins where the run does."""
         self.members = members
+
+    def told(self) -> dict[str, Any]:
+        """What to tell of this view."""
+        news = {"view": self.number, "members": len(self.members)}
+        if self.about is None or (self.number and len(self.members) > FEW):
+            return news
+        return news | self.about(self.members)
 
     def form(self, members: tuple[str, ...]) -> Iterator[Action]:
         """Somebody has come or gone: ask those who are there where they stand."""
