@@ -130,7 +130,7 @@ class Broadcasting:
         mix = Mix(self.sender(change(self.before, event.values)), self.clock, self.view, event.terms, self.seen)
         if self.asked is not None:
             # Nobody else gets it any more: here it counts so much that their mean is what it would have been.
-            add(self.values, mix.vector, self._times() * len(self.members))
+            add(self.values, mix.vector, self._times() * len({*self.members} - self.absent))
             self.progress += event.terms
             yield from self._stand()
         else:
