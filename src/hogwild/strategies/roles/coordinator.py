@@ -116,14 +116,15 @@ class Coordinator:
             if self.living <= self.ready and any(name.startswith("worker") for name in self.living):
                 yield from self._begin()
         elif name in self.servers:
-            yield Say(name, Begin((), 0, self.terms, self._workers()))
+            yield Say(name, Begin((), 0, self.terms, self._workers(self.ready)))
         elif self.reason:
             yield Say(name, Halt())
         else:
             yield from self._deal(newcomer=name)
 
-    def _workers(self) -> tuple[str, ...]:
-        return tuple(sorted((name for name in self.living if name.startswith("worker")), key=number_of))
+    def _workers(self, who: set[str] | None = None) -> tuple[str, ...]:
+        who = self.living if who is None else who
+        return tuple(sorted((name for name in who if name.startswith("worker")), key=number_of))
 
     def _begin(self) -> Iterator[Action]:
         self.begun = True
@@ -135,12 +136,20 @@ class Coordinator:
         if self.views is not None:
             self.views.begin(self._workers())
             yield Tell("topology", self.views.told())
+        if self.reason:  # it was over before it began, and not all have been told
+            for name in self._workers():
+                if name not in self.halted:
+                    yield Say(name, Halt())
+        yield from self._ask_last()
 
     def _deal(self, newcomer: str = "") -> Iterator[Action]:
-        """Tell everybody which shards it has, if that has changed."""
-        names = self._workers()
+        """Tell everybody which shards it has, if that has changed.
+
+        Who is there but has not said that it is ready is dealt with when it does.
+        """
+        names = self._workers(self.ready)
         if self.views is not None and self.owners:
-            yield from self.views.form(tuple(name for name in names if name in self.ready))
+            yield from self.views.form(names)
             return
         before = self.owners
         self._share(names)
@@ -188,7 +197,7 @@ class Coordinator:
             self.asking.discard(name)
         if self.views is None:
             self.owners.pop(name, None)
-        if self._workers() and name not in self.servers and not self.reason:
+        if self._workers(self.ready) and name not in self.servers and not self.reason:
             yield from self._deal()
         yield from self._ask_last()
         yield from self._all_answered()
@@ -258,8 +267,8 @@ class Coordinator:
         """When all workers have ended, ask for the result."""
         if self.last or self.record or not self.begun or not set(self._workers()) <= set(self.halted):
             return
-        if not self.halted or not any(name.startswith("worker") for name in self.halted):
-            return  # all workers are gone, perhaps to come back
+        if not self._workers(set(self.halted)) and not (self.servers and self.reason):
+            return  # all workers are gone, perhaps to come back: there is more to do
         self.reason = self.reason or "epochs"
         yield from self._ask(last=True)
 

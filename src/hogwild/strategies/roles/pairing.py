@@ -109,7 +109,8 @@ class Pairing:
         early, self.early = self.early, []
         for sender, mix in early:
             yield from self._met(sender, mix)
-        yield from self._next()
+        if not self.ended:  # it may have been told to end before it began
+            yield from self._next()
 
     # Bursts
 
