@@ -50,6 +50,7 @@ class Pairing:
         self.clock = 0  # bursts
         self.view = -1
         self.members: set[int] = set()
+        self.absent: set[int] = set()  # who has died and not come back
         self.values: Floats = setting.start.copy()
         self.before: Floats = setting.start  # where the burst that is going on began
         self.mixed = 0  # how often something was mixed in since then
@@ -76,6 +77,7 @@ class Pairing:
         elif isinstance(event, Lost) and event.peer.startswith("worker"):
             yield from self._lost(number_of(event.peer))
         elif isinstance(event, Joined) and event.peer.startswith("worker"):
+            self.absent.discard(number_of(event.peer))
             self._meets(self.members | {number_of(event.peer)})
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
@@ -103,7 +105,8 @@ class Pairing:
         new, self.view = self.view < 0, body.view
         if not new:
             return  # whom it meets it knows from who is there
-        self._meets({number_of(name) for name in body.members})
+        # That may have been long on its way: some who were there then are not now, and others are.
+        self._meets(self.members | {number_of(name) for name in body.members} - self.absent)
         self.values = (self.setting.start if body.values is None else body.values).copy()
         self.progress = float(body.progress)
         early, self.early = self.early, []
@@ -186,6 +189,7 @@ class Pairing:
         self.mixed += 1
 
     def _lost(self, peer: int) -> Iterator[Action]:
+        self.absent.add(peer)
         self._meets(self.members - {peer})
         self.early = [(sender, mix) for sender, mix in self.early if number_of(sender) != peer]
         if peer == self.partner:
