@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from hogwild import strategies
+from hogwild import runtimes, strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
 from hogwild.naming import must
@@ -35,6 +35,7 @@ from hogwild.training.journal import Journal
 from hogwild.training.module_records import Records
 from hogwild.training.optimising import described, optimiser_of, rate_of
 from hogwild.training.recipe import scaled, spare_norms
+from hogwild.training.talking_module import minimise_module_by_messages
 from hogwild.training.together import Lead, check_synchronous, engaged, meeting
 from hogwild.training.watch import Watch
 
@@ -56,10 +57,16 @@ def minimise_module(
     checkpoint: Any,
     resume: bool,
 ) -> Run:
-    """Train a model with processes; see :func:`hogwild.minimise`."""
-    strategy, runtime, budget = strategies.named(strategy), _runtime(runtime), budgeted(budget)
+    """Train a model with processes, or by messages where the runtime is for those; see :func:`hogwild.minimise`."""
+    strategy, budget = strategies.named(strategy), budgeted(budget)
     if budget.epochs is None and budget.seconds is None:
         budget = replace(budget, epochs=EPOCHS)
+    runtime = _runtime(runtime, strategy)
+    if hasattr(runtime, "play"):
+        return minimise_module_by_messages(
+            problem, rule, schedule, strategy, runtime, budget, test=test, average=average, seed=seed,
+            callbacks=callbacks,
+        )  # fmt: skip
     _check(problem, strategy, runtime, budget, test, average)
     rank, workers = engaged(strategy) or (None, strategies.count(strategy))
     folder = _checkpoints(checkpoint, resume)
@@ -150,12 +157,18 @@ def _check(
         raise ParameterError("Averaging has a mean of its own: leave out 'average', or use another strategy.")
 
 
-def _runtime(runtime: Any) -> Processes:
-    if runtime is None or runtime == "processes":
-        return Processes()
-    if not isinstance(runtime, Processes):
-        raise ParameterError(f"A Module is trained by processes: use runtime=Processes(). Got {runtime!r} instead.")
-    return runtime
+def _runtime(runtime: Any, strategy: Any) -> Any:
+    """Where workers run: processes, unless a strategy has none that share a model."""
+    if runtime is None:
+        shares = hasattr(strategy, "access") or isinstance(strategy, Synchronous) or not hasattr(strategy, "cast")
+        return Processes() if shares else runtimes.named("local")
+    found = runtimes.named(runtime)
+    if not isinstance(found, Processes) and not hasattr(found, "play"):
+        raise ParameterError(
+            "A Module is trained by processes, or by messages: use runtime=Processes(), or Simulator() with a strategy "
+            f"such as ParameterServer(). Got {found!r} instead."
+        )
+    return found
 
 
 def _checkpoints(checkpoint: Any, resume: bool) -> Checkpoints | None:
