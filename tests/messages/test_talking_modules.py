@@ -11,7 +11,19 @@ import torch
 from torch import Tensor, nn, optim
 from torch.utils.data import DataLoader, TensorDataset
 
-from hogwild import EMA, Budget, Hogwild, Module, Processes, Run, Serial, minimise
+from hogwild import (
+    EMA,
+    Budget,
+    ElasticAveraging,
+    Hogwild,
+    LocalSGD,
+    Module,
+    Processes,
+    Run,
+    Serial,
+    Synchronous,
+    minimise,
+)
 from hogwild.errors import DataError, DivergedError, ParameterError
 from hogwild.messages.actions import Train
 from hogwild.runtimes import RUNTIMES, Simulator
@@ -66,6 +78,13 @@ def test_several_workers_learn_what_there_is_to_learn(runtime: str) -> None:
     assert run.objective < 1e-3
     assert run.result["test_loss"] < 1e-3
     np.testing.assert_allclose(net.weight.detach().numpy(), [[1.0, -2.0, 0.5]], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "strategy", [LocalSGD(3, period=2), Synchronous(3, accumulate=2), ElasticAveraging(3, period=2)]
+)
+def test_other_strategies_learn_it_too(strategy: Any) -> None:
+    assert train(strategy, net=nn.Linear(3, 1), rule=partial(optim.SGD, lr=0.2), budget=20).objective < 1e-3
 
 
 def test_one_seed_gives_one_run_and_leaves_random_numbers_alone() -> None:

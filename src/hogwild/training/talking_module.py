@@ -28,7 +28,6 @@ from hogwild.training.journal import Journal
 from hogwild.training.learners.batches import Batches, BatchLearner
 from hogwild.training.learners.flat import Flat
 from hogwild.training.optimising import described, optimiser_of, rate_of
-from hogwild.training.recipe import scaled, spare_norms
 from hogwild.training.talking import Task, converse
 
 
@@ -46,20 +45,16 @@ def minimise_module_by_messages(
     _check(problem, strategy, budget, test, average)
     workers = strategies.count(strategy)
     optimiser = optimiser_of(rule, problem)
-    recipe = getattr(strategy, "recipe", None)
-    if recipe is not None and not recipe.decay_norms:
-        spare_norms(optimiser, problem.net)
-    chosen = scaled(schedule, recipe)
     labels = problem.labels()
     samples, batch = problem.samples_of_epoch(workers, labels), problem.batch or 1
     total = strategy.total(batch, workers) if hasattr(strategy, "total") else batch
-    rate = rate_of(chosen, optimiser, samples, replace(budget, seconds=None), total)
+    rate = rate_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
     damping = 1 / workers if adds_in_full(strategy) else 1.0
     batches = Batches(problem, optimiser, rate, seed, workers, labels, damping)
     journal = Journal(callbacks)
     asked = plain({
-        **problem.describe(), "rule": described(optimiser), "schedule": repr(chosen), "average": average, "seed": seed,
-        "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
+        **problem.describe(), "rule": described(optimiser), "schedule": repr(schedule), "average": average,
+        "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
     at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
     journal.tell("started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
@@ -99,14 +94,16 @@ def task_of_batches(batches: Batches, test: Any) -> Task:
 
 
 def adds_in_full(strategy: Any) -> bool:
-    """Whether the changes of all workers are added each in full.
+    """Whether the changes of all workers are added each in full; not where they are averaged or parameters are mixed.
 
-    >>> from hogwild.strategies import ParameterServer
-    >>> adds_in_full(ParameterServer()), adds_in_full(ParameterServer(staleness=0))
-    (True, False)
+    >>> from hogwild.strategies import ElasticAveraging, ParameterServer
+    >>> [adds_in_full(each) for each in (ParameterServer(), ParameterServer(staleness=0), ElasticAveraging())]
+    [True, False, False]
     """
     combine = getattr(strategy, "combine", None)
-    return combine == "sum" or (combine is None and not getattr(strategy, "bounded", True))
+    if combine is not None:
+        return bool(combine == "sum")
+    return not getattr(strategy, "bounded", True) and not getattr(strategy, "mixes", False)
 
 
 def workers_share(workers: int) -> int:
