@@ -31,6 +31,7 @@ class Company:
     tell: Callable[..., None]  # (event, **what)
     seed: int = 0
     interrupted: Callable[[], bool] = bool
+    cores: int = 1  # of each worker, that train a burst together
 
 
 @dataclass(slots=True)

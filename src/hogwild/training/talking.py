@@ -31,6 +31,7 @@ class Task:
     epoch: int  # terms
     learner: Callable[[int], Learner]
     measure: Callable[[Floats], dict[str, float]]
+    cores: int = 1  # that train each burst
 
 
 def converse(
@@ -53,8 +54,9 @@ def converse(
 
     with first_one_waits() as interrupt:
         company = Company(
-            setting, strategy.cast(setting), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed)
-        )
+            setting, strategy.cast(setting), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed),
+            task.cores,
+        )  # fmt: skip
         outcome: Outcome = runtime.play(company)
     at = {"at": round(outcome.seconds, 9)} if runtime.virtual else {}
     for event, what in summary(outcome):

@@ -11,12 +11,14 @@ import numpy as np
 from hogwild import strategies
 from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
+from hogwild.messages.company import Learner
 from hogwild.messages.vectors import Floats, frozen
 from hogwild.problems.problem import State
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, Start
 from hogwild.schedules import Schedule
 from hogwild.training.journal import Journal
+from hogwild.training.learners.cores import Cores, NodeLearner, cores_of
 from hogwild.training.learners.rows import RowLearner, Rows, packed, unpack
 from hogwild.training.preparing import opened_like, put, resolved, with_chosen_step
 from hogwild.training.talking import Task, converse
@@ -56,9 +58,10 @@ def minimise_rows(
     schedule = with_chosen_step(problem, rule, resolved(problem, schedule), budget, seed, 1, True, journal)
     if runtime.virtual:
         journal.events[-1]["at"] = 0.0
-    task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state)
-    preparing = time.perf_counter() - began
-    outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal)
+    with cores_of(getattr(strategy, "within", None), workers) as cores:
+        task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state, cores)
+        preparing = time.perf_counter() - began
+        outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal)
     assert outcome.values is not None
     unpack(outcome.values, state)
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
@@ -71,9 +74,9 @@ def minimise_rows(
 
 def task_of_rows(
     problem: Any, rule: Any, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
-    held_out: Dataset | None, start: State,
+    held_out: Dataset | None, start: State, cores: Cores | None = None,
 ) -> Task:  # fmt: skip
-    """A task for rows. Every worker of one process has the same learner: it remembers nothing."""
+    """A task for rows. What a learner remembers is exchanged: another may go on where it was."""
     rows = Rows(problem, rule, schedule, epochs, seed, workers, shuffle)
     state = problem.start(rule)
 
@@ -90,7 +93,12 @@ def task_of_rows(
         return figures
 
     size = sum(len(part) for part in state)
-    return Task(frozen(packed(start)), size, problem.data.n_rows, lambda worker: RowLearner(rows), measure)
+
+    def learner(worker: int) -> Learner:
+        return RowLearner(rows) if cores is None else NodeLearner(rows, cores)
+
+    each = 1 if cores is None else cores.workers
+    return Task(frozen(packed(start)), size, problem.data.n_rows, learner, measure, each)
 
 
 def values_of(state: State, rule: Any) -> State:

@@ -23,6 +23,9 @@ class Simulator:
     participants. ``faults`` are :class:`Crash` and :class:`Crashes`; that somebody crashed is noticed after
     ``detection`` seconds. ``late`` are workers that come at a time of their own.
 
+    With ``within=`` workers of k cores each take a k-th of the time; those are real threads, which meet differently
+    each time, so that even with one seed runs are not the same to the last bit.
+
     Parameters and gradients are real, and what they come to under delays is; only time is made up.
     """
 

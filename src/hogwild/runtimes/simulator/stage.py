@@ -135,7 +135,7 @@ class Stage:
         """What a burst comes to depends on where it begins, so it is computed now; it is known when it is over."""
         number = number_of(name)
         seconds = train.terms * self.runtime.compute.draw(self._compute, number, self._bursts[name])  # type: ignore[union-attr]
-        seconds *= self.runtime.slow.get(number, 1.0)
+        seconds *= self.runtime.slow.get(number, 1.0) / self.company.cores
         self._bursts[name] += 1
         self.busy[name] += seconds
         trained = self._learners[name].burst(train)
