@@ -73,4 +73,11 @@ class Measured:
     figures: dict[str, float]
 
 
-Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """It goes on from a cut, in another sitting; the run has lasted so many seconds before."""
+
+    seconds: float
+
+
+Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Resumed

@@ -65,7 +65,7 @@ def minimise_module(
     if hasattr(runtime, "play"):
         return minimise_module_by_messages(
             problem, rule, schedule, strategy, runtime, budget, test=test, average=average, seed=seed,
-            callbacks=callbacks,
+            callbacks=callbacks, checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
     _check(problem, strategy, runtime, budget, test, average)
     rank, workers = engaged(strategy) or (None, strategies.count(strategy))

@@ -29,11 +29,12 @@ from hogwild.training.learners.batches import Batches, BatchLearner
 from hogwild.training.learners.flat import Flat
 from hogwild.training.optimising import described, optimiser_of, rate_of
 from hogwild.training.talking import Task, converse
+from hogwild.training.talking_checkpoints import Keeper, epochs
 
 
 def minimise_module_by_messages(
     problem: Module, rule: Any, schedule: Any, strategy: Any, runtime: Any, budget: Budget, *, test: Any,
-    average: float | EMA, seed: int, callbacks: Iterable[Callback],
+    average: float | EMA, seed: int, callbacks: Iterable[Callback], checkpoint: Any, resume: bool,
 ) -> Run:  # fmt: skip
     """Train a model by messages; see :func:`hogwild.minimise`.
 
@@ -51,6 +52,7 @@ def minimise_module_by_messages(
     rate = rate_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
     damping = 1 / workers if adds_in_full(strategy) else 1.0
     batches = Batches(problem, optimiser, rate, seed, workers, labels, damping)
+    keeper = Keeper(checkpoint, resume, runtime)
     journal = Journal(callbacks)
     asked = plain({
         **problem.describe(), "rule": described(optimiser), "schedule": repr(schedule), "average": average,
@@ -59,13 +61,15 @@ def minimise_module_by_messages(
     at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
     journal.tell("started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget), **at)  # fmt: skip
+    keeper.begin(asked, journal, {"at": 0.0} if runtime.virtual else {})
     assert not isinstance(average, EMA)
     with _threads(1 if runtime.virtual else workers_share(workers)), _generators():
-        outcome = converse(task_of_batches(batches, test), strategy, runtime, workers, budget, average, seed, journal)
+        task = task_of_batches(batches, test)
+        outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
     assert outcome.values is not None
     Flat(problem.net).put(outcome.values)
     asked |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
-    history = [event for event in journal.events if event["event"] == "epoch"]
+    history = keeper.history + epochs(journal)
     state = problem.net.state_dict(), optimiser.state_dict()
     return Run(
         ModuleModel(problem.net, asked), asked, history, journal.events, outcome.reason, state, outcome.seconds, 0.0

@@ -47,6 +47,7 @@ class Simulator:
             raise must("detection", "a number of seconds", self.detection)
 
     virtual = True  # whether its seconds are made up
+    saves = True  # whether it can write checkpoints
 
     def play(self, company: Company) -> Outcome:
         """Run it to its end."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Send, Tell, Train
+from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
 from hogwild.messages.company import Company, Learner, Outcome, Traffic
-from hogwild.messages.events import Event, Joined, Lost, Measured, Rang, Received, Started
+from hogwild.messages.cuts import Cutting
+from hogwild.messages.events import Event, Joined, Lost, Measured, Rang, Received, Resumed, Started
 from hogwild.messages.message import COORDINATOR, Envelope, Receipt, number_of, worker
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import Post
@@ -35,7 +36,7 @@ class Stage:
         self._compute, self._links, self._faults = (np.random.default_rng([company.seed, kind]) for kind in (1, 2, 3))
         self.lives: dict[str, int] = {}  # of those who are there
         self.births: dict[str, int] = defaultdict(int)  # how often each was started
-        self.people: dict[str, Participant] = {}
+        self.people: dict[str, Participant | Cutting] = {}
         self.kept: dict[str, Any] = {}
         self._learners: dict[str, Learner] = {}
         self._bursts: dict[str, int] = defaultdict(int)
@@ -47,19 +48,17 @@ class Stage:
         self._since: dict[str, float] = {}  # when each was last started
         self.events = self.crashes = 0
         self.memory = self.apart = 0  # bytes of parameters: as they are, and as if nothing were shared
+        self._cut, self._saved = 0, dict[str, Any]()  # the last cut, and what was known by whom
         self.outcome: Outcome | None = None
         self._patience = self._resend_after()
 
     def play(self) -> Outcome:
         """Run until somebody finishes it, or nothing happens any more."""
         late = {worker(number): at for number, at in self.runtime.late.items()}
-        for name in self.company.cast:
-            if name not in late:
-                self.lives[name] = 0
-        for name in list(self.lives):
-            self._start(name, first=True)
-        for name, at in late.items():
-            self._at(at, "", 0, ("start", name))
+        if self.company.resumed is None:
+            self._open(late)
+        else:
+            self._reopen(self.company.resumed, late)
         self._plan_faults()
         while self._queue and self.outcome is None:
             self._next()
@@ -69,6 +68,35 @@ class Stage:
             self._end(None, "nobody had anything left to do", {})
         assert self.outcome is not None
         return self.outcome
+
+    def _open(self, late: dict[str, float]) -> None:
+        for name in self.company.cast:
+            if name not in late:
+                self.lives[name] = 0
+        for name in list(self.lives):
+            self._start(name, first=True)
+        for name, at in late.items():
+            self._at(at, "", 0, ("start", name))
+
+    def _reopen(self, cut: dict[str, Any], late: dict[str, float]) -> None:
+        """Go on from a cut. Who was not there then comes now, or when it is due."""
+        self.now = cut["seconds"]
+        self.births.update(cut["births"])
+        self.lives = {name: self.births[name] - 1 for name in cut["people"]}
+        for name, life in self.lives.items():
+            person = self._make(name)
+            assert isinstance(person, Cutting)
+            person.put_back(cut["people"][name])
+            self._at(self.now, name, life, Resumed(self.now))
+        for name in self.company.cast:
+            life = self.births[name] - 1
+            if name not in self.lives:
+                self._at(max(self.now, late.get(name, 0.0)), "", 0, ("start", name))
+            # That it went or came may have been known to some and not to others.
+            changes = (Joined if name in self.lives else Lost,) if life > 0 or name not in self.lives else ()
+            for peer in sorted(self.lives) if life >= 0 else ():
+                for change in changes if peer != name else ():
+                    self._at(self.now, peer, self.lives[peer], change(name, life))
 
     def _next(self) -> None:
         self.now, _, name, life, event = heapq.heappop(self._queue)
@@ -99,6 +127,8 @@ class Stage:
             self._at(self.now, name, self.lives[name], Measured(action.number, figures))
         elif isinstance(action, Tell):
             self._tell(action)
+        elif isinstance(action, Save):
+            self._save(name, action)
         elif isinstance(action, Finish):
             self._end(action.values, action.reason, action.figures)
 
@@ -111,6 +141,16 @@ class Stage:
                 seconds=self.now, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
             )
         self.company.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
+
+    def _save(self, name: str, action: Save) -> None:
+        """A cut is whole when it has gone through all; one during which somebody came or went never is."""
+        if action.number > self._cut:
+            self._cut, self._saved = action.number, {}
+        if action.number == self._cut:
+            self._saved[name] = action.what
+        if self._saved.keys() == self.lives.keys() and self.company.save is not None:
+            self.company.save({"people": self._saved, "seconds": self.now, "births": dict(self.births)})
+            self._saved = {}
 
     def _send(self, envelope: Envelope) -> None:
         sender, link = envelope.sender, self.runtime.link
@@ -154,23 +194,32 @@ class Stage:
     def _start(self, name: str, first: bool = False) -> None:
         life = self.lives[name]
         self.births[name] = life + 1
-        role = self.company.cast[name]()
-        others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
-        self.people[name] = Participant(role, Post(name, life, others, self._patience))
-        if name.startswith("worker"):
-            self._learners[name] = self.company.learner(number_of(name))
-        self._since[name] = self.now
+        self._saved = {}
+        self._make(name)
+        others = set(self.lives) - {name}
         kept: Event = Started(self.kept.get(name))
         self._at(self.now, name, life, kept)
         if not first:
             for peer in sorted(others):
                 self._at(self.now, peer, self.lives[peer], Joined(name, life))
 
+    def _make(self, name: str) -> Participant | Cutting:
+        """A participant at the beginning of its life."""
+        others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
+        person = Participant(self.company.cast[name](), Post(name, self.lives[name], others, self._patience))
+        cuts = self.company.save is not None
+        self.people[name] = Cutting(person, self.company.setting) if cuts else person
+        if name.startswith("worker"):
+            self._learners[name] = self.company.learner(number_of(name))
+        self._since[name] = self.now
+        return self.people[name]
+
     def _crash(self, fault: Crash) -> None:
         name = fault.who
         if name not in self.lives or name == COORDINATOR:
             return
         self.crashes += 1
+        self._saved = {}
         life = self.lives.pop(name)
         del self.people[name]
         self._learners.pop(name, None)
@@ -183,7 +232,8 @@ class Stage:
     def _plan_faults(self) -> None:
         for fault in self.runtime.faults:
             if isinstance(fault, Crash):
-                self._at(fault.at, "", 0, ("crash", fault))
+                if fault.at >= self.now:  # else it was in an earlier sitting
+                    self._at(fault.at, "", 0, ("crash", fault))
             else:
                 self._plan_random(fault)
 
@@ -192,7 +242,8 @@ class Stage:
         kinds = ("worker", "server") if fault.servers else ("worker",)
         for name in sorted(self.company.cast):
             if name.startswith(kinds):
-                for at in np.cumsum(self._faults.exponential(fault.every, 1000)):
+                times = np.cumsum(self._faults.exponential(fault.every, 1000))
+                for at in times[times >= self.now]:
                     self._at(float(at), "", 0, ("crash", Crash(name, float(at), fault.back_after)))
 
     # The end

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.messages.actions import Action, Keep, Say
-from hogwild.messages.events import Event, Heard, Joined, Lost, Started
+from hogwild.messages.events import Event, Heard, Joined, Lost, Resumed, Started
 from hogwild.messages.message import (
     COORDINATOR,
     Answer,
@@ -87,6 +87,8 @@ class Server:
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Lost):
             yield from self._without(event.peer)
+        elif isinstance(event, Resumed):
+            yield from self._keep()
         elif isinstance(event, Joined) and event.peer == COORDINATOR:
             yield Say(COORDINATOR, Ready())
 
