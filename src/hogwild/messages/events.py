@@ -80,4 +80,9 @@ class Resumed:
     seconds: float
 
 
-Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Resumed
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """Somebody wants the run to end soon, with what it has; the coordinator is told."""
+
+
+Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Resumed | Interrupted

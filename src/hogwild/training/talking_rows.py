@@ -74,7 +74,7 @@ def minimise_rows(
     model = problem.model(problem.outward(values_of(state, rule), rule), asked)
     return Run(
         model, asked, keeper.history + epochs(journal), journal.events, outcome.reason, problem.outward(state, rule),
-        outcome.seconds, preparing,
+        outcome.seconds, preparing, outcome.trace,
     )  # fmt: skip
 
 
