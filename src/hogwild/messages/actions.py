@@ -83,6 +83,7 @@ class Save:
 
     number: int
     what: dict[str, Any]
+    training: Train | None = None  # the burst that is going on, or is to begin
 
 
 @dataclass(frozen=True, slots=True, eq=False)

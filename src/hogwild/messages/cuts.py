@@ -30,6 +30,7 @@ class Cutting:
         self.cut = 0
         self._training: Train | None = None  # the burst that is going on
         self._measuring: Measure | None = None
+        self._due: list[Action] = []  # what was going on at the cut it goes on from
 
     @property
     def role(self) -> Role:
@@ -45,7 +46,7 @@ class Cutting:
         """React to what happened, and note what is known where a cut goes through."""
         if isinstance(event, Received) and event.envelope.cut > self.cut:
             self.cut = event.envelope.cut
-            yield Save(self.cut, self._known())
+            yield Save(self.cut, self._known(), self._training)
         if isinstance(event, Trained):
             self._training = None
         elif isinstance(event, Measured):
@@ -73,7 +74,7 @@ class Cutting:
     def _begin(self) -> Iterator[Action]:
         """Begin a cut, and let everybody know."""
         self.cut += 1
-        yield Save(self.cut, self._known())
+        yield Save(self.cut, self._known(), self._training)
         for peer in sorted(self.post.present):
             envelope = self.post.sealed(peer, Mark())
             if envelope is not None:
@@ -84,7 +85,7 @@ class Cutting:
         return {
             "role": attributes(self.role), "post": attributes(self.post, without=_MADE_ANEW),
             "beside": attributes(self.participant, without=("role", "post")),
-            "here": attributes(self, without=("participant", "setting")),
+            "here": attributes(self, without=("participant", "setting", "_due")),
         }  # fmt: skip
 
     def put_back(self, known: dict[str, Any]) -> None:
@@ -93,12 +94,11 @@ class Cutting:
         put_back(self.post, known["post"], self.setting)
         put_back(self.participant, known["beside"], self.setting)
         put_back(self, known["here"], self.setting)
+        self._due = [action for action in (self._training, self._measuring) if action is not None]
 
     def _again(self) -> Iterator[Action]:
         """Do again what was not done, and say again what may not have been heard."""
-        for action in (self._training, self._measuring):
-            if action is not None:
-                yield action
+        yield from self._due
         self.post.all_again()
         for send in self.post.resend():
             yield self._noted(send)

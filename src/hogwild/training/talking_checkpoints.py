@@ -23,7 +23,7 @@ class Keeper:
     def __init__(self, checkpoint: Any, resume: bool, runtime: Any) -> None:
         if checkpoint is not None and not getattr(runtime, "saves", False):
             raise ParameterError(
-                f"{type(runtime).__name__} writes no checkpoints of runs by messages: use runtime=Simulator(), or "
+                f"{type(runtime).__name__} writes no checkpoints: use runtime=Local() or Simulator(), or "
                 "leave out 'checkpoint'."
             )
         if resume and checkpoint is None:
@@ -33,6 +33,7 @@ class Keeper:
             raise must("checkpoint", "a folder, or Checkpoints(folder)", checkpoint)
         found = self.checkpoints.load() if resume and self.checkpoints is not None else None
         self._arrays, self._record = found or ({}, {})
+        self._virtual = runtime.virtual
         self.resume, self.asked = resume, dict[str, Any]()
         self.more: dict[str, Any] = {}  # what is written beside a cut
         self._journal: Journal | None = None
@@ -47,9 +48,10 @@ class Keeper:
         """The epochs of earlier sittings."""
         return list(self._record.get("history", []))
 
-    def begin(self, asked: Mapping[str, Any], journal: Journal, at: Mapping[str, Any]) -> None:
+    def begin(self, asked: Mapping[str, Any], journal: Journal) -> None:
         """Check that it is the same run, and say from where it goes on."""
         self.asked, self._journal = dict(asked), journal
+        at = {"at": 0.0} if self._virtual else {}
         if self._record:
             assert self.checkpoints is not None
             check_same(self.asked, self._record.get("asked", {}), self.checkpoints.folder)
@@ -78,7 +80,8 @@ class Keeper:
         history = self.history + epochs(self._journal)
         record = {"by": KIND, "asked": self.asked, "history": history, "cut": split(cut, arrays), **self.more}
         self.checkpoints.save(arrays, record)
-        self._journal.tell("checkpoint", epoch=history[-1]["epoch"], at=round(cut["seconds"], 9))
+        at = {"at": round(cut["seconds"], 9)} if self._virtual else {}
+        self._journal.tell("checkpoint", epoch=history[-1]["epoch"], **at)
 
 
 def epochs(journal: Journal) -> list[Event]:

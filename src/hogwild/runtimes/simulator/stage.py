@@ -20,6 +20,7 @@ from hogwild.messages.post import Post
 from hogwild.runtimes.faults import Crash, planned
 from hogwild.runtimes.simulator.memory import held
 from hogwild.runtimes.simulator.playback import Playback
+from hogwild.runtimes.sittings import Gathering, go_on, lives_of, news_of, taking_part, with_memory
 
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator.runtime import Simulator
@@ -63,7 +64,7 @@ class Stage:
         self._since: dict[str, float] = {}  # when each was last started
         self.events = self.crashes = 0
         self.memory = self.apart = 0  # bytes of parameters: as they are, and as if nothing were shared
-        self._cut, self._saved = 0, dict[str, Any]()  # the last cut, and what was known by whom
+        self._gathering = Gathering()
         self.outcome: Outcome | None = None
         self._playback = None if runtime.trace is None else Playback(runtime.trace)
         self._handles = self._playback is not None or runtime.handling != Always(0.0)
@@ -103,21 +104,17 @@ class Stage:
         """Go on from a cut. Who was not there then comes now, or when it is due."""
         self.now = cut["seconds"]
         self.births.update(cut["births"])
-        self.lives = {name: self.births[name] - 1 for name in cut["people"]}
+        self.lives = lives_of(cut)
         for name, life in self.lives.items():
-            person = self._make(name)
-            assert isinstance(person, Cutting)
-            person.put_back(cut["people"][name])
+            self._make(name)
+            go_on(self.people[name], self._learners.get(name), cut["people"][name])
             self._at(self.now, name, life, Resumed(self.now))
+        for change in news_of(cut):
+            for peer in sorted(set(self.lives) - {change.peer}):
+                self._at(self.now, peer, self.lives[peer], change)
         for name in self.company.cast:
-            life = self.births[name] - 1
             if name not in self.lives:
                 self._at(max(self.now, late.get(name, 0.0)), "", 0, ("start", name))
-            # That it went or came may have been known to some and not to others.
-            changes = (Joined if name in self.lives else Lost,) if life > 0 or name not in self.lives else ()
-            for peer in sorted(self.lives) if life >= 0 else ():
-                for change in changes if peer != name else ():
-                    self._at(self.now, peer, self.lives[peer], change(name, life))
 
     def _next(self) -> None:
         self.now, _, name, life, event = heapq.heappop(self._queue)
@@ -197,14 +194,10 @@ class Stage:
         self.company.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
 
     def _save(self, name: str, action: Save) -> None:
-        """A cut is whole when it has gone through all; one during which somebody came or went never is."""
-        if action.number > self._cut:
-            self._cut, self._saved = action.number, {}
-        if action.number == self._cut:
-            self._saved[name] = action.what
-        if self._saved.keys() == self.lives.keys() and self.company.save is not None:
-            self.company.save({"people": self._saved, "seconds": self.now, "births": dict(self.births)})
-            self._saved = {}
+        save = with_memory(action, self._learners.get(name))
+        cut = self._gathering.add(name, save, self.births, set(self.lives), self.now)
+        if cut is not None and self.company.save is not None:
+            self.company.save(cut)
 
     def _send(self, envelope: Envelope) -> None:
         sender, link = envelope.sender, self.runtime.link
@@ -254,7 +247,7 @@ class Stage:
     def _start(self, name: str, first: bool = False) -> None:
         life = self.lives[name]
         self.births[name] = life + 1
-        self._saved = {}
+        self._gathering.disturb()
         self._make(name)
         others = set(self.lives) - {name}
         kept: Event = Started(self.kept.get(name))
@@ -263,23 +256,21 @@ class Stage:
             for peer in sorted(others):
                 self._at(self.now, peer, self.lives[peer], Joined(name, life))
 
-    def _make(self, name: str) -> Participant | Cutting:
+    def _make(self, name: str) -> None:
         """A participant at the beginning of its life."""
         others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
         person = Participant(self.company.cast[name](), Post(name, self.lives[name], others, self._patience))
-        cuts = self.company.save is not None
-        self.people[name] = Cutting(person, self.company.setting) if cuts else person
+        self.people[name] = taking_part(person, self.company)
         if name.startswith("worker"):
             self._learners[name] = self.company.learner(number_of(name))
         self._since[name] = self.now
-        return self.people[name]
 
     def _crash(self, fault: Crash) -> None:
         name = fault.who
         if name not in self.lives or name == COORDINATOR:
             return
         self.crashes += 1
-        self._saved = {}
+        self._gathering.disturb()
         life = self.lives.pop(name)
         del self.people[name]
         self._learners.pop(name, None)
