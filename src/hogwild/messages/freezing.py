@@ -64,7 +64,7 @@ def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def thaw(tree: Any, setting: Setting) -> Any:
+def thaw(tree: Any, setting: Setting | None) -> Any:
     """The thing that such a tree was made of, in a run with this setting.
 
     >>> from hogwild.messages.message import Pull
@@ -98,7 +98,7 @@ def thaw(tree: Any, setting: Setting) -> Any:
     return thing
 
 
-def put_back(thing: Any, has: Mapping[str, Any], setting: Setting) -> None:
+def put_back(thing: Any, has: Mapping[str, Any], setting: Setting | None) -> None:
     """Let an object have these attributes again."""
     for name, tree in has.items():
         object.__setattr__(thing, name, thaw(tree, setting))

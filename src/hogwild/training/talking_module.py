@@ -40,8 +40,9 @@ def minimise_module_by_messages(
 
     Every worker has a copy of the model and an optimiser of its own: with n workers there are n of each in memory. An
     update is that of one minibatch. What is exchanged are parameters and floating buffers, in single precision; what
-    optimisers remember is not, and is lost with whoever has it. Samples are read by the workers themselves, whatever
-    number of reading processes a ``DataLoader`` asks for. After each epoch the loss of all training data is measured.
+    optimisers remember is not: it is in checkpoints, and lost with a worker that crashes. Samples are read by the
+    workers themselves, whatever number of reading processes a ``DataLoader`` asks for. After each epoch the loss of all
+    training data is measured.
     """
     _check(problem, strategy, budget, test, average)
     workers = strategies.count(strategy)
@@ -51,8 +52,9 @@ def minimise_module_by_messages(
     total = strategy.total(batch, workers) if hasattr(strategy, "total") else batch
     rate = rate_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
     damping = 1 / workers if adds_in_full(strategy) else 1.0
-    batches = Batches(problem, optimiser, rate, seed, workers, labels, damping)
     keeper = Keeper(checkpoint, resume, runtime)
+    remembers = keeper.checkpoints is not None
+    batches = Batches(problem, optimiser, rate, seed, workers, labels, damping, remembers)
     journal = Journal(callbacks)
     asked = plain({
         **problem.describe(), "rule": described(optimiser), "schedule": repr(schedule), "average": average,
@@ -61,7 +63,7 @@ def minimise_module_by_messages(
     at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
     journal.tell("started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget), **at)  # fmt: skip
-    keeper.begin(asked, journal)
+    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers}, journal)
     assert not isinstance(average, EMA)
     with _threads(1 if runtime.virtual else workers_share(workers)), _generators():
         task = task_of_batches(batches, test)

@@ -14,6 +14,7 @@ from hogwild.data.sampling import Indices
 from hogwild.errors import DataError, ParameterError
 from hogwild.messages.actions import Train
 from hogwild.messages.events import Trained
+from hogwild.messages.freezing import frost, thaw
 from hogwild.messages.vectors import Floats, frozen
 from hogwild.problems.feed import Feed
 from hogwild.problems.module import Module
@@ -40,6 +41,7 @@ class Batches:
     workers: int
     labels: NDArray[Any] | None
     damping: float = 1.0
+    remembers: bool = False  # whether what a learner knew before its last burst may be asked for
     sizes: tuple[int, ...] = field(init=False)  # batches of each shard in an epoch
 
     def __post_init__(self) -> None:
@@ -91,15 +93,55 @@ class BatchLearner:
         self.flat = Flat(net)
         self._drawn: dict[int, tuple[int, list[Indices]]] = {}  # of each shard the epoch it is in
         self._chance: dict[int, tuple[int, chance.State]] = {}  # of each shard: before which term, random numbers
+        self._before: tuple[Train, Any] | None = None  # the last burst, and what was known when it began
 
     def burst(self, train: Train) -> Trained:
         """Descend along some minibatches, one after the other or all as one."""
+        if self.batches.remembers:
+            self._before = train, self._memory()
         self.flat.put(train.values, buffers=self.problem.buffers == "shared")
         shard, terms = train.shard[0], list(self._terms(train))
         self._begin(shard, train.first, *terms[0][:2])
         loss, samples, step = self._together(train, terms) if train.together else self._each(train, terms)
         self._chance[shard] = train.first + train.terms, chance.now()
         return Trained(self._moved(train.values), train.terms, samples, loss, step)
+
+    # What is beside the parameters
+
+    def memory(self, train: Train | None) -> Any:
+        """What is to be known to go on, with a burst that is to be done again if it was done already."""
+        if train is not None and self._before is not None and self._before[0] is train:
+            return self._before[1]
+        return self._memory()
+
+    def _memory(self) -> Any:
+        states = {
+            number: {name: plain_array(value) for name, value in state.items()}
+            for number, state in self.optimiser.state_dict()["state"].items()
+        }  # fmt: skip
+        random = {
+            shard: (first, (torchs.numpy(), numpys, pythons))
+            for shard, (first, (torchs, numpys, pythons)) in self._chance.items()
+        }
+        buffers = [plain_array(buffer) for buffer in self.problem.net.buffers()]
+        return frost({"optimiser": states, "random": random, "buffers": buffers})
+
+    def remember(self, memory: Any) -> None:
+        """Go on with what was known."""
+        known = thaw(memory, None)
+        states = {
+            number: {name: torch.tensor(value) if hasattr(value, "dtype") else value for name, value in state.items()}
+            for number, state in known["optimiser"].items()
+        }
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": states})
+        for buffer, kept in zip(self.problem.net.buffers(), known["buffers"], strict=True):
+            buffer.copy_(torch.tensor(kept))
+        self._chance = {
+            shard: (first, (torch.tensor(torchs), numpys, pythons))
+            for shard, (first, (torchs, numpys, pythons)) in known["random"].items()
+        }
+
+    # One burst
 
     def _each(self, train: Train, terms: list[Term]) -> tuple[float, int, float]:
         loss, samples, total = 0.0, 0, 0.0
@@ -163,3 +205,15 @@ class BatchLearner:
         if self.batches.damping != 1.0:
             values[first:] = before[first:] + self.batches.damping * (values[first:] - before[first:])
         return frozen(values)
+
+
+def plain_array(value: Any) -> Any:
+    """A copy of a tensor as an array; anything else as it is.
+
+    >>> plain_array(torch.ones(1, dtype=torch.bfloat16)), plain_array(3)
+    (array([1.], dtype=float32), 3)
+    """
+    if not isinstance(value, torch.Tensor):
+        return value
+    value = value.detach().cpu()
+    return (value.float() if value.dtype == torch.bfloat16 else value.clone()).numpy()
