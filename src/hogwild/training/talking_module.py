@@ -63,7 +63,7 @@ def minimise_module_by_messages(
     at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
     journal.tell("started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget), **at)  # fmt: skip
-    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers}, journal)
+    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
     assert not isinstance(average, EMA)
     with _threads(1 if runtime.virtual else workers_share(workers)), _generators():
         task = task_of_batches(batches, test)

@@ -53,7 +53,7 @@ def minimise_rows(
     journal.tell(
         "started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget), **at
     )
-    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers}, journal)
+    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
     state = problem.start(rule)
     if start is not None:
         put(start, state)
