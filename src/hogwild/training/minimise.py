@@ -88,7 +88,7 @@ def minimise(
 
         return minimise_rows(
             problem, rule, schedule, strategy, runtime, budgeted(budget), test=test, average=average, start=start,
-            shuffle=shuffle, seed=seed, callbacks=callbacks,
+            shuffle=shuffle, seed=seed, callbacks=callbacks, checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
     budget = budgeted(budget).for_data(problem.data.nonzeros + problem.data.n_features)
     if not hasattr(runtime, "session"):
