@@ -29,6 +29,7 @@ class Progress:
         )  # fmt: skip
         self._task = self._bar.add_task("Starting", total=1.0, figures="")
         self._rate, self._figures, self._last = "", "", (0.0, 0)
+        self._simulated = False
         self._bar.start()
 
     def __call__(self, event: Event) -> None:
@@ -39,6 +40,7 @@ class Progress:
     def _on_started(self, event: Event) -> None:
         waits = "Starting workers" if event.get("problem") == "module" else "Compiling"
         self._bar.update(self._task, description=waits)
+        self._simulated = str(event.get("runtime", "")).startswith("Simulator")
 
     def _on_compiled(self, event: Event) -> None:
         self._bar.update(self._task, description="Choosing the step")
@@ -56,7 +58,7 @@ class Progress:
         self._figures = f"epoch {event['epoch']}  loss {event['loss']:.5f}"
         if "test_loss" in event:
             self._figures += f"  held out {event['test_loss']:.5f}"
-        if event["seconds"] and "samples/s" not in self._rate:
+        if event["seconds"] and "samples/s" not in self._rate and not self._simulated:  # else they are not seconds here
             self._rate = f"{event['updates'] / event['seconds']:,.0f} rows/s"
         self._last = 0.0, 0
         self._show(None)

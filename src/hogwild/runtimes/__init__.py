@@ -21,4 +21,9 @@ def named(runtime: str | Any) -> Any:
     return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
 
 
-__all__ = ["RUNTIMES", "Processes", "Simulator", "Threads", "named"]
+def usual(strategy: Any) -> str:
+    """Where the workers of a strategy run unless something else is asked for: in one memory if they can."""
+    return "local" if hasattr(strategy, "cast") and not hasattr(strategy, "access") else "threads"
+
+
+__all__ = ["RUNTIMES", "Processes", "Simulator", "Threads", "named", "usual"]

@@ -80,9 +80,7 @@ def minimise(
     schedule = schedules.named("cosine" if schedule is None else schedule)
     problem = problem.suited(rule)
     strategy = strategies.named(strategy)
-    talks = hasattr(strategy, "cast")
-    usual = "local" if talks and not hasattr(strategy, "access") else "threads"
-    runtime = runtimes.named(usual if runtime is None else runtime)
+    runtime = runtimes.named(runtimes.usual(strategy) if runtime is None else runtime)
     if hasattr(runtime, "play"):
         from hogwild.training.talking_rows import minimise_rows
 
