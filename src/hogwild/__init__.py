@@ -49,8 +49,11 @@ if TYPE_CHECKING:
     from hogwild.schedules import Steps as Steps
     from hogwild.schedules import Warmup as Warmup
     from hogwild.strategies import Averaging as Averaging
+    from hogwild.strategies import DiLoCo as DiLoCo
+    from hogwild.strategies import ElasticAveraging as ElasticAveraging
     from hogwild.strategies import Hogwild as Hogwild
     from hogwild.strategies import LargeMinibatch as LargeMinibatch
+    from hogwild.strategies import LocalSGD as LocalSGD
     from hogwild.strategies import Locked as Locked
     from hogwild.strategies import ParameterServer as ParameterServer
     from hogwild.strategies import RoundRobin as RoundRobin
@@ -83,6 +86,7 @@ _HOMES = {
     ),
     "hogwild.strategies": (
         "Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch", "ParameterServer",
+        "LocalSGD", "DiLoCo", "ElasticAveraging",
     ),
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator"),

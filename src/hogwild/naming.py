@@ -18,7 +18,7 @@ def kebab(name: str) -> str:
     >>> kebab("ParameterServer"), kebab("SGD"), kebab("AdaGrad")
     ('parameter-server', 'sgd', 'adagrad')
     """
-    spelt = {"AdaGrad": "adagrad"}.get(name)
+    spelt = {"AdaGrad": "adagrad", "DiLoCo": "diloco"}.get(name)
     return spelt or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower().replace("_", "-")
 
 

@@ -328,8 +328,8 @@ def test_torchrun_has_the_last_word_on_the_number_of_workers(monkeypatch):
 
 def test_what_cannot_work_is_refused_before_anything_starts():
     problem = Linear((np.eye(3), [0, 1, 1]))
-    with pytest.raises(ParameterError, match="'synchronous' is for a Module"):
-        minimise(problem, strategy="synchronous")
+    with pytest.raises(ParameterError, match="send each other messages"):
+        minimise(problem, strategy="synchronous", runtime="threads")
     with pytest.raises(ParameterError, match="'linear-scaling' goes by the samples in a batch"):
         minimise(problem, schedule="linear-scaling")
     with pytest.raises(ParameterError, match="none can go on without one that died"):

@@ -94,9 +94,8 @@ def named(compression: str | Compression | None) -> Compression | None:
         return compression
     name, _, number = compression.partition(":")
     kind: Any = pick("compression", name, COMPRESSIONS)
-    if not number:
-        return kind()
     try:
-        return kind(float(number))
+        found: Compression = kind(float(number)) if number else kind()
+        return found
     except (ValueError, TypeError):
         raise must("compression", "a name, or a name and a share such as 'top-k:0.05'", compression) from None

@@ -7,7 +7,9 @@ from typing import Any
 from hogwild.errors import ParameterError
 from hogwild.naming import kebab, pick
 from hogwild.strategies.averaging import Averaging
+from hogwild.strategies.elastic_averaging import ElasticAveraging
 from hogwild.strategies.hogwild import Hogwild
+from hogwild.strategies.local_sgd import DiLoCo, LocalSGD
 from hogwild.strategies.locked import Locked
 from hogwild.strategies.parameter_server import ParameterServer
 from hogwild.strategies.round_robin import RoundRobin
@@ -17,8 +19,11 @@ from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
 STRATEGIES: dict[str, Any] = {
     kebab(kind.__name__): kind
-    for kind in (Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer)
-}
+    for kind in (
+        Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer, LocalSGD, DiLoCo,
+        ElasticAveraging,
+    )
+}  # fmt: skip
 
 
 def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
@@ -40,9 +45,12 @@ def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
 __all__ = [
     "STRATEGIES",
     "Averaging",
+    "DiLoCo",
+    "ElasticAveraging",
     "Hogwild",
     "InMemory",
     "LargeMinibatch",
+    "LocalSGD",
     "Locked",
     "ParameterServer",
     "RoundRobin",

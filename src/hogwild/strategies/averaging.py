@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from hogwild.messages.setting import Setting
 from hogwild.strategies.sharing import Access, check_workers
+from hogwild.strategies.talking import Cast, in_rounds
 
 
 @dataclass(frozen=True, slots=True)
 class Averaging:
     """Each worker descends on parameters of its own; every epoch ends in their average (Zinkevich et al. 2010).
 
-    Workers never touch each other's memory in between. Each epoch deals the data out anew.
+    Workers never touch each other's memory in between. Each epoch deals the data out anew. Where workers send each
+    other messages, they meet only once, at the end of the run.
     """
 
     workers: int | None = None
 
     access: ClassVar[Access] = "free"
     replicas = True
+    bounded: ClassVar[bool] = True
+    within: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
+
+    def cast(self, setting: Setting) -> Cast:
+        """Who takes part, where workers send each other messages."""
+        return in_rounds(setting, setting.quota)

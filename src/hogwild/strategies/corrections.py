@@ -5,18 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from hogwild.errors import ParameterError
-from hogwild.messages.message import Push
 from hogwild.messages.vectors import Floats, Sparse, Vector, frozen
 from hogwild.naming import kebab, must, pick
 
 
 class Correction(Protocol):
-    """Turns a late change into what is added."""
+    """Turns a late change into what is added: ``late`` says how late, and what the parameters are and were."""
 
-    def __call__(
-        self, change: Vector, delay: int, workers: int, now: Floats, read: Floats | None, push: Push
-    ) -> Vector: ...
+    def __call__(self, change: Vector, late: Late) -> Vector: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Late:
+    """How late a change is, in changes of others; the parameters now and when it was made, and by which step."""
+
+    delay: int
+    workers: int
+    now: Floats
+    read: Floats | None
+    parameters: int  # so many numbers are parameters; what follows is what rules remember
+    step: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +51,8 @@ class DelayAdaptive:
         """What is left of a change."""
         return min(1.0, (self.usual or workers) / max(1, delay))
 
-    def __call__(
-        self, change: Vector, delay: int, workers: int, now: Floats, read: Floats | None, push: Push
-    ) -> Vector:
-        factor = self.factor(delay, workers)
+    def __call__(self, change: Vector, late: Late) -> Vector:
+        factor = self.factor(late.delay, late.workers)
         if factor == 1.0:
             return change
         if isinstance(change, Sparse):
@@ -65,17 +74,17 @@ class DelayCompensation:
         if not self.strength >= 0:
             raise must("strength", "a number of at least 0", self.strength)
 
-    def __call__(
-        self, change: Vector, delay: int, workers: int, now: Floats, read: Floats | None, push: Push
-    ) -> Vector:
-        if read is None or push.step <= 0:
+    def __call__(self, change: Vector, late: Late) -> Vector:
+        if late.read is None or late.step <= 0:
             return change
-        factor = self.strength / push.step
+        factor, few = self.strength / late.step, late.parameters
         if isinstance(change, Sparse):
-            drift = now[change.indices] - read[change.indices]
+            drift = np.where(change.indices < few, late.now[change.indices] - late.read[change.indices], 0)
             values = change.values - factor * change.values * change.values * drift
             return Sparse(change.indices, values.astype(change.values.dtype), change.size)
-        return frozen((change - factor * change * change * (now - read)).astype(change.dtype))
+        made_up = change.copy()
+        made_up[:few] -= factor * change[:few] * change[:few] * (late.now - late.read)[:few]
+        return frozen(made_up)
 
 
 CORRECTIONS: dict[str, Any] = {kebab(kind.__name__): kind for kind in (DelayAdaptive, DelayCompensation)}

@@ -12,8 +12,7 @@ from hogwild.naming import must
 from hogwild.strategies.corrections import Correction
 from hogwild.strategies.roles.pulling import Pulling
 from hogwild.strategies.roles.server import Server
-from hogwild.strategies.sharing import check_workers
-from hogwild.strategies.synchronous import check_count
+from hogwild.strategies.sharing import check_count, check_workers
 from hogwild.strategies.talking import Cast, parts_of, with_servers
 
 COMBINATIONS = ("mean", "sum")

@@ -36,6 +36,12 @@ def check_workers(workers: int | None) -> None:
         raise must("workers", "a positive integer, or None for one per core", workers)
 
 
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no positive integer."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise must(name, "a positive integer", value)
+
+
 def count(strategy: InMemory) -> int:
     """How many workers a strategy has on this machine.
 

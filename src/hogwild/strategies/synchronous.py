@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
+from hogwild.errors import ParameterError
+from hogwild.messages.setting import Setting
 from hogwild.naming import must
-from hogwild.strategies.sharing import check_workers
+from hogwild.strategies.sharing import check_count, check_workers
+from hogwild.strategies.talking import Cast, in_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Synchronous:
     recipe: LargeMinibatch | None = None
 
     replicas = False
+    bounded: ClassVar[bool] = True
+    within: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
@@ -59,12 +65,17 @@ class Synchronous:
         if self.recipe is not None and not isinstance(self.recipe, LargeMinibatch):
             raise must("recipe", "LargeMinibatch() or None", self.recipe)
 
+    @property
+    def period(self) -> int:
+        """Terms of one worker between two exchanges, where workers send each other messages."""
+        return self.accumulate
+
+    def cast(self, setting: Setting) -> Cast:
+        """Who takes part, where workers send each other messages."""
+        if self.recipe is not None:
+            raise ParameterError("The recipe for large minibatches is for a Module and runtime=Processes().")
+        return in_rounds(setting, self.accumulate, together=True)
+
     def total(self, batch: int, workers: int | None = None) -> int:
         """How many samples a step takes."""
         return (workers or self.workers or 1) * self.accumulate * batch
-
-
-def check_count(name: str, value: int) -> None:
-    """Refuse what is no positive integer."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise must(name, "a positive integer", value)

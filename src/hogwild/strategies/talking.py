@@ -7,10 +7,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
+from hogwild.messages.compression import Compression
 from hogwild.messages.message import COORDINATOR, server, worker
 from hogwild.messages.participant import Role
 from hogwild.messages.setting import Setting
 from hogwild.strategies.roles.coordinator import Coordinator
+from hogwild.strategies.roles.outer import Outer, Plain
+from hogwild.strategies.roles.pulling import Pulling
+from hogwild.strategies.roles.server import Server
 
 Cast = Mapping[str, Callable[[], Role]]
 """For each participant how its role begins, at the start and after each crash."""
@@ -49,3 +53,21 @@ def with_servers(
     for number, (start, stop) in enumerate(parts_of(setting.size, shards)):
         cast[server(number)] = partial(serves, number, start, stop)
     return cast | {worker(number): works for number in range(setting.workers)}
+
+
+def in_rounds(
+    setting: Setting, period: int, outer: Callable[[], Outer] = Plain, *, together: bool = False,
+    compression: Compression | None = None,
+) -> Cast:  # fmt: skip
+    """All train as many terms, and then go on from what one server makes of the mean of their changes."""
+
+    def works() -> Role:
+        return Pulling(
+            setting, parts_of(setting.size, 1), push_every=period, rounds=True, together=together,
+            compression=compression,
+        )  # fmt: skip
+
+    def serves(number: int, start: int, stop: int) -> Role:
+        return Server(number, start, stop, setting, staleness=0, mean=True, outer=outer())
+
+    return with_servers(setting, 1, True, serves, works)

@@ -176,10 +176,10 @@ def _check(
     resume: bool,
 ) -> None:
     """Refuse what cannot work before anything starts."""
-    if isinstance(strategy, strategies.Synchronous):
+    if hasattr(strategy, "cast") and not hasattr(strategy, "access"):
         raise ParameterError(
-            "The strategy 'synchronous' is for a Module. Here workers share one memory: use 'hogwild', or 'averaging' "
-            "for workers that descend apart and meet once an epoch."
+            f"Workers of {type(strategy).__name__} send each other messages: use runtime=Local() or Simulator(). In "
+            "one memory there are 'hogwild', and 'averaging' for workers that descend apart and meet once an epoch."
         )
     if schedules.scales(schedule):
         raise ParameterError(

@@ -28,6 +28,7 @@ from hogwild.messages.message import (
 )  # fmt: skip
 from hogwild.messages.setting import Setting
 from hogwild.messages.vectors import Floats, add, checked, frozen
+from hogwild.strategies.corrections import Correction, Late
 from hogwild.strategies.roles.clocks import Clocks
 from hogwild.strategies.roles.outer import Outer, Plain
 
@@ -42,12 +43,14 @@ class Server:
 
     def __init__(
         self, number: int, start: int, stop: int, setting: Setting, *, staleness: int | None = None, mean: bool = False,
-        correction: Any = None, outer: Outer | None = None,
+        correction: Correction | None = None, outer: Outer | None = None,
     ) -> None:  # fmt: skip
         self.number, self.start, self.stop, self.setting = number, start, stop, setting
         self.staleness, self.mean, self.correction = staleness, mean, correction
         self.outer: Outer = outer or Plain()
         self.values: Floats = frozen(setting.start[start:stop].copy())
+        whole = setting.size if setting.parameters is None else setting.parameters
+        self.parameters = min(max(whole - start, 0), stop - start)  # of this part
         self.average: Floats | None = None
         self.averaged = 0
         self.version = 0  # pushes that were added
@@ -176,7 +179,10 @@ class Server:
                 weight = push.samples / total if self.staleness == 0 else 1 / max(1, len(self.clocks))
             vector = push.change
             if self.correction is not None:
-                vector = self.correction(vector, delay, self.setting.workers, self.values, self.reads.get(worker), push)
+                late = Late(
+                    delay, self.setting.workers, self.values, self.reads.get(worker), self.parameters, push.step
+                )
+                vector = self.correction(vector, late)
             add(change, vector, weight)
             self.progress += push.terms
         self.version += len(pushes)

@@ -1,0 +1,56 @@
+"""Workers on elastic bands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hogwild.messages import compression as compressions
+from hogwild.messages.setting import Setting
+from hogwild.naming import must
+from hogwild.strategies.roles.elastic import Elastic
+from hogwild.strategies.roles.pulling import Pulling
+from hogwild.strategies.roles.server import Server
+from hogwild.strategies.sharing import check_count, check_workers
+from hogwild.strategies.talking import Cast, parts_of, with_servers
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticAveraging:
+    """Elastic averaging, asynchronous (EASGD, Zhang et al. 2015, arXiv 1412.6651).
+
+    Every worker has parameters of its own. After ``period`` steps it and the centre move towards each other by
+    ``elasticity`` times what lies between them; left out, that is 0.9 divided by the number of workers. The result is
+    the centre. One worker alone is on no band: it goes on from the centre each time.
+    """
+
+    workers: int | None = None
+    period: int = 8
+    elasticity: float | None = None
+    shards: int = 1
+    compression: Any = None
+    within: Any = None
+
+    bounded: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)
+        for name in ("period", "shards"):
+            check_count(name, getattr(self, name))
+        if self.elasticity is not None and not 0 < self.elasticity < 1:
+            raise must("elasticity", "above 0 and below 1, or None", self.elasticity)
+        compressions.named(self.compression)
+
+    def cast(self, setting: Setting) -> Cast:
+        """A coordinator, servers that have the centre, and workers."""
+        parts, compression = parts_of(setting.size, self.shards), compressions.named(self.compression)
+        share = self.elasticity or 0.9 / setting.workers
+
+        def works() -> Any:
+            if setting.workers == 1:
+                return Pulling(setting, parts, push_every=self.period)
+            return Elastic(setting, parts, self.period, share, compression)
+
+        return with_servers(
+            setting, self.shards, False, lambda number, start, stop: Server(number, start, stop, setting), works
+        )
