@@ -10,6 +10,8 @@ from hogwild.run import Event
 if TYPE_CHECKING:
     from rich.console import Console
 
+SPAN = 0.05  # seconds over which a rate is worth telling: some events come in bursts
+
 
 class Progress:
     """Draws a bar with epoch, rows/s (of each worker process, if there are any), loss and time left on a terminal.
@@ -46,10 +48,11 @@ class Progress:
         self._bar.update(self._task, description="Choosing the step")
 
     def _on_progress(self, event: Event) -> None:
-        now, before = time.perf_counter(), self._last
-        if before[0] and now > before[0] and event["updates"] > before[1]:
-            self._rate = f"{(event['updates'] - before[1]) / (now - before[0]):,.0f} rows/s"
-        self._last = now, event["updates"]
+        now, (then, updates) = time.perf_counter(), self._last
+        if then and now - then > SPAN and event["updates"] > updates:
+            self._rate = f"{(event['updates'] - updates) / (now - then):,.0f} rows/s"
+        if not then or now - then > SPAN:
+            self._last = now, event["updates"]
         if "workers" in event:
             self._rate = " + ".join(_short(rate) for rate in event["workers"]) + " samples/s"
         self._show(event["fraction"])
@@ -58,9 +61,10 @@ class Progress:
         self._figures = f"epoch {event['epoch']}  loss {event['loss']:.5f}"
         if "test_loss" in event:
             self._figures += f"  held out {event['test_loss']:.5f}"
-        if event["seconds"] and "samples/s" not in self._rate and not self._simulated:  # else they are not seconds here
-            self._rate = f"{event['updates'] / event['seconds']:,.0f} rows/s"
-        self._last = 0.0, 0
+        if not self._simulated:  # where they are no seconds of this clock
+            if event["seconds"] and "samples/s" not in self._rate:
+                self._rate = f"{event['updates'] / event['seconds']:,.0f} rows/s"
+            self._last = 0.0, 0
         self._show(None)
 
     def _show(self, fraction: float | None) -> None:

@@ -15,7 +15,7 @@ from hogwild.naming import kebab, must, pick
 _PANEL = "Simulated time and faults"
 LINK = {"latency": "latency", "bandwidth": "bandwidth", "message_loss": "loss", "duplication": "duplication",
         "reordering": "reordering"}  # fmt: skip
-FIELDS = {**dict.fromkeys(LINK, "link"), "crash": "faults", "crashes": "faults"}  # others are fields by themselves
+WITHIN = {**dict.fromkeys(LINK, "link"), "crash": "faults", "crashes": "faults"}  # fields that several options make
 
 
 def _option(help: str, **more: Any) -> Any:
@@ -33,7 +33,7 @@ class Places:
     ] = None  # fmt: skip
     slow: Annotated[
         list[str] | None,
-        _option("Worker 2 takes 10 times as long (local: rests so many seconds after each burst). Several times if "
+        _option("Worker 2 takes 10 times as long (local: so many seconds more for each burst). Several times if "
                 "need be.", metavar="2:10"),
     ] = None  # fmt: skip
     latency: Annotated[str | None, _option("Of a message, as --compute.", metavar="TIME")] = None
@@ -71,11 +71,10 @@ def place(name: str | None, strategy: Any, options: Places, talking: Talking) ->
     _check_pair(kind, strategy, talking)
     asked = given(options)
     for option in asked:
-        field = FIELDS.get(option, option)
-        if not _has(kind, field):
-            fitting = [name for name, other in RUNTIMES.items() if _has(other, field)]
+        if not _takes(kind, option):
+            fitting = [name for name, other in RUNTIMES.items() if _takes(other, option)]
             raise ParameterError(f"{spelt(option)} goes with --runtime {either(fitting)}.")
-    return kind(**_arguments(asked))
+    return kind(**_arguments(kind, asked))
 
 
 def _check_pair(kind: Any, strategy: Any, talking: Talking) -> None:
@@ -98,8 +97,12 @@ def _check_pair(kind: Any, strategy: Any, talking: Talking) -> None:
         )
 
 
-def _has(kind: Any, field: str) -> bool:
-    return field in {each.name for each in fields(kind)}
+def _takes(kind: Any, option: str) -> bool:
+    return bool({option, WITHIN.get(option)} & _names(kind))
+
+
+def _names(kind: Any) -> set[str]:
+    return {field.name for field in fields(kind)}
 
 
 def _talking_strategies() -> list[str]:
@@ -114,23 +117,23 @@ def _talking_runtimes() -> list[str]:
     return [name for name, kind in RUNTIMES.items() if hasattr(kind, "play")]
 
 
-def _arguments(asked: dict[str, Any]) -> dict[str, Any]:
+def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
     """What a runtime is made with."""
-    arguments: dict[str, Any] = {name: asked[name] for name in ("compute", "detection") if name in asked}
-    if "slow" in asked:
-        arguments["slow"] = dict(_numbered("slow", each, ":", "2:10") for each in asked["slow"])
-    if "late" in asked:
-        arguments["late"] = dict(_numbered("late", each, "@", "3@2.0") for each in asked["late"])
-    if LINK.keys() & asked.keys():
-        arguments["link"] = _link({LINK[name]: value for name, value in asked.items() if name in LINK})
+    arguments = {name: asked[name] for name in _names(kind) & asked.keys()}
+    for name, sign, example in (("slow", ":", "2:10"), ("late", "@", "3@2.0")):
+        if name in asked:
+            arguments[name] = dict(_numbered(name, each, sign, example) for each in asked[name])
+    link = {LINK[name]: asked[name] for name in LINK.keys() & asked.keys() - arguments.keys()}
+    if link:
+        arguments["link"] = _link(link)
     if {"crash", "crashes"} & asked.keys():
         arguments["faults"] = tuple(_faults(asked.get("crash", []), asked.get("crashes")))
     return arguments
 
 
 def _link(chosen: dict[str, Any]) -> Any:
+    from hogwild import Link
     from hogwild.files import parse_size
-    from hogwild.runtimes.simulator import Link
 
     if "bandwidth" in chosen:
         chosen["bandwidth"] = float(parse_size(chosen["bandwidth"]))
@@ -149,7 +152,7 @@ def _numbered(option: str, text: str, sign: str, example: str) -> tuple[int, flo
 
 
 def _faults(single: list[str], random: str | None) -> list[Any]:
-    from hogwild.runtimes.simulator import Crash, Crashes
+    from hogwild import Crash, Crashes
 
     faults: list[Any] = []
     for text in single:

@@ -34,7 +34,7 @@ def in_words(record: dict[str, Any]) -> dict[str, str]:
     """The same in words, one line each."""
     if record["staleness"] is None:
         return {}
-    told = {"runtime": record["runtime"], "staleness": _staleness(record["staleness"]), "messages": _messages(record)}
+    told = {"staleness": _staleness(record["staleness"]), "messages": _messages(record)}
     told["idle"] = f"{record['idle_share']:.1%} of the workers' time"
     if record["crashes"]:
         told["crashes"] = str(record["crashes"])

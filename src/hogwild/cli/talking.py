@@ -53,6 +53,9 @@ class Talking:
         float | None, _option("elastic-averaging: how far worker and centre move.", metavar="SHARE")
     ] = None
     compression: Annotated[str | None, _option("Send less: half, or top-k:SHARE.", metavar="NAME")] = None
+    within: Annotated[
+        str | None, _option("What each does on cores of its own, such as hogwild:2.", metavar="NAME[:N]")
+    ] = None
 
 
 def _bound(text: str) -> int | None:
@@ -69,7 +72,16 @@ def _correction(text: str) -> Any:
     return named(text)
 
 
-READ: Mapping[str, Callable[[str], Any]] = {"staleness": _bound, "correction": _correction}
+def _within(text: str) -> Any:
+    from hogwild.strategies import named
+
+    name, _, workers = text.partition(":")
+    if workers and not workers.isdecimal():
+        raise must("within", "a strategy in one memory, perhaps with a number of workers, such as hogwild:2", text)
+    return named(name, int(workers) if workers else None)
+
+
+READ: Mapping[str, Callable[[str], Any]] = {"staleness": _bound, "correction": _correction, "within": _within}
 
 
 def shaped(strategy: Any, options: Talking) -> Any:

@@ -326,6 +326,10 @@ def _record(
     }
 
 
+def _where(record: dict[str, Any]) -> str:
+    return "" if record["runtime"] == "threads" else f", {record['runtime']}"
+
+
 def _simulated(record: dict[str, Any]) -> str:
     return "" if record["simulated_seconds"] is None else f" simulated (in {record['real_seconds']:.1f} s)"
 
@@ -339,7 +343,7 @@ def _picture(record: dict[str, Any]) -> list[Any]:
     rate = record["updates"] / record["seconds"] if record["seconds"] else 0.0
     lines = {
         "data": f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros",
-        "workers": f"{record['workers']} ({record['strategy']})",
+        "workers": f"{record['workers']} ({record['strategy']}){_where(record)}",
         "time": f"{record['seconds']:.2f} s{_simulated(record)}, {rate:,.0f} rows/s, {record['epochs']} epochs",
         **in_words(record),
         "stopped by": record["stopped"],
