@@ -195,8 +195,8 @@ def decay(scale: Any, rate: Any, l2: Any) -> Any:
 
 
 def decay_exactly(scale: Any, rate: Any, l2: Any) -> Any:
-    """The same in double precision."""
-    return scale / (1.0 + float(rate) * float(l2))
+    """The same in double precision; what is divided does not wait for the row before."""
+    return scale * (1.0 / (1.0 + float(rate) * float(l2)))
 
 
 def fold(state: Any, scale: Any) -> None:

@@ -1,0 +1,84 @@
+"""Changes of parameters, whole or sparse, cut into pieces, compressed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hogwild.errors import MessageError, ParameterError
+from hogwild.messages.compression import Half, Sender, TopK, named
+from hogwild.messages.vectors import INDEX, Sparse, add, change, checked, nbytes, part, summed
+
+numbers = st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.25]), min_size=1, max_size=60)
+
+
+def whole(vector, size):
+    into = np.zeros(size, np.float32)
+    add(into, vector)
+    return into
+
+
+@given(numbers, st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_change_is_what_was_added_in_the_shorter_form(moved, data):
+    before = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, 8.0]), min_size=len(moved), max_size=len(moved))))
+    before = before.astype(np.float32)
+    after = before + np.array(moved, np.float32)
+    found = change(before, after)
+    np.testing.assert_array_equal(before + whole(found, len(moved)), after)
+    assert nbytes(found) == min(8 * np.count_nonzero(moved), 4 * len(moved))
+    ends = sorted({0, len(moved), data.draw(st.integers(0, len(moved)))})
+    pieces = [whole(part(found, *span), span[1] - span[0]) for span in zip(ends, ends[1:], strict=False)]
+    np.testing.assert_array_equal(np.concatenate(pieces), after - before)
+    np.testing.assert_array_equal(whole(summed(found, found), len(moved)), 2 * (after - before))
+
+
+@given(st.lists(numbers.filter(lambda some: len(some) >= 8), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_what_compression_leaves_out_is_sent_later(changes):
+    size = min(map(len, changes))
+    vectors = [np.array(some[:size], np.float32) for some in changes]
+    sender, arrived = Sender(TopK(0.2)), np.zeros(size, np.float32)
+    for vector in vectors:
+        sent = sender(vector)
+        assert isinstance(sent, Sparse)
+        assert len(sent.values) <= max(1, round(0.2 * size))
+        add(arrived, sent)
+    np.testing.assert_allclose(arrived + sender.owed, np.sum(vectors, axis=0), atol=1e-5)
+    for _ in range(size):  # with nothing new, all that is owed arrives in the end
+        add(arrived, sender(np.zeros(size, np.float32)))
+    np.testing.assert_allclose(arrived, np.sum(vectors, axis=0), atol=1e-5)
+
+
+def test_half_precision_halves_what_is_sent_and_owes_the_rest():
+    change = np.array([1.0, 1e-3 + 1e-6, 1e6], np.float32)
+    sender = Sender(Half())
+    sent = sender(change)
+    assert nbytes(sent) == nbytes(change) // 2
+    assert np.isfinite(sent).all()
+    np.testing.assert_allclose(sent.astype(np.float32) + sender.owed, change)
+
+
+def test_names():
+    assert named("top-k:0.5") == TopK(0.5)
+    assert named("half") == Half()
+    assert named(None) is None
+    for wrong in ("top-k:2", "top-k:x", "half:3"):
+        with pytest.raises(ParameterError):
+            named(wrong)
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        np.zeros(4, np.float32),
+        Sparse(np.array([3], INDEX), np.ones(1, np.float32), 3),
+        Sparse(np.array([0, 1], INDEX), np.ones(1, np.float32), 3),
+        Sparse(np.array([0], INDEX), np.ones(1, np.float32), 4),
+    ],
+)
+def test_what_does_not_fit_is_refused(vector):
+    with pytest.raises(MessageError, match="does not fit 3 parameters"):
+        checked(vector, 3)
