@@ -1,5 +1,6 @@
 """Every example runs, on little data."""
 
+import doctest
 import gzip
 import runpy
 import subprocess
@@ -37,6 +38,11 @@ def test_the_demo_shows_every_strategy(capsys):
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("Serial", "Locked", "RoundRobin", "Hogwild"))
     assert all(result["loss"] < 1 and result["test_accuracy"] > 0.5 for result in results)
+
+
+def test_what_the_page_on_messages_shows_is_so():
+    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "messages.md"), module_relative=False)
+    assert found.failed == 0 < found.attempted
 
 
 def test_the_slow_worker_holds_up_those_who_wait_for_it(capsys):

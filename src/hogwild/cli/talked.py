@@ -13,6 +13,7 @@ STALER = 1.5  # times the mean, from which on the stalest worker is worth a word
 def talked(run: Run, virtual: bool, real_seconds: float) -> dict[str, Any]:
     """The part of a record that is about talking; all null where workers share one memory."""
     traffic, waiting = run.traffic or {}, run.waiting or {}
+    topology = next((event for event in run.events if event["event"] == "topology"), None)
     return {
         "staleness": None if run.staleness is None else _figures(run.staleness),
         "messages": traffic.get("messages"),
@@ -20,6 +21,7 @@ def talked(run: Run, virtual: bool, real_seconds: float) -> dict[str, Any]:
         "traffic": None if run.traffic is None else _figures(run.traffic),
         "idle_share": waiting.get("idle_share"),
         "crashes": waiting.get("crashes"),
+        "topology": None if topology is None else _figures(topology),
         "consensus": run.result.get("consensus"),
         "simulated_seconds": run.seconds if virtual else None,
         "real_seconds": real_seconds,
@@ -38,6 +40,9 @@ def in_words(record: dict[str, Any]) -> dict[str, str]:
     told["idle"] = f"{record['idle_share']:.1%} of the workers' time"
     if record["crashes"]:
         told["crashes"] = str(record["crashes"])
+    if record["topology"]:
+        gap, neighbours = record["topology"]["spectral_gap"], record["topology"]["neighbours"]["most"]
+        told["topology"] = f"{record['topology']['topology']}, up to {neighbours} neighbours, spectral gap {gap:.3g}"
     if record["consensus"]:
         told["consensus"] = f"workers are {record['consensus']:.1e} of the parameters' size apart"
     return told
