@@ -36,9 +36,10 @@ chaos: $(READY)
 	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos/test_kill.py --timeout 3000
 	HOGWILD_KILLS=30 $(BIN)/pytest tests/chaos/test_kill_workers.py --timeout 3000
 
-# Every strategy with every rule, loss and data set: about ten minutes more than their part of the tests.
+# Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks:
+# some ten minutes more than their part of the tests.
 conformance: $(READY)
-	HOGWILD_CONFORMANCE=all $(BIN)/pytest -n 2 --dist loadfile tests/conformance
+	HOGWILD_CONFORMANCE=all $(BIN)/pytest -n 2 --dist loadfile tests/conformance tests/estimators/test_contract.py
 
 # Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.
 agreement: $(READY)
