@@ -24,7 +24,7 @@ def talked(run: Run, virtual: bool, real_seconds: float) -> dict[str, Any]:
         "topology": None if topology is None else _figures(topology),
         "consensus": run.result.get("consensus"),
         "simulated_seconds": run.seconds if virtual else None,
-        "real_seconds": real_seconds,
+        "real_seconds": real_seconds if virtual else None,
     }
 
 
