@@ -16,12 +16,14 @@ from hogwild.cli.places import Places, place
 from hogwild.cli.talking import FIELDS, Talking, shaped
 from hogwild.delays import Always, Exponential, LogNormal
 from hogwild.errors import ParameterError
-from hogwild.runtimes import RUNTIMES, Simulator
+from hogwild.runtimes import RUNTIMES, Local, Simulator
 from hogwild.strategies import (
     STRATEGIES,
+    AllToAll,
     Averaging,
     DiLoCo,
     ElasticAveraging,
+    Gossip,
     Hogwild,
     LocalSGD,
     ParameterServer,
@@ -61,6 +63,8 @@ def trained(words: list[str], capsys: pytest.CaptureFixture[str], code: int = 0)
         (ParameterServer, Talking(correction="delay-compensation"), {"correction": DelayCompensation()}),
         (ParameterServer, Talking(compression="top-k:0.1"), {"compression": "top-k:0.1"}),
         (ParameterServer, Talking(within="hogwild:2"), {"within": Hogwild(2)}),
+        (Gossip, Talking(topology="exponential", synchronous=False), {"topology": "exponential", "synchronous": False}),
+        (AllToAll, Talking(synchronous=True, combine="sum", period=2), {"combine": "sum", "period": 2}),
         (Synchronous, Talking(accumulate=4), {"accumulate": 4}),
         (LocalSGD, Talking(period=16, compression="half"), {"period": 16, "compression": "half"}),
         (DiLoCo, Talking(outer_rate=0.5, outer_momentum=0.8), {"rate": 0.5, "momentum": 0.8}),
@@ -100,6 +104,13 @@ def test_options_reach_the_simulator() -> None:
     )
     made = place("simulator", ParameterServer(), Places(compute="0.01", crashes="5"), Talking())
     assert (made.compute, made.faults, made.link) == (Always(0.01), (Crashes(5.0),), Link())
+
+
+def test_options_reach_threads_that_talk() -> None:
+    options = Places(slow=["2:0.05"], latency="0.01", crash=["worker-0@1"], late=["1@2"], detection=0.5)
+    assert place(None, ParameterServer(), options, Talking()) == Local(
+        slow={2: 0.05}, latency=0.01, faults=(Crash("worker-0", 1.0),), late={1: 2.0}, detection=0.5
+    )
 
 
 def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
@@ -157,6 +168,16 @@ def test_every_strategy_from_the_command_line(strategy: str, data: str, capsys: 
     assert 0 <= record["idle_share"] < 1
     assert record["seconds"] == record["simulated_seconds"] > 0
     assert record["real_seconds"] > 0
+
+
+@pytest.mark.parametrize("strategy", ["parameter-server", "gossip"])
+def test_threads_that_talk_from_the_command_line(strategy: str, data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [data, "--strategy", strategy, "--workers", "2", "--step", "0.1", "--epochs", "2", "--slow", "1:0.0001"]
+    record = trained(words, capsys)
+    assert (record["runtime"], record["simulated_seconds"], record["real_seconds"]) == ("local", None, None)
+    assert record["accuracy"] > 0.8
+    assert record["messages"] > record["staleness"]["count"] > 0
+    assert (record["topology"] is None) == (strategy == "parameter-server")
 
 
 def test_delays_and_faults_change_what_happens(data: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,4 +27,4 @@ def named(runtime: str | Any) -> Any:
     return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
 
 
-__all__ = ["RUNTIMES", "Local", "Processes", "Simulator", "Threads", "named"]
+__all__ = ["RUNTIMES", "Local", "Processes", "Simulator", "Threads", "named", "usual"]
