@@ -91,8 +91,8 @@ def test_every_strategy_is_in_the_help(capsys: pytest.CaptureFixture[str], monke
 def test_options_reach_the_simulator() -> None:
     options = Places(
         compute="log-normal:0.002:0.3", slow=["1:10", "2:0.5"], latency="exponential:0.01", bandwidth="10MB",
-        message_loss=0.1, duplication=0.2, reordering=0.3, crash=["worker-1@3.5+2", "server-0@4"], crashes="30:2",
-        late=["3@2.0"], detection=0.5,
+        handling="0.002", message_loss=0.1, duplication=0.2, reordering=0.3, crash=["worker-1@3.5+2", "server-0@4"],
+        crashes="30:2", late=["3@2.0"], detection=0.5,
     )  # fmt: skip
     assert place("simulator", ParameterServer(), options, Talking()) == Simulator(
         LogNormal(0.002, 0.3),
@@ -101,6 +101,7 @@ def test_options_reach_the_simulator() -> None:
         (Crash("worker-1", 3.5, 2.0), Crash("server-0", 4.0), Crashes(30.0, 2.0)),
         {3: 2.0},
         0.5,
+        handling=0.002,
     )
     made = place("simulator", ParameterServer(), Places(compute="0.01", crashes="5"), Talking())
     assert (made.compute, made.faults, made.link) == (Always(0.01), (Crashes(5.0),), Link())
@@ -196,6 +197,23 @@ def test_delays_and_faults_change_what_happens(data: str, capsys: pytest.Capture
     assert rough["simulated_seconds"] > calm["simulated_seconds"]
     again = trained(words, capsys)
     assert (again["loss"], again["staleness"]) == (calm["loss"], calm["staleness"])
+
+
+def test_a_run_is_recorded_and_played_again(data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [data, "--strategy", "parameter-server", "--staleness", "1", "--workers", "2"]
+    words += ["--step", "0.1", "--epochs", "1"]
+    trace = str(tmp_path / "trace.json")
+    assert trained([*words, "--slow", "1:0.001", "--record", trace], capsys)["runtime"] == "local"
+    again = trained([*words, "--runtime", "simulator", "--replay", trace], capsys)
+    assert again["simulated_seconds"] > 0.05  # worker 1 has 60 rows, for each of which it took a millisecond more
+    for wrong, said in (
+        ([*words, "--replay", trace], "--replay goes with --runtime simulator."),
+        ([*words, "--runtime", "simulator", "--replay", trace, "--compute", "1"], "leave out --compute"),
+        ([*words, "--runtime", "simulator", "--record", trace], "--record goes with --runtime local."),
+        ([*words, "--record", str(tmp_path / "none" / "trace")], "there is no folder"),
+    ):
+        assert main(["train", *wrong]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_workers_in_one_memory_have_nothing_to_tell(data: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from hogwild.cli.output import check_out
 from hogwild.cli.talking import Talking, either, given, spelt
 from hogwild.errors import ParameterError
 from hogwild.naming import kebab, must, pick
@@ -15,7 +17,13 @@ from hogwild.naming import kebab, must, pick
 _PANEL = "Simulated time and faults"
 LINK = {"latency": "latency", "bandwidth": "bandwidth", "message_loss": "loss", "duplication": "duplication",
         "reordering": "reordering"}  # fmt: skip
-WITHIN = {**dict.fromkeys(LINK, "link"), "crash": "faults", "crashes": "faults"}  # fields that several options make
+WITHIN = {
+    **dict.fromkeys(LINK, "link"),
+    "crash": "faults",
+    "crashes": "faults",
+    "replay": "trace",
+}  # fields made of options
+TOLD = ("compute", "slow", "latency", "bandwidth", "handling")  # what a recorded run says by itself
 
 
 def _option(help: str, **more: Any) -> Any:
@@ -38,6 +46,7 @@ class Places:
     ] = None  # fmt: skip
     latency: Annotated[str | None, _option("Of a message, as --compute.", metavar="TIME")] = None
     bandwidth: Annotated[str | None, _option("Bytes a second of each sender, such as 10MB.", metavar="SIZE")] = None
+    handling: Annotated[str | None, _option("Of a reaction to a message, as --compute.", metavar="TIME")] = None
     message_loss: Annotated[float | None, _option("Share of the messages that are lost.", metavar="SHARE")] = None
     duplication: Annotated[float | None, _option("Share of the messages that arrive twice.", metavar="SHARE")] = None
     reordering: Annotated[float | None, _option("Share that takes up to ten times as long.", metavar="SHARE")] = None
@@ -55,6 +64,10 @@ class Places:
         None
     )
     detection: Annotated[float | None, _option("Until a crash is noticed.", metavar="SECONDS")] = None
+    record: Annotated[Path | None, _option("local: write here how long everything took.", metavar="FILE")] = None
+    replay: Annotated[
+        Path | None, _option("simulator: let everything take as long as was recorded here.", metavar="FILE")
+    ] = None
 
 
 def place(name: str | None, strategy: Any, options: Places, talking: Talking) -> Any:
@@ -74,6 +87,9 @@ def place(name: str | None, strategy: Any, options: Places, talking: Talking) ->
         if not _takes(kind, option):
             fitting = [name for name, other in RUNTIMES.items() if _takes(other, option)]
             raise ParameterError(f"{spelt(option)} goes with --runtime {either(fitting)}.")
+        if "replay" in asked and option in TOLD:
+            raise ParameterError(f"--replay says how long everything takes: leave out {spelt(option)}.")
+    check_out(options.record, "--record")
     return kind(**_arguments(kind, asked))
 
 
@@ -120,6 +136,12 @@ def _talking_runtimes() -> list[str]:
 def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
     """What a runtime is made with."""
     arguments = {name: asked[name] for name in _names(kind) & asked.keys()}
+    if "record" in asked:
+        arguments["record"] = True
+    if "replay" in asked:
+        from hogwild.messages.trace import Trace
+
+        arguments["trace"] = Trace.load(asked["replay"])
     for name, sign, example in (("slow", ":", "2:10"), ("late", "@", "3@2.0")):
         if name in asked:
             arguments[name] = dict(_numbered(name, each, sign, example) for each in asked[name])

@@ -205,6 +205,8 @@ def train(
     if out is not None:
         kept = {"format": format, "base": training.base, "bits": bits, "label": label, "weight": weight}
         replace(run.model, reading=kept).save(out)
+    if places.record is not None:
+        run.trace.save(places.record)
     record = {
         **_record(run, training, held_out, load_seconds, out),
         "strategy": kebab(type(strategy_).__name__),
