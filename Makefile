@@ -40,9 +40,10 @@ chaos: $(READY)
 executions: $(READY)
 	HOGWILD_EXECUTIONS=$${HOGWILD_EXECUTIONS:-1000} $(BIN)/pytest tests/protocol --timeout 3000
 
-# Every strategy with every rule, loss and data set: about ten minutes more than their part of the tests.
+# Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks:
+# some ten minutes more than their part of the tests.
 conformance: $(READY)
-	HOGWILD_CONFORMANCE=all $(BIN)/pytest -n 2 --dist loadfile tests/conformance
+	HOGWILD_CONFORMANCE=all $(BIN)/pytest -n 2 --dist loadfile tests/conformance tests/estimators/test_contract.py
 
 # Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.
 agreement: $(READY)

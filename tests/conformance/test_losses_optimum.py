@@ -27,8 +27,8 @@ def matrix():
     random = np.random.default_rng(5)
     columns = np.sort(np.argsort(random.random((ROWS, FEATURES)), axis=1)[:, :NONZEROS], axis=1)
     values = random.standard_normal(columns.shape).astype(np.float32) / np.float32(np.sqrt(NONZEROS))
-    indptr = np.arange(0, columns.size + 1, NONZEROS)
-    return scipy.sparse.csr_array((values.ravel(), columns.ravel(), indptr), (ROWS, FEATURES))
+    indptr = np.arange(0, columns.size + 1, NONZEROS, dtype=np.int32)  # in 32 bits, for which most loops are compiled
+    return scipy.sparse.csr_array((values.ravel(), columns.ravel().astype(np.int32), indptr), (ROWS, FEATURES))
 
 
 @cache

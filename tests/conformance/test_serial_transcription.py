@@ -75,6 +75,8 @@ class Case:
         rows = replace(rows, weights=rows.weights if self.weighted else NO_WEIGHTS)
         if self.layout == "binary":
             rows = replace(rows, layout="binary", values=NO_VALUES)
+        if self.layout == "wide":
+            rows = replace(rows, indices=rows.indices.astype(np.uint64))
         others = {float(c): 0.5 for c in np.unique(self.target)}
         return Linear(
             Memory(rows, shuffled=True), self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept,
@@ -104,6 +106,7 @@ CASES = [  # some differ from others only in what is not compiled in
     Case("adagrad", intercept=False),
     Case("adagrad", l2=0.0, layout="binary"),
     Case("adagrad", l2=0.0, layout="binary", intercept=False, weighted=True),
+    Case("adagrad", layout="wide"),  # columns numbered with 64 bits
     Case("sgd", "hinge", l2=0.0, layout="dense"),
     Case("sgd", "hinge", l2=0.0, layout="dense", intercept=False, balance=True),
     Case("adagrad", classes=4, weighted=True, balance=True),

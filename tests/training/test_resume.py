@@ -18,7 +18,9 @@ ADAGRAD: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": Serial(), "budge
 
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "adagrad", "ftrl", "adam"])
 def test_from_every_end_of_an_epoch(rule: str, tmp_path: Path) -> None:
-    asked = {"problem": problem(l2=1e-3), "rule": rule, **ADAGRAD, "schedule": Cosine(0.02)}
+    # For SGD it is a factor of its own. The other rules' loops are compiled without it for the tests below.
+    l2 = 1e-3 if rule in ("sgd", "adagrad") else 0.0
+    asked = {"problem": problem(l2=l2), "rule": rule, **ADAGRAD, "schedule": Cosine(0.02)}
     survivor, deaths = survive(tmp_path, checkpoint=tmp_path, **asked)
     assert deaths == 4
     assert same_bits(survivor, minimise(**asked))

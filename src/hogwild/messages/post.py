@@ -99,6 +99,11 @@ class Post:
                     yield Send(self._envelope(to, sequence, *out.bodies[sequence]))
             out.mark = out.next
 
+    def all_again(self) -> None:
+        """All that has no receipt is to be sent again the next time, however short a time ago it was sent."""
+        for out in self._out.values():
+            out.mark = out.next
+
     def alarm(self) -> Iterator[Ring]:
         """An alarm, if something is on its way and none is set."""
         if self._unreceived and not self._alarmed:
@@ -219,6 +224,8 @@ class Post:
         if peer in self.present:
             self._forget(peer)
             changes.insert(0, Lost(peer, known))
+        if not comes_back(peer):
+            self._drop(peer)  # what was said while nobody was there: a new life is counted to from nothing
         self.lives[peer] = life
         self.present.add(peer)
         if comes_back(peer) and peer in self._out:
