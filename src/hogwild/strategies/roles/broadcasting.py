@@ -54,6 +54,7 @@ class Broadcasting:
         self.training = self.paused = self.halting = self.ended = self.silent = False
         self.asked: int | None = None  # for which view it is to say where it stands, after its burst
         self.absent: set[int] = set()
+        self.here: set[int] = set()  # other workers who are there
         self.awaited: set[int] = set()  # whose last change has not come
         self.left: set[int] = set()
         self.delays: dict[str, Counter[int]] = {}
@@ -66,6 +67,7 @@ class Broadcasting:
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
         if isinstance(event, Started):
+            self.here = {number_of(name) for name in event.here if name.startswith("worker")}
             yield Say(COORDINATOR, Ready())
         elif isinstance(event, Heard):
             yield from self._heard(event.sender, event.body)
@@ -73,10 +75,12 @@ class Broadcasting:
             yield from self._trained(event)
         elif isinstance(event, Lost) and event.peer.startswith("worker"):
             self.absent.add(number_of(event.peer))
+            self.here.discard(number_of(event.peer))
             self.awaited.discard(number_of(event.peer))
             yield from self._halted()
         elif isinstance(event, Joined) and event.peer.startswith("worker"):
             self.absent.discard(number_of(event.peer))
+            self.here.add(number_of(event.peer))
             self.left.discard(number_of(event.peer))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
@@ -178,7 +182,8 @@ class Broadcasting:
         yield from self._leave()
 
     def _leave(self) -> Iterator[Action]:
-        for member in self.members:
+        # If it has not begun, others may wait for it all the same: it was a member in an earlier life.
+        for member in self.members or sorted(self.here):
             if member != self.me and member not in self.absent:
                 yield Say(worker(member), Leave())
         yield from self._halted()
