@@ -74,6 +74,12 @@ REGRESSIONS = {
         link=Link("exponential:0.0003", loss=0.12),
         faults=(Crash("worker-0", 0.0, 0.0), Crash("worker-0", 0.0008, 0.0)),
     ),
+    # A worker is told to begin with somebody who was gone before it came.
+    "gone before another came": Execution(
+        AllToAll(3, synchronous=False, period=2),
+        faults=(Crash("worker-0", 0.0, 0.0), Crash("worker-1", 0.0, None)),
+        detection=0.0022,
+    ),
     # Time is up, and the last worker crashes before it has ended.
     "nobody left to end": Execution(
         ParameterServer(1, combine="sum"), bursts=100, seconds=0.005, faults=(Crash("worker-0", 0.0045, None),)

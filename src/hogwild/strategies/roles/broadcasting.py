@@ -53,7 +53,6 @@ class Broadcasting:
         self.early: list[tuple[str, Mix]] = []  # changes of a view that has not begun here
         self.training = self.paused = self.halting = self.ended = self.silent = False
         self.asked: int | None = None  # for which view it is to say where it stands, after its burst
-        self.absent: set[int] = set()
         self.here: set[int] = set()  # other workers who are there
         self.awaited: set[int] = set()  # whose last change has not come
         self.left: set[int] = set()
@@ -74,12 +73,10 @@ class Broadcasting:
         elif isinstance(event, Trained):
             yield from self._trained(event)
         elif isinstance(event, Lost) and event.peer.startswith("worker"):
-            self.absent.add(number_of(event.peer))
             self.here.discard(number_of(event.peer))
             self.awaited.discard(number_of(event.peer))
             yield from self._halted()
         elif isinstance(event, Joined) and event.peer.startswith("worker"):
-            self.absent.discard(number_of(event.peer))
             self.here.add(number_of(event.peer))
             self.left.discard(number_of(event.peer))
 
@@ -109,7 +106,7 @@ class Broadcasting:
         self.view, self.members = body.view, tuple(number_of(name) for name in body.members)
         self.values = (self.setting.start if body.values is None else body.values).copy()
         self.version, self.progress, self.clock = 0, body.progress, max(self.clock, body.clock)
-        self.awaited = set(self.members) - self.absent - {self.me}
+        self.awaited = self.here.intersection(self.members)  # nobody tells of those who were gone before it came
         self.paused = False
         early, self.early = self.early, []
         for sender, mix in early:
@@ -134,7 +131,7 @@ class Broadcasting:
         mix = Mix(self.sender(change(self.before, event.values)), self.clock, self.view, event.terms, self.seen)
         if self.asked is not None:
             # Nobody else gets it any more: here it counts so much that their mean is what it would have been.
-            add(self.values, mix.vector, self._times() * len({*self.members} - self.absent))
+            add(self.values, mix.vector, self._times() * (1 + len(self.here.intersection(self.members))))
             self.progress += event.terms
             yield from self._stand()
         else:
@@ -143,7 +140,7 @@ class Broadcasting:
             if exact:
                 self.values = event.values.copy()
             for member in self.members:
-                if member != self.me and member not in self.absent:
+                if member in self.here:
                     yield Say(worker(member), mix)
         if self.halting or not self.paused:
             yield from self._next()
@@ -184,7 +181,7 @@ class Broadcasting:
     def _leave(self) -> Iterator[Action]:
         # If it has not begun, others may wait for it all the same: it was a member in an earlier life.
         for member in self.members or sorted(self.here):
-            if member != self.me and member not in self.absent:
+            if member in self.here:
                 yield Say(worker(member), Leave())
         yield from self._halted()
 
