@@ -5,7 +5,7 @@ from __future__ import annotations
 from executions import Execution
 
 from hogwild.runtimes.simulator import Crash, Link
-from hogwild.strategies import AllToAll, ParameterServer
+from hogwild.strategies import AllToAll, Gossip, ParameterServer
 
 REGRESSIONS = {
     # Several messages are delivered at once, the state is kept after the first, and the server crashes: the others had
@@ -77,6 +77,12 @@ REGRESSIONS = {
     # A worker is told to begin with somebody who was gone before it came.
     "gone before another came": Execution(
         AllToAll(3, synchronous=False, period=2),
+        faults=(Crash("worker-0", 0.0, 0.0), Crash("worker-1", 0.0, None)),
+        detection=0.0022,
+    ),
+    "gone before another came to meet it": Execution(
+        Gossip("clique", synchronous=False, workers=3),
+        bursts=6,
         faults=(Crash("worker-0", 0.0, 0.0), Crash("worker-1", 0.0, None)),
         detection=0.0022,
     ),

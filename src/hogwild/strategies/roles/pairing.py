@@ -50,7 +50,7 @@ class Pairing:
         self.clock = 0  # bursts
         self.view = -1
         self.members: set[int] = set()
-        self.absent: set[int] = set()  # who has died and not come back
+        self.absent: set[int] = set()  # who is not there
         self.values: Floats = setting.start.copy()
         self.before: Floats = setting.start  # where the burst that is going on began
         self.mixed = 0  # how often something was mixed in since then
@@ -69,6 +69,8 @@ class Pairing:
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
         if isinstance(event, Started):
+            # Nobody tells of those who were gone before it came.
+            self.absent = {k for k in range(self.setting.workers) if k != self.me and worker(k) not in event.here}
             yield Say(COORDINATOR, Ready())
         elif isinstance(event, Heard):
             yield from self._heard(event.sender, event.body)
