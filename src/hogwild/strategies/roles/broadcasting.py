@@ -53,7 +53,7 @@ class Broadcasting:
         self.early: list[tuple[str, Mix]] = []  # changes of a view that has not begun here
         self.training = self.paused = self.halting = self.ended = self.silent = False
         self.asked: int | None = None  # for which view it is to say where it stands, after its burst
-        self.here: set[int] = set()  # other workers who are there
+        self.here: set[int] = set()  # other workers that are there
         self.awaited: set[int] = set()  # whose last change has not come
         self.left: set[int] = set()
         self.delays: dict[str, Counter[int]] = {}
@@ -106,7 +106,7 @@ class Broadcasting:
         self.view, self.members = body.view, tuple(number_of(name) for name in body.members)
         self.values = (self.setting.start if body.values is None else body.values).copy()
         self.version, self.progress, self.clock = 0, body.progress, max(self.clock, body.clock)
-        self.awaited = self.here.intersection(self.members)  # nobody tells of those who were gone before it came
+        self.awaited = self.here.intersection(self.members)
         self.paused = False
         early, self.early = self.early, []
         for sender, mix in early:
@@ -179,10 +179,9 @@ class Broadcasting:
         yield from self._leave()
 
     def _leave(self) -> Iterator[Action]:
-        # If it has not begun, others may wait for it all the same: it was a member in an earlier life.
-        for member in self.members or sorted(self.here):
-            if member in self.here:
-                yield Say(worker(member), Leave())
+        # To all who are there, if it has begun or not: to some it may be a member since its last life.
+        for other in sorted(self.here):
+            yield Say(worker(other), Leave())
         yield from self._halted()
 
     def _halted(self) -> Iterator[Action]:
