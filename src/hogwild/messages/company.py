@@ -10,6 +10,7 @@ from hogwild.messages.actions import Train
 from hogwild.messages.events import Trained
 from hogwild.messages.participant import Role
 from hogwild.messages.setting import Setting
+from hogwild.messages.trace import Trace
 from hogwild.messages.vectors import Floats
 
 
@@ -31,6 +32,9 @@ class Company:
     tell: Callable[..., None]  # (event, **what)
     seed: int = 0
     interrupted: Callable[[], bool] = bool
+    cores: int = 1  # of each worker, that train a burst together
+    save: Callable[[dict[str, Any]], None] | None = None  # what all know at a cut, once all have said so
+    resumed: dict[str, Any] | None = None  # such a cut, to go on from
 
 
 @dataclass(slots=True)
@@ -57,3 +61,4 @@ class Outcome:
     busy: dict[str, float] = field(repr=False)  # seconds each worker has trained
     alive: dict[str, float] = field(repr=False)  # seconds each worker was there
     more: dict[str, Any] = field(default_factory=dict)
+    trace: Trace | None = field(default=None, repr=False)  # what took how long, where that was recorded

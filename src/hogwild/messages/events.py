@@ -74,4 +74,16 @@ class Measured:
     figures: dict[str, float]
 
 
-Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """It goes on from a cut, in another sitting; the run has lasted so many seconds before."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """Somebody wants the run to end soon, with what it has; the coordinator is told."""
+
+
+Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Resumed | Interrupted

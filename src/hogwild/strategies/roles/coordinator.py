@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Finish, Measure, Ring, Say, Tell
-from hogwild.messages.events import Event, Heard, Joined, Lost, Measured, Rang, Started
+from hogwild.messages.actions import Action, Cut, Finish, Measure, Ring, Say, Tell
+from hogwild.messages.events import Event, Heard, Interrupted, Joined, Lost, Measured, Rang, Resumed, Started
 from hogwild.messages.message import (
     Answer,
     Ask,
@@ -79,6 +79,10 @@ class Coordinator:
             yield Ring(WATCH, self.setting.silence)
             if self.setting.seconds is not None:
                 yield Ring(TIME, self.setting.seconds)
+        elif isinstance(event, Resumed):
+            yield Ring(WATCH, self.setting.silence)
+            if self.setting.seconds is not None:
+                yield Ring(TIME, max(0.0, self.setting.seconds - event.seconds))
         elif isinstance(event, Heard):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Lost):
@@ -89,6 +93,8 @@ class Coordinator:
             yield from self._measured(event)
         elif isinstance(event, Rang) and event.name == TIME:
             yield from self._stop("seconds")
+        elif isinstance(event, Interrupted):
+            yield from self._interrupted()
         elif isinstance(event, Rang) and event.name == WATCH:
             yield from self._watch()
 
@@ -247,6 +253,12 @@ class Coordinator:
                 yield Say(name, Halt())
         yield from self._ask_last()
 
+    def _interrupted(self) -> Iterator[Action]:
+        if self.begun:
+            yield from self._stop("interrupted")
+        else:
+            yield from self._finish(None, "interrupted")
+
     def _holders(self) -> list[str]:
         return self.servers or [name for name in self._workers() if name in self.holding]
 
@@ -319,6 +331,8 @@ class Coordinator:
         elif self.epoch > self.measured[0] and not self.reason:
             yield from self._ask()
         if not self.last:
+            if self.setting.saves and not self.reason:
+                yield Cut()
             yield from self._ask_last()
 
     def _end(self, values: Floats, record: dict[str, Any]) -> Iterator[Action]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,8 @@ from hogwild.schedules import Moment, Schedule
 from hogwild.training.clock import LAST
 
 FEW_EPOCHS = 4  # whose order is remembered: workers are in one epoch or the next
+SPAN = 2**12  # updates whose steps are computed together
+FEW_TABLES = 64  # of which so many are remembered
 
 
 def packed(state: State) -> Floats:
@@ -36,6 +39,21 @@ def unpack(values: Floats, state: State) -> None:
 
 
 @dataclass(eq=False)
+class _Walk:
+    """The rows of an epoch in their order, and of each shard, where they have been asked for."""
+
+    whole: Whole
+    _shards: dict[tuple[int, int], Any] = field(default_factory=dict)
+
+    def shard(self, shard: int, shards: int) -> Any:
+        """The rows of a shard, side by side."""
+        found = self._shards.get((shard, shards))
+        if found is None:  # two may do it at once, and come to the same
+            found = self._shards[shard, shards] = np.ascontiguousarray(self.whole.order[shard::shards])
+        return found
+
+
+@dataclass(eq=False)
 class Rows:
     """The rows of a problem in the order of each epoch, and the steps along them; the same for all workers."""
 
@@ -46,28 +64,36 @@ class Rows:
     seed: int
     workers: int
     shuffle: bool = True
-    _orders: OrderedDict[int, Whole] = field(default_factory=OrderedDict)
+    _walks: OrderedDict[int, _Walk] = field(default_factory=OrderedDict)
+    _tables: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
+    _lock: Any = field(default_factory=threading.Lock)  # workers may be threads
 
     def __post_init__(self) -> None:
         if getattr(self.rule, "alone", False):
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
-        self.whole(0)
+        if self.workers > (rows := self.problem.data.n_rows):
+            raise ParameterError(f"There are {self.workers:,} workers and {rows:,} rows: use no more than those.")
+        self._walk(0)
 
-    def whole(self, epoch: int) -> Whole:
+    def _walk(self, epoch: int) -> _Walk:
         """All rows in the order of an epoch."""
-        if epoch not in self._orders:
-            data = self.problem.data
-            walk = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
-            whole = walk.whole()
-            if whole is None:
-                raise ParameterError(
-                    f"{data.name} is larger than memory, and here every worker draws from all of it: give more memory, "
-                    "or use a strategy in one memory such as 'hogwild'."
-                )
-            self._orders[epoch] = whole
-            if len(self._orders) > FEW_EPOCHS:
-                self._orders.popitem(last=False)
-        return self._orders[epoch]
+        with self._lock:
+            if epoch not in self._walks:
+                self._walks[epoch] = _Walk(self._whole(epoch))
+                if len(self._walks) > FEW_EPOCHS:
+                    self._walks.popitem(last=False)
+            return self._walks[epoch]
+
+    def _whole(self, epoch: int) -> Whole:
+        data = self.problem.data
+        walk = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
+        whole: Whole | None = walk.whole()
+        if whole is None:
+            raise ParameterError(
+                f"{data.name} is larger than memory, and here every worker draws from all of it: give more memory, "
+                "or use a strategy in one memory such as 'hogwild'."
+            )
+        return whole
 
     def chunks(self, train: Train) -> list[Chunk]:
         """The terms of a burst: where one epoch of the shard ends, the next begins."""
@@ -78,16 +104,34 @@ class Rows:
         while left:
             epoch, place = divmod(first, max(1, size))
             some = min(left, size - place)
-            whole = self.whole(epoch)
-            chunks.append(Chunk(whole.rows, whole.order[shard::shards][place : place + some]))
+            walk = self._walk(epoch)
+            chunks.append(Chunk(walk.whole.rows, walk.shard(shard, shards)[place : place + some]))
             first, left = first + some, left - some
         return chunks
 
     def rates(self, progress: int, terms: int, stride: int) -> Floats:
         """The steps of some terms, by how far all workers have come together."""
-        updates = progress + stride * np.arange(terms, dtype=np.float64)
+        block, first = divmod(progress, SPAN)
+        last = first + stride * (terms - 1)
+        if last >= SPAN:
+            return self._rates(progress + stride * np.arange(terms, dtype=np.float64))
+        some: Floats = self._table(block)[first : last + 1 : stride]
+        return some if stride == 1 or terms == 1 else some.copy()
+
+    def _table(self, block: int) -> Floats:
+        """The steps of many updates at once: one by one most of the time would go by in preparing for each."""
+        found = self._tables.get(block)
+        if found is None:
+            found = self._rates(np.arange(block * SPAN, (block + 1) * SPAN, dtype=np.float64))
+            with self._lock:
+                self._tables[block] = found
+                if len(self._tables) > FEW_TABLES:
+                    self._tables.popitem(last=False)
+        return found
+
+    def _rates(self, updates: Floats) -> Floats:
         rows = self.problem.data.n_rows
-        fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(terms)
+        fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(len(updates))
         return np.asarray(self.schedule(Moment(updates + 1, updates / rows, fraction)), np.float32)
 
 
@@ -117,7 +161,8 @@ class RowLearner:
                 loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
                 done += terms
             values = packed(self.state)
-        return Trained(frozen(values), train.terms, train.terms, loss, float(rates.mean()) if len(rates) else 0.0)
+        step = float(rates[0] if len(rates) == 1 else rates.mean()) if len(rates) else 0.0
+        return Trained(frozen(values), train.terms, train.terms, loss, step)
 
     def _together(self, start: Floats, chunks: list[Chunk], rates: Floats) -> tuple[Floats, float]:
         """The mean of what each row alone would have done."""
