@@ -33,13 +33,16 @@ from hogwild.strategies.roles.iterates import Iterates
 from hogwild.strategies.roles.labour import Labour
 from hogwild.topologies.topology import Topology
 
+DRIFT = 32  # bursts after which a partner that has not answered is waited for
+
 
 class Pairing:
     """Trains ``period`` terms, then sends its parameters to a neighbour at random, who takes half of the difference and
     sends the other half back (AD-PSGD, Lian et al. 2018, arXiv 1710.06952). So the mean of all is kept.
 
     It trains on meanwhile: what comes is mixed in, and the change of a burst is added when it ends. Of a partner it has
-    not heard back from it asks nothing more, and asks nobody else; if that one dies, it is free again.
+    not heard back from it asks nothing more, and asks nobody else; if that one dies, it is free again. Only when that
+    takes very long, as where partners are seldom given a core, it waits: or it would train alone.
     """
 
     def __init__(
@@ -57,7 +60,8 @@ class Pairing:
         self.progress = 0.0  # how far all are, as far as it knows: mixed as the parameters are
         self.partner: int | None = None
         self.early: list[tuple[str, Mix]] = []  # who wanted to meet before it had begun
-        self.training = self.halting = self.ended = False
+        self.training = self.waiting = self.halting = self.ended = False
+        self.alone = 0  # bursts since it asked its partner
         self.delays: Counter[int] = Counter()
         self._near: dict[int, list[int]] = {}  # neighbours, by round of the topology's cycle
 
@@ -98,6 +102,7 @@ class Pairing:
         elif isinstance(body, Halt) and not self.halting:
             self.halting = True
             if not self.training:
+                self.waiting = False
                 yield from self._end()
 
     def _begin(self, body: Begin) -> Iterator[Action]:
@@ -139,7 +144,10 @@ class Pairing:
         yield from self.labour.trained(event, self.clock)
         if not self.halting:
             yield from self._meet()
-        yield from self._next()
+        self.alone += 1
+        self.waiting = self.partner is not None and self.alone > DRIFT and not self.halting
+        if not self.waiting:
+            yield from self._next()
 
     # Meeting others
 
@@ -156,7 +164,7 @@ class Pairing:
     def _meet(self) -> Iterator[Action]:
         near = self._neighbours()
         if self.partner is None and near:
-            self.partner = near[np.random.default_rng([self.me, self.clock]).integers(len(near))]
+            self.partner, self.alone = near[np.random.default_rng([self.me, self.clock]).integers(len(near))], 0
             vector = self._sent(frozen(self.values.copy()))
             yield Say(worker(self.partner), Mix(vector, self.clock, self.view, seen=round(self.progress)))
 
@@ -181,7 +189,7 @@ class Pairing:
         self.partner = None
         if body.vector is not None:
             self._mix(checked(body.vector, self.setting.size), -1.0, body.seen)
-        yield from self._halted()
+        yield from self._free()
 
     def _mix(self, vector: Vector, times: float, progress: int) -> None:
         add(self.values, vector, times)
@@ -194,6 +202,14 @@ class Pairing:
         self.early = [(sender, mix) for sender, mix in self.early if number_of(sender) != peer]
         if peer == self.partner:
             self.partner = None
+            yield from self._free()
+
+    def _free(self) -> Iterator[Action]:
+        """Its partner has answered, or never will."""
+        if self.waiting:
+            self.waiting = False
+            yield from self._next()
+        else:
             yield from self._halted()
 
     def _sent(self, vector: Floats) -> Vector:
