@@ -50,6 +50,7 @@ class Stage:
         self._count = 0
         # A stream of numbers for each kind of thing, so that one more crash does not change all that follows.
         self._compute, self._links, self._faults = (np.random.default_rng([company.seed, kind]) for kind in (1, 2, 3))
+        self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in company.cast}
         self.lives: dict[str, int] = {}  # of those who are there
         self.births: dict[str, int] = defaultdict(int)  # how often each was started
         self.people: dict[str, Participant | Cutting] = {}
@@ -153,8 +154,8 @@ class Stage:
         if self._playback is not None:
             seconds = self._playback.handling(name, _kind(event))
         else:
-            number = number_of(name) if name.startswith("worker") else -1
-            seconds = self.runtime.handling.draw(self._compute, number, self._handled[name])  # type: ignore[union-attr]
+            number, count = self._numbers[name], self._handled[name]
+            seconds = self.runtime.handling.draw(self._compute, number, count)  # type: ignore[union-attr]
             self._handled[name] += 1
         self._at(self.now + seconds, name, life, _Over(event))
 
@@ -201,29 +202,32 @@ class Stage:
 
     def _send(self, envelope: Envelope) -> None:
         sender, link = envelope.sender, self.runtime.link
-        kind = type(envelope.body).__name__
+        body = envelope.body
+        kind = type(body).__name__
         traffic, size = self.traffic[kind], envelope.nbytes
-        if isinstance(envelope.body, Receipt):
+        if isinstance(body, Receipt):
             traffic.receipts += 1
         else:
             traffic.messages += 1
         traffic.bytes += size
-        self._sent[sender] += 1
-        leaves = max(self.now, self._uplink[sender]) + size / link.bandwidth
+        self._sent[sender] = count = self._sent[sender] + 1
+        free = self._uplink[sender]
+        leaves = (self.now if self.now > free else free) + size / link.bandwidth
         self._uplink[sender] = leaves
         if self._playback is not None:
             arrivals, leaves = [self._playback.way(envelope.to, kind)], self.now
         else:
-            number = number_of(sender) if sender.startswith("worker") else -1
-            arrivals = link.arrivals(self._links, number, self._sent[sender])
+            arrivals = link.arrivals(self._links, self._numbers[sender], count)
         traffic.lost += not arrivals
-        for after in arrivals:
-            if envelope.to in self.lives:
-                self._at(leaves + after, envelope.to, self.lives[envelope.to], Received(envelope))
+        to = envelope.to
+        life = self.lives.get(to)
+        if life is not None:
+            for after in arrivals:
+                self._at(leaves + after, to, life, Received(envelope))
 
     def _train(self, name: str, train: Train) -> None:
         """What a burst comes to depends on where it begins, so it is computed now; it is known when it is over."""
-        number = number_of(name)
+        number = self._numbers[name]
         if self._playback is not None:
             seconds = self._playback.burst(name, train.terms)
         else:
