@@ -48,7 +48,8 @@ class Pairing:
     def __init__(
         self, me: int, setting: Setting, topology: Topology, period: int, compression: Compression | None = None
     ) -> None:
-        self.me, self.setting, self.topology, self.period, self.compression = me, setting, topology, period, compression
+        self.me, self.setting, self.period, self.compression = me, setting, period, compression
+        self.links, self.cycle = topology.links, topology.cycle
         self.labour, self.iterates = Labour(setting), Iterates(setting)
         self.clock = 0  # bursts
         self.view = -1
@@ -156,9 +157,9 @@ class Pairing:
 
     def _neighbours(self) -> list[int]:
         members = tuple(sorted(self.members | {self.me}))
-        round = self.clock % self.topology.cycle(len(members))
+        round = self.clock % self.cycle(len(members))
         if round not in self._near:
-            self._near[round] = sorted(self.topology.links(members, round)[self.me])
+            self._near[round] = sorted(self.links(members, round)[self.me])
         return self._near[round]
 
     def _meet(self) -> Iterator[Action]:
