@@ -228,7 +228,9 @@ class Coordinator:
 
     def _ask_last(self) -> Iterator[Action]:
         """When all workers have ended, ask for the result."""
-        if self.last or self.record or not self.begun or not set(self._workers()) <= set(self.halted):
+        if self.last or self.record or not self.begun:
+            return
+        if not all(name in self.halted for name in self.living if name.startswith("worker")):
             return
         if not self.halted or not any(name.startswith("worker") for name in self.halted):
             return  # all workers are gone, perhaps to come back
