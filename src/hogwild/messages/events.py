@@ -11,9 +11,10 @@ from hogwild.messages.vectors import Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Started:
-    """It begins, or begins again after a crash, with what it last asked to keep."""
+    """It begins, or begins again after a crash, with what it last asked to keep. ``here`` are others who are there."""
 
     kept: Any = None
+    here: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +75,15 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed:
+    """It goes on from a cut, in another sitting; the run has lasted so many seconds before."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Interrupted:
     """Somebody wants the run to end soon, with what it has; the coordinator is told."""
 
 
-Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Interrupted
+Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Resumed | Interrupted

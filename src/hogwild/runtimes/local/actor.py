@@ -13,13 +13,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.delays import Delay
-from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Send, Tell, Train
+from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
 from hogwild.messages.company import Learner, Traffic
+from hogwild.messages.cuts import Cutting
 from hogwild.messages.events import Event, Rang, Received, Trained
 from hogwild.messages.message import Envelope, Receipt, number_of
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import RESEND
 from hogwild.messages.trace import Diary
+from hogwild.runtimes.sittings import with_memory
 
 LONGEST = 1.0  # seconds of a wait without a look at whether it is over
 PIECE = 0.05  # seconds of an injected delay without such a look
@@ -37,6 +39,7 @@ class Surroundings(Protocol):
     def keep(self, name: str, what: Any) -> None: ...
     def measure(self, actor: Actor, action: Measure) -> None: ...
     def tell(self, action: Tell) -> None: ...
+    def save(self, actor: Actor, action: Save) -> None: ...
     def finish(self, action: Finish) -> None: ...
     def fail(self, name: str, error: BaseException) -> None: ...
 
@@ -45,7 +48,7 @@ class Actor:
     """Runs a participant in a thread of its own. Whoever has its ``lock`` finds it between two reactions."""
 
     def __init__(
-        self, house: Surroundings, name: str, life: int, participant: Participant, learner: Learner | None,
+        self, house: Surroundings, name: str, life: int, participant: Participant | Cutting, learner: Learner | None,
         slow: float, seed: int, diary: Diary | None,
     ) -> None:  # fmt: skip
         self.house, self.name, self.life, self.participant, self.learner = house, name, life, participant, learner
@@ -173,6 +176,8 @@ class Actor:
             self.house.measure(self, action)
         elif isinstance(action, Tell):
             self.house.tell(action)
+        elif isinstance(action, Save):
+            self.house.save(self, with_memory(action, self.learner))
         elif isinstance(action, Finish):
             self.house.finish(action)
 

@@ -27,6 +27,9 @@ class Simulator:
 
     With a ``trace``, which runtime ``Local`` records, everything takes as long as it did there.
 
+    With ``within=`` workers of k cores each take a k-th of the time; those are real threads, which meet differently
+    each time, so that even with one seed runs are not the same to the last bit.
+
     Parameters and gradients are real, and what they come to under delays is; only time is made up.
     """
 
@@ -58,6 +61,7 @@ class Simulator:
         return cls(trace=trace)
 
     virtual = True  # whether its seconds are made up
+    saves = True  # whether it can write checkpoints
 
     def play(self, company: Company) -> Outcome:
         """Run it to its end."""

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogwild.delays import Always
-from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Send, Tell, Train
+from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
 from hogwild.messages.company import Company, Learner, Outcome, Traffic
-from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Started
+from hogwild.messages.cuts import Cutting
+from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Resumed, Started
 from hogwild.messages.message import COORDINATOR, HEADER, Envelope, Receipt, number_of, worker
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import Post
 from hogwild.runtimes.faults import Crash, planned
 from hogwild.runtimes.simulator.memory import held
 from hogwild.runtimes.simulator.playback import Playback
+from hogwild.runtimes.sittings import Gathering, go_on, lives_of, news_of, taking_part, with_memory
 
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator.runtime import Simulator
@@ -51,7 +53,7 @@ class Stage:
         self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in company.cast}
         self.lives: dict[str, int] = {}  # of those who are there
         self.births: dict[str, int] = defaultdict(int)  # how often each was started
-        self.people: dict[str, Participant] = {}
+        self.people: dict[str, Participant | Cutting] = {}
         self.kept: dict[str, Any] = {}
         self._learners: dict[str, Learner] = {}
         self._bursts: dict[str, int] = defaultdict(int)
@@ -63,6 +65,7 @@ class Stage:
         self._since: dict[str, float] = {}  # when each was last started
         self.events = self.crashes = 0
         self.memory = self.apart = 0  # bytes of parameters: as they are, and as if nothing were shared
+        self._gathering = Gathering()
         self.outcome: Outcome | None = None
         self._playback = None if runtime.trace is None else Playback(runtime.trace)
         self._handles = self._playback is not None or runtime.handling != Always(0.0)
@@ -73,13 +76,10 @@ class Stage:
     def play(self) -> Outcome:
         """Run until somebody finishes it, or nothing happens any more."""
         late = {worker(number): at for number, at in self.runtime.late.items()}
-        for name in self.company.cast:
-            if name not in late:
-                self.lives[name] = 0
-        for name in list(self.lives):
-            self._start(name, first=True)
-        for name, at in late.items():
-            self._at(at, "", 0, ("start", name))
+        if self.company.resumed is None:
+            self._open(late)
+        else:
+            self._reopen(self.company.resumed, late)
         self._plan_faults()
         told = False  # that it is to end
         while self._queue and self.outcome is None:
@@ -91,6 +91,31 @@ class Stage:
             self._end(None, "nobody had anything left to do", {})
         assert self.outcome is not None
         return self.outcome
+
+    def _open(self, late: dict[str, float]) -> None:
+        for name in self.company.cast:
+            if name not in late:
+                self.lives[name] = 0
+        for name in list(self.lives):
+            self._start(name, first=True)
+        for name, at in late.items():
+            self._at(at, "", 0, ("start", name))
+
+    def _reopen(self, cut: dict[str, Any], late: dict[str, float]) -> None:
+        """Go on from a cut. Who was not there then comes now, or when it is due."""
+        self.now = cut["seconds"]
+        self.births.update(cut["births"])
+        self.lives = lives_of(cut)
+        for name, life in self.lives.items():
+            self._make(name)
+            go_on(self.people[name], self._learners.get(name), cut["people"][name])
+            self._at(self.now, name, life, Resumed(self.now))
+        for change in news_of(cut):
+            for peer in sorted(set(self.lives) - {change.peer}):
+                self._at(self.now, peer, self.lives[peer], change)
+        for name in self.company.cast:
+            if name not in self.lives:
+                self._at(max(self.now, late.get(name, 0.0)), "", 0, ("start", name))
 
     def _next(self) -> None:
         self.now, _, name, life, event = heapq.heappop(self._queue)
@@ -154,6 +179,8 @@ class Stage:
             self._at(self.now, name, self.lives[name], Measured(action.number, figures))
         elif isinstance(action, Tell):
             self._tell(action)
+        elif isinstance(action, Save):
+            self._save(name, action)
         elif isinstance(action, Finish):
             self._end(action.values, action.reason, action.figures)
 
@@ -166,6 +193,12 @@ class Stage:
                 seconds=self.now, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
             )
         self.company.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
+
+    def _save(self, name: str, action: Save) -> None:
+        save = with_memory(action, self._learners.get(name))
+        cut = self._gathering.add(name, save, self.births, set(self.lives), self.now)
+        if cut is not None and self.company.save is not None:
+            self.company.save(cut)
 
     def _send(self, envelope: Envelope) -> None:
         sender, link = envelope.sender, self.runtime.link
@@ -201,7 +234,7 @@ class Stage:
             seconds = self._playback.burst(name, train.terms)
         else:
             each = self.runtime.compute.draw(self._compute, number, self._bursts[name])  # type: ignore[union-attr]
-            seconds = train.terms * each * self.runtime.slow.get(number, 1.0)
+            seconds = train.terms * each * self.runtime.slow.get(number, 1.0) / self.company.cores
         self._bursts[name] += 1
         self.busy[name] += seconds
         trained = self._learners[name].burst(train)
@@ -220,23 +253,33 @@ class Stage:
     def _start(self, name: str, first: bool = False) -> None:
         life = self.lives[name]
         self.births[name] = life + 1
-        role = self.company.cast[name]()
-        others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
-        self.people[name] = Participant(role, Post(name, life, others, self._patience))
-        if name.startswith("worker"):
-            self._learners[name] = self.company.learner(number_of(name))
-        self._since[name] = self.now
+        self._gathering.disturb()
+        self._make(name)
+        others = set(self.lives) - {name}
         kept: Event = Started(self.kept.get(name))
         self._at(self.now, name, life, kept)
         if not first:
             for peer in sorted(others):
                 self._at(self.now, peer, self.lives[peer], Joined(name, life))
 
+    def _make(self, name: str) -> None:
+        """A participant at the beginning of its life."""
+        others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
+        person = Participant(self.company.cast[name](), Post(name, self.lives[name], others, self._patience))
+        self.people[name] = taking_part(person, self.company)
+        if name.startswith("worker"):
+            self._learners[name] = self.company.learner(number_of(name))
+        self._since[name] = self.now
+
     def _crash(self, fault: Crash) -> None:
         name = fault.who
-        if name not in self.lives or name == COORDINATOR:
+        if name not in self.lives:
             return
         self.crashes += 1
+        self._gathering.disturb()
+        if name == COORDINATOR:
+            self._end(None, "the coordinator crashed", {})
+            return
         life = self.lives.pop(name)
         del self.people[name]
         self._learners.pop(name, None)
@@ -248,7 +291,8 @@ class Stage:
 
     def _plan_faults(self) -> None:
         for fault in planned(self.runtime.faults, self.company.cast, self._faults):
-            self._at(fault.at, "", 0, ("crash", fault))
+            if fault.at >= self.now:  # else it was in an earlier sitting
+                self._at(fault.at, "", 0, ("crash", fault))
 
     # The end
 

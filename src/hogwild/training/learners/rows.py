@@ -71,6 +71,8 @@ class Rows:
     def __post_init__(self) -> None:
         if getattr(self.rule, "alone", False):
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
+        if self.workers > (rows := self.problem.data.n_rows):
+            raise ParameterError(f"There are {self.workers:,} workers and {rows:,} rows: use no more than those.")
         self._walk(0)
 
     def _walk(self, epoch: int) -> _Walk:
