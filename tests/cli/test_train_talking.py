@@ -141,6 +141,10 @@ def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
         ([*SIMULATED, "--strategy", "parameter-server", "--crashes", "often"], "numbers of seconds"),
         ([*SIMULATED, "--strategy", "parameter-server", "--message-loss", "2"], "a share of at least 0 and below 1"),
         ([*SIMULATED, "--strategy", "parameter-server", "--compute", "slowly:3"], "'heavy-tail'"),
+        (
+            [*SIMULATED, "--strategy", "parameter-server", "--checkpoint", ".", "--checkpoint-seconds", "1"],
+            "each epoch",
+        ),
         ([*SIMULATED, "--strategy", "parameter-server", "--within", "hogwild:all"], "such as hogwild:2"),
         (
             [*SIMULATED, "--strategy", "local-sgd", "--checkpoint", "none", "--checkpoint-seconds", "9"],

@@ -32,9 +32,7 @@ class Keeper:
         if self.checkpoints is not None and not isinstance(self.checkpoints, Checkpoints):
             raise must("checkpoint", "a folder, or Checkpoints(folder)", checkpoint)
         if self.checkpoints is not None and self.checkpoints.seconds is not None:
-            raise ParameterError(
-                "A run by messages writes a checkpoint after every epoch: leave out the 'seconds' of checkpoints."
-            )
+            raise ParameterError("Checkpoints of runs by messages are written after each epoch: leave out 'seconds'.")
         found = self.checkpoints.load() if resume and self.checkpoints is not None else None
         self._arrays, self._record = found or ({}, {})
         self._virtual = runtime.virtual
