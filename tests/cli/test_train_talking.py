@@ -146,10 +146,6 @@ def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
             "each epoch",
         ),
         ([*SIMULATED, "--strategy", "parameter-server", "--within", "hogwild:all"], "such as hogwild:2"),
-        (
-            [*SIMULATED, "--strategy", "local-sgd", "--checkpoint", "none", "--checkpoint-seconds", "9"],
-            "after every epoch: leave out the 'seconds'",
-        ),
         (["--runtime", "moon"], "'simulator'"),
     ],
 )
