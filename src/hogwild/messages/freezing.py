@@ -99,9 +99,22 @@ def thaw(tree: Any, setting: Setting | None) -> Any:
 
 
 def put_back(thing: Any, has: Mapping[str, Any], setting: Setting | None) -> None:
-    """Let an object have these attributes again."""
+    """Let an object have these attributes again.
+
+    A part of it that is there goes on with its own, and keeps the functions that it was made with; one that is a plain
+    value is replaced.
+    """
     for name, tree in has.items():
-        object.__setattr__(thing, name, thaw(tree, setting))
+        part = getattr(thing, name, None)
+        if (
+            isinstance(tree, dict)
+            and "object" in tree
+            and not is_dataclass(part)
+            and type(part) is _known(tree["object"])
+        ):
+            put_back(part, tree["has"], setting)
+        else:
+            object.__setattr__(thing, name, thaw(tree, setting))
 
 
 def _known(name: str) -> type:

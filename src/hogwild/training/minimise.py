@@ -84,7 +84,7 @@ def minimise(
     if hasattr(runtime, "play"):
         from hogwild.training.talking_rows import minimise_rows
 
-        _check_options_by_messages(checkpoint, resume, measure, explosion)
+        _check_options_by_messages(measure, explosion)
         return minimise_rows(
             problem, rule, schedule, strategy, runtime, budgeted(budget), test=test, average=average, start=start,
             shuffle=shuffle, seed=seed, callbacks=callbacks, checkpoint=checkpoint, resume=resume,
@@ -205,10 +205,8 @@ def _check(
         raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
 
 
-def _check_options_by_messages(checkpoint: Any, resume: bool, measure: bool, explosion: float) -> None:
+def _check_options_by_messages(measure: bool, explosion: float) -> None:
     """Refuse what a run by messages would pass over in silence."""
-    if checkpoint is not None or resume:
-        raise ParameterError("A run by messages has no checkpoints yet: leave out 'checkpoint' and 'resume'.")
     if not measure or explosion != EXPLODED:
         raise ParameterError(
             "'measure' and 'explosion' are for workers in one memory: leave them out with a strategy by messages."

@@ -75,7 +75,7 @@ class House:
         actor = self.actors.get(envelope.to)
         if actor is None:
             return
-        if due == sent and isinstance(envelope.body, Receipt):
+        if due == sent and isinstance(envelope.body, Receipt) and not actor.participant.post.crowded:
             actor.receipt(Received(envelope))
         else:
             actor.put(Received(envelope), sent, due)
