@@ -32,7 +32,7 @@ def test_every_change_is_added_once_everywhere(synchronous, combine, link):
 def test_messages_grow_with_the_square_of_the_workers(workers):
     run = train(AllToAll(workers, period=4), Simulator(), budget=1)
     traffic = next(event for event in run.events if event["event"] == "traffic")
-    rounds = -(-240 // workers) / 4
+    rounds = -(-120 // workers) / 4
     assert traffic["kinds"]["Mix"]["messages"] == rounds * workers * (workers - 1)
 
 
