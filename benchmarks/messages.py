@@ -13,10 +13,11 @@ import hogwild
 from benchmarks import results
 from hogwild.files import format_size
 
-ROWS, FEATURES, NONZEROS, ROUNDS = 50_000, 1_000, 20, 3
-SIMULATED, THREADS = (2, 16, 128, 1_000), (1, 2, 8)
+FEATURES, NONZEROS, ROUNDS = 1_000, 20, 3
+ROWS = {2: 10_000, 16: 10_000, 128: 10_000, 1_000: 50_000}  # by how many workers are simulated
+THREADS = (1, 2, 8)
 BOUNDS: dict[str, int | None] = {"asynchronous": None, "staleness=0": 0}
-LOCAL_ROWS, LOCAL_FEATURES = 4_000, 100
+LOCAL_ROWS, LOCAL_FEATURES = 2_000, 100
 
 
 def problem(rows: int, features: int) -> Any:
@@ -60,18 +61,18 @@ def exchanges(task: Any, workers: int, bound: int | None) -> tuple[float, float]
 
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
-    task = problem(ROWS // (50 if quick else 1), FEATURES)
+    sizes = {2: 500, 16: 500} if quick else ROWS
+    tasks = {rows: problem(rows, FEATURES) for rows in sorted(set(sizes.values()))}
     small = problem(LOCAL_ROWS // (10 if quick else 1), LOCAL_FEATURES)
     rounds = 1 if quick else ROUNDS
     simulations, raw = [], []
-    for workers in SIMULATED[:2] if quick else SIMULATED:
+    simulated(tasks[sizes[2]], 2, None)  # compiles
+    for workers, rows in sizes.items():
         for name, bound in BOUNDS.items():
-            if not raw:
-                simulated(task, 2, None)  # compiles
-            one = simulated(task, workers, bound)
+            one = simulated(tasks[rows], workers, bound)
             raw.append({"workers": workers, "bound": bound, **one})
             simulations.append([
-                f"{workers:,}", name, f"{one['events']:,}", f"{one['seconds']:.1f}",
+                f"{workers:,}", f"{rows:,}", name, f"{one['events']:,}", f"{one['seconds']:.1f}",
                 f"{one['events'] / one['seconds']:,.0f}", f"{1e6 * one['seconds'] / one['pushes']:,.0f}",
                 f"{format_size(one['memory'])} ({format_size(one['apart'])})",
             ])  # fmt: skip
@@ -83,21 +84,13 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
             waits, speeds = zip(*found, strict=True)
             threads.append([str(workers), name, results.span(waits, ",.0f"), results.span(speeds, ",.0f")])
             raw.append({"threads": workers, "bound": bound, "found": found})
-    head = [
-        "workers",
-        "parameter server",
-        "events",
-        "s",
-        "events/s",
-        "us a push",
-        "memory of parameters (if not shared)",
-    ]
+    head = ["workers", "rows", "parameter server", "events", "s", "events/s", "us a push", "memory (if not shared)"]
     results.write(
         "messages",
         "Strategies by messages",
         [
-            f"An epoch of {task.data.n_rows:,} rows x {FEATURES:,} features, {NONZEROS} non-zeros a row, an update and",
-            "an exchange for each row, with real gradients in simulated time on one core; seconds of the processor.",
+            f"An epoch of rows with {NONZEROS} non-zeros each of {FEATURES:,} features, an update and an exchange for",
+            "each row, with real gradients in simulated time on one core; seconds of the processor.",
             "",
             *results.table(head, simulations),
             "",

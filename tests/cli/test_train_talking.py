@@ -141,6 +141,10 @@ def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
         ([*SIMULATED, "--strategy", "parameter-server", "--crashes", "often"], "numbers of seconds"),
         ([*SIMULATED, "--strategy", "parameter-server", "--message-loss", "2"], "a share of at least 0 and below 1"),
         ([*SIMULATED, "--strategy", "parameter-server", "--compute", "slowly:3"], "'heavy-tail'"),
+        (
+            [*SIMULATED, "--strategy", "parameter-server", "--checkpoint", ".", "--checkpoint-seconds", "1"],
+            "each epoch",
+        ),
         ([*SIMULATED, "--strategy", "parameter-server", "--within", "hogwild:all"], "such as hogwild:2"),
         (["--runtime", "moon"], "'simulator'"),
     ],
@@ -213,6 +217,16 @@ def test_a_run_is_recorded_and_played_again(data: str, tmp_path: Path, capsys: p
     ):
         assert main(["train", *wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_going_on_from_a_checkpoint(data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [data, *SIMULATED, "--strategy", "synchronous", "--epochs", "3"]
+    whole = trained([*words, "--checkpoint", str(tmp_path)], capsys)
+    (tmp_path / "latest.safetensors").unlink()  # what is left is the one before
+    again = trained([*words, "--resume", str(tmp_path)], capsys)
+    assert again["loss"] == pytest.approx(whole["loss"], abs=1e-6)
+    assert [entry["epoch"] for entry in again["history"]] == [entry["epoch"] for entry in whole["history"]]
+    assert "another run" in trained([*words, "--l2", "0.5", "--resume", str(tmp_path)], capsys, code=1)["error"]
 
 
 def test_workers_in_one_memory_have_nothing_to_tell(data: str, capsys: pytest.CaptureFixture[str]) -> None:

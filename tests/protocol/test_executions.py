@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import os
 
-from executions import Execution, executions, others, parameter_servers
+import pytest
+from executions import Execution, executions, others, parameter_servers, without_servers
 from hypothesis import HealthCheck, given, settings
+from regressions import REGRESSIONS
 
 EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "100"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # on a busy machine
+
+
+@pytest.mark.parametrize("execution", REGRESSIONS.values(), ids=list(REGRESSIONS))
+def test_what_failed_once_does_not_fail_again(execution: Execution) -> None:
+    assert execution.play().reason in ("epochs", "seconds")
 
 
 @settings(max_examples=EXECUTIONS, suppress_health_check=SLOW, print_blob=True)
@@ -23,4 +30,10 @@ def test_parameter_servers_keep_their_promises(execution: Execution) -> None:
 @settings(max_examples=EXECUTIONS // 2, suppress_health_check=SLOW, print_blob=True)
 @given(executions(others))
 def test_other_strategies_keep_theirs(execution: Execution) -> None:
+    assert execution.play().reason in ("epochs", "seconds")
+
+
+@settings(max_examples=EXECUTIONS // 2, suppress_health_check=SLOW, print_blob=True)
+@given(executions(without_servers))
+def test_strategies_without_servers_keep_theirs(execution: Execution) -> None:
     assert execution.play().reason in ("epochs", "seconds")

@@ -195,3 +195,12 @@ def test_silence_is_noticed(squares, monkeypatch):
     monkeypatch.setattr("hogwild.strategies.roles.server.Server._answer", lambda self, worker: iter(()))
     with pytest.raises(WorkerError, match=r"nothing was heard of worker-0.* for 0\.2 s"):
         descended(squares[0], ParameterServer(workers=2), Local(silence=0.2))
+
+
+def test_who_sends_more_than_is_received_goes_on_when_it_is(squares, monkeypatch):
+    """Receipts wake nobody, but who waits for them."""
+    monkeypatch.setattr("hogwild.messages.post.WINDOW", 2)
+    strategy = ParameterServer(workers=2, shards=2, pull_every=50)
+    run = descended(squares[0], strategy, Local(silence=60), epochs=2)
+    assert run.stopped == "epochs"
+    assert of(run, "traffic")["kinds"]["Push"]["messages"] >= 2 * 2 * SMALL

@@ -236,8 +236,8 @@ def size_of(body: Any) -> int:
     """How many bytes the arrays of a body take."""
     if isinstance(body, Push):
         return nbytes(body.change)
-    if isinstance(body, Mix | Mixed):
+    if isinstance(body, (Mix, Mixed)):
         return nbytes(body.vector)
-    if isinstance(body, Values | Answer | Begin | Standing):
+    if isinstance(body, (Values, Answer, Begin, Standing)):
         return nbytes(body.values)
     return 0

@@ -31,6 +31,8 @@ class Keeper:
         self.checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
         if self.checkpoints is not None and not isinstance(self.checkpoints, Checkpoints):
             raise must("checkpoint", "a folder, or Checkpoints(folder)", checkpoint)
+        if self.checkpoints is not None and self.checkpoints.seconds is not None:
+            raise ParameterError("Checkpoints of runs by messages are written after each epoch: leave out 'seconds'.")
         found = self.checkpoints.load() if resume and self.checkpoints is not None else None
         self._arrays, self._record = found or ({}, {})
         self._virtual = runtime.virtual

@@ -24,7 +24,7 @@ from hogwild.messages.trace import Diary
 from hogwild.runtimes.sittings import with_memory
 
 LONGEST = 1.0  # seconds of a wait without a look at whether it is over
-PIECE = 0.05  # seconds of an injected delay without such a look
+PIECE = 0.05  # seconds of an injected delay without such a look, and of a wait for receipts that wake nobody
 now = time.perf_counter
 
 
@@ -86,6 +86,9 @@ class Actor:
             while not self.over.is_set():
                 if self._tasks:
                     self._train(self._tasks.popleft())
+                elif self.participant.post.crowded:  # then it waits for receipts
+                    self._read_receipts()
+                    self._wait(PIECE)
                 else:
                     self._wait(LONGEST)
         except BaseException as error:
@@ -127,6 +130,11 @@ class Actor:
             self._take(event)
         if self.diary is not None:
             self._note(self.diary, event, sent, came, began)
+
+    def _read_receipts(self) -> None:
+        with self.lock:
+            while self._receipts and not self.over.is_set():
+                self._take(self._receipts.popleft())
 
     def _take(self, event: Event) -> None:
         self.events += 1

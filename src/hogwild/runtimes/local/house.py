@@ -75,7 +75,7 @@ class House:
         actor = self.actors.get(envelope.to)
         if actor is None:
             return
-        if due == sent and isinstance(envelope.body, Receipt):
+        if due == sent and isinstance(envelope.body, Receipt) and not actor.participant.post.crowded:
             actor.receipt(Received(envelope))
         else:
             actor.put(Received(envelope), sent, due)
@@ -217,9 +217,12 @@ class House:
 
     def _crash(self, fault: Crash) -> None:
         name = fault.who
-        if name not in self.actors or name == COORDINATOR:
+        if name not in self.actors:
             return
         self.crashes += 1
+        if name == COORDINATOR:
+            self._finished(Finish(None, "the coordinator crashed"), now() - self._began)
+            return
         self._gathering.disturb()
         actor = self.actors[name]
         with actor.lock:  # between two reactions, so that what it did and what it kept belong together

@@ -14,7 +14,7 @@ from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, 
 from hogwild.messages.company import Company, Learner, Outcome, Traffic
 from hogwild.messages.cuts import Cutting
 from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Resumed, Started
-from hogwild.messages.message import COORDINATOR, Envelope, Receipt, number_of, worker
+from hogwild.messages.message import COORDINATOR, HEADER, Envelope, Receipt, number_of, worker
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import Post
 from hogwild.runtimes.faults import Crash, planned
@@ -204,11 +204,13 @@ class Stage:
         sender, link = envelope.sender, self.runtime.link
         body = envelope.body
         kind = type(body).__name__
-        traffic, size = self.traffic[kind], envelope.nbytes
+        traffic = self.traffic[kind]
         if isinstance(body, Receipt):
             traffic.receipts += 1
+            size = HEADER
         else:
             traffic.messages += 1
+            size = envelope.nbytes
         traffic.bytes += size
         self._sent[sender] = count = self._sent[sender] + 1
         free = self._uplink[sender]
@@ -302,9 +304,9 @@ class Stage:
         else:
             longest = max(link.latency.draw(trial, 0, k) for k in range(32))  # type: ignore[union-attr]
             handling = max(self.runtime.handling.draw(trial, 0, k) for k in range(32))  # type: ignore[union-attr]
-        longest += handling * len(self.company.cast)
-        size = self.company.setting.start.nbytes
-        return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + size / link.bandwidth) + 1e-3)
+        # All may have asked the same one at once, who has one line to answer.
+        queue = (handling + self.company.setting.start.nbytes / link.bandwidth) * len(self.company.cast)
+        return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + queue) + 1e-3)
 
     def _end(self, values: Any, reason: str, figures: dict[str, Any]) -> None:
         for name in self.lives:

@@ -13,6 +13,8 @@ class Clocks:
     1
     >>> clocks.without("b"), clocks.least, len(clocks)
     (True, 3, 1)
+    >>> clocks.at_least("a", 5); clocks.without("a"), clocks.least, len(clocks)
+    (True, 5, 0)
     """
 
     def __init__(self, clocks: dict[str, int] | None = None, least: int = 0) -> None:

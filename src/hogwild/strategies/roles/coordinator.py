@@ -277,7 +277,9 @@ class Coordinator:
 
     def _ask_last(self) -> Iterator[Action]:
         """When all workers have ended, ask for the result."""
-        if self.last or self.record or not self.begun or not set(self._workers()) <= set(self.halted):
+        if self.last or self.record or not self.begun:
+            return
+        if not all(name in self.halted for name in self.living if name.startswith("worker")):
             return
         if not self._workers(set(self.halted)) and not (self.servers and self.reason):
             return  # all workers are gone, perhaps to come back: there is more to do

@@ -118,8 +118,9 @@ class Server:
         elif isinstance(body, Begin) and not self.begun:
             self.begun = True
             # It may have been said long ago: nobody tells any more that somebody of then is gone.
-            for name in self.here.intersection(body.members) - self.left:
-                self.clocks.at_least(name, 0)
+            for name in body.members:
+                if name in self.here and name not in self.left:
+                    self.clocks.at_least(name, 0)
             yield from self._keep()
             yield from self._settle()
         elif isinstance(body, Ask):
