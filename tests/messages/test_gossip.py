@@ -93,7 +93,7 @@ def test_the_mean_of_all_is_the_mean_of_what_they_learnt(synchronous, link):
 
 def pairing(number, lost=()):
     """One of three workers, after its first burst, and what it has said."""
-    worker = Pairing(number, Setting(3, frozen(np.zeros(3, np.float32)), 10, 100), topologies.named("star"), 1)
+    worker = Pairing(number, Setting(3, frozen(np.zeros(3, np.float32)), 10, 100), Plan(topologies.named("star")), 1)
     for name in lost:
         list(worker.react(Lost(name)))
     began = Begin(((number, 0),), 0, 0, ("worker-0", "worker-1", "worker-2"))
