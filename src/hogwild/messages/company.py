@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hogwild.messages.actions import Train
 from hogwild.messages.events import Trained
@@ -19,6 +19,17 @@ class Learner(Protocol):
 
     def burst(self, train: Train) -> Trained:
         """Descend along some terms."""
+
+
+@runtime_checkable
+class Remembering(Learner, Protocol):
+    """A learner that remembers something besides the parameters, such as an optimiser's means."""
+
+    def memory(self, train: Train | None) -> Any:
+        """What it remembers, or remembered before the burst that is going on."""
+
+    def remember(self, memory: Any) -> None:
+        """Go on with that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hogwild.messages.actions import Save
-from hogwild.messages.company import Company, Learner
+from hogwild.messages.company import Company, Learner, Remembering
 from hogwild.messages.cuts import Cutting
 from hogwild.messages.events import Joined, Lost
 from hogwild.messages.participant import Participant
@@ -39,7 +39,7 @@ class Gathering:
 
 def with_memory(save: Save, learner: Learner | None) -> Save:
     """The same, with what a learner remembers beside the parameters."""
-    if learner is not None and hasattr(learner, "memory"):
+    if isinstance(learner, Remembering):
         save.what["learner"] = learner.memory(save.training)
     return save
 
@@ -53,8 +53,8 @@ def go_on(person: Participant | Cutting, learner: Learner | None, known: dict[st
     """Let a participant, made anew, go on with what it knew at a cut."""
     assert isinstance(person, Cutting)
     person.put_back(known)
-    if "learner" in known:
-        learner.remember(known["learner"])  # type: ignore[union-attr]
+    if isinstance(learner, Remembering) and "learner" in known:
+        learner.remember(known["learner"])
 
 
 def lives_of(cut: dict[str, Any]) -> dict[str, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hogwild.delays import Delay, named
 from hogwild.messages.company import Company, Outcome
@@ -54,7 +53,3 @@ class Local:
     def play(self, company: Company) -> Outcome:
         """Run it to its end."""
         return House(self, company).play()
-
-    def describe(self) -> dict[str, Any]:
-        """What was asked, for records."""
-        return {"runtime": repr(self)}

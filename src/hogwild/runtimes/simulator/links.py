@@ -41,7 +41,7 @@ class Link:
         return [first] if times == 1 else [first, self._latency(random, sender, count)]
 
     def _latency(self, random: np.random.Generator, sender: int, count: int) -> float:
-        seconds = self.latency.draw(random, sender, count)  # type: ignore[union-attr]
+        seconds = named(self.latency).draw(random, sender, count)
         if self.reordering and random.random() < self.reordering:
             seconds *= 1 + 9 * random.random()
         return seconds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hogwild.delays import Delay, named
 from hogwild.messages.company import Company, Outcome
@@ -20,7 +19,7 @@ class Simulator:
     """Run a strategy by messages in simulated time. The same seed gives the same run, to the last bit.
 
     ``compute`` is how long one update takes: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers
-    ("lognormal:0.001:0.5"); ``slow`` are workers that take so many times as long. ``link`` is what lies between
+    ("log-normal:0.001:0.5"); ``slow`` are workers that take so many times as long. ``link`` is what lies between
     participants, and ``handling`` how long each takes to react to one message after the other. ``faults`` are
     :class:`Crash` and :class:`Crashes`; that somebody crashed is noticed after ``detection`` seconds. ``late`` are
     workers that come at a time of their own.
@@ -66,7 +65,3 @@ class Simulator:
     def play(self, company: Company) -> Outcome:
         """Run it to its end."""
         return Stage(self, company).play()
-
-    def describe(self) -> dict[str, Any]:
-        """What was asked, for records."""
-        return {"runtime": repr(self)}

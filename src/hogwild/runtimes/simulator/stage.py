@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogwild.delays import Always
+from hogwild.delays import Always, named
 from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
 from hogwild.messages.company import Company, Learner, Outcome, Traffic
 from hogwild.messages.cuts import Cutting
@@ -49,6 +49,7 @@ class Stage:
         self._queue: list[tuple[float, int, str, int, Any]] = []
         self._count = 0
         # A stream of numbers for each kind of thing, so that one more crash does not change all that follows.
+        self._update, self._handling = named(runtime.compute), named(runtime.handling)  # how long those take
         self._compute, self._links, self._faults = (np.random.default_rng([company.seed, kind]) for kind in (1, 2, 3))
         self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in company.cast}
         self.lives: dict[str, int] = {}  # of those who are there
@@ -155,7 +156,7 @@ class Stage:
             seconds = self._playback.handling(name, _kind(event))
         else:
             number, count = self._numbers[name], self._handled[name]
-            seconds = self.runtime.handling.draw(self._compute, number, count)  # type: ignore[union-attr]
+            seconds = self._handling.draw(self._compute, number, count)
             self._handled[name] += 1
         self._at(self.now + seconds, name, life, _Over(event))
 
@@ -233,7 +234,7 @@ class Stage:
         if self._playback is not None:
             seconds = self._playback.burst(name, train.terms)
         else:
-            each = self.runtime.compute.draw(self._compute, number, self._bursts[name])  # type: ignore[union-attr]
+            each = self._update.draw(self._compute, number, self._bursts[name])
             seconds = train.terms * each * self.runtime.slow.get(number, 1.0) / self.company.cores
         self._bursts[name] += 1
         self.busy[name] += seconds
@@ -302,8 +303,8 @@ class Stage:
         if self._playback is not None:
             longest, handling = self._playback.longest()
         else:
-            longest = max(link.latency.draw(trial, 0, k) for k in range(32))  # type: ignore[union-attr]
-            handling = max(self.runtime.handling.draw(trial, 0, k) for k in range(32))  # type: ignore[union-attr]
+            longest = max(named(link.latency).draw(trial, 0, k) for k in range(32))
+            handling = max(self._handling.draw(trial, 0, k) for k in range(32))
         # All may have asked the same one at once, who has one line to answer.
         queue = (handling + self.company.setting.start.nbytes / link.bandwidth) * len(self.company.cast)
         return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + queue) + 1e-3)

@@ -47,7 +47,7 @@ class Elastic:
     @property
     def epoch(self) -> int:
         """In which walk over the data it is."""
-        return self.labour.done * self.setting.workers // max(1, self.setting.epoch)
+        return self.labour.epoch
 
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""

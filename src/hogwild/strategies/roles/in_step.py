@@ -51,7 +51,7 @@ class InStep:
     @property
     def epoch(self) -> int:
         """In which walk over the data it is."""
-        return self.labour.done * self.setting.workers // max(1, self.setting.epoch)
+        return self.labour.epoch
 
     @property
     def progress(self) -> int:

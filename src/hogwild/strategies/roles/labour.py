@@ -25,6 +25,11 @@ class Labour:
     _shard: int = 0  # of the burst that is going on
     _unsaid: dict[int, Progress] = field(default_factory=dict)
 
+    @property
+    def epoch(self) -> int:
+        """In which walk over the data it is, if the others are as fast."""
+        return self.done * self.setting.workers // max(1, self.setting.epoch)
+
     def take(self, body: Begin | Assign) -> None:
         """These shards are its own from now on; of those it has already it knows best how far it is."""
         self.shards = {shard: max(drawn, self.shards.get(shard, 0)) for shard, drawn in body.shards}
