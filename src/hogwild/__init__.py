@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hogwild.run import Budget as Budget
     from hogwild.run import Run as Run
     from hogwild.run import Start as Start
+    from hogwild.runtimes import Local as Local
     from hogwild.runtimes import Processes as Processes
     from hogwild.runtimes import Simulator as Simulator
     from hogwild.runtimes import Threads as Threads
@@ -89,7 +90,7 @@ _HOMES = {
         "LocalSGD", "DiLoCo", "ElasticAveraging",
     ),
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
-    "hogwild.runtimes": ("Threads", "Processes", "Simulator"),
+    "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local"),
     "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
     "hogwild.estimators": ("HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM"),
 }  # fmt: skip

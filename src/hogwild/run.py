@@ -110,6 +110,7 @@ class Run:
     state: tuple[Any, ...] = field(repr=False)  # all parameters with what the rule remembers, to start another run from
     seconds: float  # training alone
     compile_seconds: float
+    trace: Any = field(default=None, repr=False)  # what took how long, where a runtime recorded it
 
     @property
     def loss(self) -> float:

@@ -10,6 +10,7 @@ from hogwild.messages.actions import Train
 from hogwild.messages.events import Trained
 from hogwild.messages.participant import Role
 from hogwild.messages.setting import Setting
+from hogwild.messages.trace import Trace
 from hogwild.messages.vectors import Floats
 
 
@@ -57,3 +58,4 @@ class Outcome:
     busy: dict[str, float] = field(repr=False)  # seconds each worker has trained
     alive: dict[str, float] = field(repr=False)  # seconds each worker was there
     more: dict[str, Any] = field(default_factory=dict)
+    trace: Trace | None = field(default=None, repr=False)  # what took how long, where that was recorded

@@ -73,4 +73,9 @@ class Measured:
     figures: dict[str, float]
 
 
-Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """Somebody wants the run to end soon, with what it has; the coordinator is told."""
+
+
+Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Interrupted

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hogwild.naming import kebab, pick
+from hogwild.runtimes.local.runtime import Local
 from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.simulator.runtime import Simulator
 from hogwild.runtimes.threads import Threads
 
-RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator)}
+RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator, Local)}
 
 
 def named(runtime: str | Any) -> Any:
@@ -21,4 +22,4 @@ def named(runtime: str | Any) -> Any:
     return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
 
 
-__all__ = ["RUNTIMES", "Processes", "Simulator", "Threads", "named"]
+__all__ = ["RUNTIMES", "Local", "Processes", "Simulator", "Threads", "named"]

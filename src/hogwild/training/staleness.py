@@ -14,6 +14,8 @@ def summary(outcome: Outcome) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "staleness", staleness(outcome.counts)
     yield "traffic", traffic(outcome)
     yield "waiting", waiting(outcome)
+    if outcome.trace is not None:
+        yield "trace", outcome.trace.summary()
 
 
 def staleness(counts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

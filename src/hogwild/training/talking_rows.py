@@ -65,7 +65,15 @@ def minimise_rows(
     model = problem.model(problem.outward(values_of(state, rule), rule), asked)
     history = [event for event in journal.events if event["event"] == "epoch"]
     return Run(
-        model, asked, history, journal.events, outcome.reason, problem.outward(state, rule), outcome.seconds, preparing
+        model,
+        asked,
+        history,
+        journal.events,
+        outcome.reason,
+        problem.outward(state, rule),
+        outcome.seconds,
+        preparing,
+        outcome.trace,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.runtimes.simulator.faults import Crash, Crashes
+from hogwild.runtimes.faults import Crash, Crashes
 from hogwild.runtimes.simulator.links import Link
 from hogwild.runtimes.simulator.runtime import Simulator
 

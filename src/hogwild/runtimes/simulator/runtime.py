@@ -9,7 +9,7 @@ from typing import Any
 from hogwild.delays import Delay, named
 from hogwild.messages.company import Company, Outcome
 from hogwild.naming import must
-from hogwild.runtimes.simulator.faults import Crash, Crashes
+from hogwild.runtimes.faults import Fault, checked
 from hogwild.runtimes.simulator.links import Link
 from hogwild.runtimes.simulator.stage import Stage
 
@@ -29,17 +29,14 @@ class Simulator:
     compute: Delay | float | str = "log-normal:0.001:0.1"
     link: Link = field(default_factory=Link)
     slow: Mapping[int, float] = field(default_factory=dict)
-    faults: tuple[Crash | Crashes, ...] = ()
+    faults: tuple[Fault, ...] = ()
     late: Mapping[int, float] = field(default_factory=dict)
     detection: float = 1.0
     silence: float = 1e6
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compute", named(self.compute))
-        object.__setattr__(self, "faults", tuple(self.faults))
-        for fault in self.faults:
-            if not isinstance(fault, (Crash, Crashes)):
-                raise must("faults", "Crash(who, at, back_after) and Crashes(every, back_after)", fault)
+        object.__setattr__(self, "faults", checked(self.faults))
         if not self.detection >= 0:
             raise must("detection", "a number of seconds", self.detection)
 

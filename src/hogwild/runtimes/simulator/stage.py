@@ -10,17 +10,18 @@ import numpy as np
 
 from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Send, Tell, Train
 from hogwild.messages.company import Company, Learner, Outcome, Traffic
-from hogwild.messages.events import Event, Joined, Lost, Measured, Rang, Received, Started
+from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Started
 from hogwild.messages.message import COORDINATOR, Envelope, Receipt, number_of, worker
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import Post
-from hogwild.runtimes.simulator.faults import Crash, Crashes
+from hogwild.runtimes.faults import Crash, planned
 from hogwild.runtimes.simulator.memory import held
 
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator.runtime import Simulator
 
 RESEND = 4.0  # times the longest of a few round trips, after which a message is sent again
+LOOK = 256  # events between two looks at Ctrl-C
 
 
 class Stage:
@@ -61,10 +62,12 @@ class Stage:
         for name, at in late.items():
             self._at(at, "", 0, ("start", name))
         self._plan_faults()
+        told = False  # that it is to end
         while self._queue and self.outcome is None:
             self._next()
-            if self.events % 1024 == 0 and self.company.interrupted():
-                self._end(None, "interrupted", {})
+            if self.events % LOOK == 0 and not told and self.company.interrupted():
+                told = True
+                self._at(self.now, COORDINATOR, self.lives[COORDINATOR], Interrupted())
         if self.outcome is None:
             self._end(None, "nobody had anything left to do", {})
         assert self.outcome is not None
@@ -181,19 +184,8 @@ class Stage:
             self._at(self.now + fault.back_after, "", 0, ("start", name))
 
     def _plan_faults(self) -> None:
-        for fault in self.runtime.faults:
-            if isinstance(fault, Crash):
-                self._at(fault.at, "", 0, ("crash", fault))
-            else:
-                self._plan_random(fault)
-
-    def _plan_random(self, fault: Crashes) -> None:
-        """Times of crashes are drawn beforehand, a good many: what happens meanwhile does not change them."""
-        kinds = ("worker", "server") if fault.servers else ("worker",)
-        for name in sorted(self.company.cast):
-            if name.startswith(kinds):
-                for at in np.cumsum(self._faults.exponential(fault.every, 1000)):
-                    self._at(float(at), "", 0, ("crash", Crash(name, float(at), fault.back_after)))
+        for fault in planned(self.runtime.faults, self.company.cast, self._faults):
+            self._at(fault.at, "", 0, ("crash", fault))
 
     # The end
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.messages.actions import Action, Finish, Measure, Ring, Say, Tell
-from hogwild.messages.events import Event, Heard, Joined, Lost, Measured, Rang, Started
+from hogwild.messages.events import Event, Heard, Interrupted, Joined, Lost, Measured, Rang, Started
 from hogwild.messages.message import (
     Answer,
     Ask,
@@ -83,6 +83,8 @@ class Coordinator:
             yield from self._measured(event)
         elif isinstance(event, Rang) and event.name == TIME:
             yield from self._stop("seconds")
+        elif isinstance(event, Interrupted):
+            yield from self._interrupted()
         elif isinstance(event, Rang) and event.name == WATCH:
             yield from self._watch()
 
@@ -202,6 +204,12 @@ class Coordinator:
             if name not in self.halted:
                 yield Say(name, Halt())
         yield from self._ask_last()
+
+    def _interrupted(self) -> Iterator[Action]:
+        if self.begun:
+            yield from self._stop("interrupted")
+        else:
+            yield from self._finish(None, "interrupted")
 
     def _holders(self) -> list[str]:
         return self.servers or list(self._workers())

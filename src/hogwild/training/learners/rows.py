@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,21 @@ def unpack(values: Floats, state: State) -> None:
 
 
 @dataclass(eq=False)
+class _Walk:
+    """The rows of an epoch in their order, and of each shard, where they have been asked for."""
+
+    whole: Whole
+    _shards: dict[tuple[int, int], Any] = field(default_factory=dict)
+
+    def shard(self, shard: int, shards: int) -> Any:
+        """The rows of a shard, side by side."""
+        found = self._shards.get((shard, shards))
+        if found is None:  # two may do it at once, and come to the same
+            found = self._shards[shard, shards] = np.ascontiguousarray(self.whole.order[shard::shards])
+        return found
+
+
+@dataclass(eq=False)
 class Rows:
     """The rows of a problem in the order of each epoch, and the steps along them; the same for all workers."""
 
@@ -46,28 +62,33 @@ class Rows:
     seed: int
     workers: int
     shuffle: bool = True
-    _orders: OrderedDict[int, Whole] = field(default_factory=OrderedDict)
+    _walks: OrderedDict[int, _Walk] = field(default_factory=OrderedDict)
+    _lock: Any = field(default_factory=threading.Lock)  # workers may be threads
 
     def __post_init__(self) -> None:
         if getattr(self.rule, "alone", False):
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
-        self.whole(0)
+        self._walk(0)
 
-    def whole(self, epoch: int) -> Whole:
+    def _walk(self, epoch: int) -> _Walk:
         """All rows in the order of an epoch."""
-        if epoch not in self._orders:
-            data = self.problem.data
-            walk = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
-            whole = walk.whole()
-            if whole is None:
-                raise ParameterError(
-                    f"{data.name} is larger than memory, and here every worker draws from all of it: give more memory, "
-                    "or use a strategy in one memory such as 'hogwild'."
-                )
-            self._orders[epoch] = whole
-            if len(self._orders) > FEW_EPOCHS:
-                self._orders.popitem(last=False)
-        return self._orders[epoch]
+        with self._lock:
+            if epoch not in self._walks:
+                self._walks[epoch] = _Walk(self._whole(epoch))
+                if len(self._walks) > FEW_EPOCHS:
+                    self._walks.popitem(last=False)
+            return self._walks[epoch]
+
+    def _whole(self, epoch: int) -> Whole:
+        data = self.problem.data
+        walk = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
+        whole: Whole | None = walk.whole()
+        if whole is None:
+            raise ParameterError(
+                f"{data.name} is larger than memory, and here every worker draws from all of it: give more memory, "
+                "or use a strategy in one memory such as 'hogwild'."
+            )
+        return whole
 
     def chunks(self, train: Train) -> list[Chunk]:
         """The terms of a burst: where one epoch of the shard ends, the next begins."""
@@ -78,8 +99,8 @@ class Rows:
         while left:
             epoch, place = divmod(first, max(1, size))
             some = min(left, size - place)
-            whole = self.whole(epoch)
-            chunks.append(Chunk(whole.rows, whole.order[shard::shards][place : place + some]))
+            walk = self._walk(epoch)
+            chunks.append(Chunk(walk.whole.rows, walk.shard(shard, shards)[place : place + some]))
             first, left = first + some, left - some
         return chunks
 

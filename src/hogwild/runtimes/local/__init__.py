@@ -1,0 +1,7 @@
+"""Strategies by messages on threads of this process: real time, real asynchrony."""
+
+from __future__ import annotations
+
+from hogwild.runtimes.local.runtime import Local
+
+__all__ = ["Local"]

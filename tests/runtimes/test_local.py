@@ -1,0 +1,195 @@
+"""Participants on threads: they come to the same as elsewhere, and nothing is left of them."""
+
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import hogwild
+from hogwild import Budget, Crash, Crashes, Linear, Local, ParameterServer, Simulator, minimise
+from hogwild.errors import ParameterError, WorkerError
+from hogwild.messages.company import Company
+from hogwild.training import talking
+
+SMALL = 400
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    """No thread outlives its run."""
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.fixture(scope="module")
+def squares():
+    random = np.random.default_rng(1)
+    X = random.standard_normal((SMALL, 5)).astype(np.float32)
+    y = X @ np.array([1.0, -2.0, 0.5, 0.0, 3.0]) + 0.1 * random.standard_normal(SMALL)
+    return Linear((X, y), "squared", intercept=False), np.linalg.lstsq(X, y, rcond=None)[0]
+
+
+def descended(problem, strategy, runtime, epochs=10, **options):
+    return minimise(
+        problem, "sgd", hogwild.Cosine(0.02), strategy, runtime, options.pop("budget", epochs), seed=3, **options
+    )
+
+
+def weights(run):
+    return np.ravel(run.model.weights)
+
+
+def of(run, name):
+    return next(event for event in run.events if event["event"] == name)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("options", [{}, {"staleness": 1}, {"shards": 2, "push_every": 4}], ids=repr)
+def test_it_comes_to_the_optimum(squares, workers, options):
+    problem, optimum = squares
+    run = descended(problem, ParameterServer(workers=workers, **options), Local(), epochs=20)
+    np.testing.assert_allclose(weights(run), optimum, atol=0.03)
+    assert run.stopped == "epochs"
+    assert of(run, "traffic")["messages"] > 0
+
+
+def test_one_worker_is_serial(squares):
+    problem, _ = squares
+    alone = minimise(problem, "sgd", hogwild.Cosine(0.02), "serial", budget=3, seed=3)
+    run = descended(problem, ParameterServer(workers=1), Local(), epochs=3)
+    np.testing.assert_allclose(weights(run), weights(alone), rtol=1e-6, atol=1e-6)
+
+
+def test_in_step_it_is_what_the_simulator_comes_to(squares):
+    problem, _ = squares
+    strategy = ParameterServer(workers=3, staleness=0, push_every=5)
+    here, there = (descended(problem, strategy, runtime, epochs=4) for runtime in (Local(), Simulator()))
+    np.testing.assert_allclose(weights(here), weights(there), rtol=1e-6, atol=1e-6)
+
+
+def test_with_a_bound_all_wait_for_the_slow(squares):
+    problem, _ = squares
+    strategy, bound = ParameterServer(workers=3, staleness=2, push_every=20), 2
+    run = descended(problem, strategy, Local(slow={1: 0.01}), epochs=4)
+    staleness = of(run, "staleness")
+    assert 0 < staleness["most_clocks_behind"] <= bound
+    assert len({each["count"] for each in staleness["workers"].values()}) == 1
+
+
+def test_without_a_bound_nobody_waits(squares):
+    problem, _ = squares
+    run = descended(problem, ParameterServer(workers=3, push_every=20), Local(slow={1: 0.2}), epochs=4)
+    pushes = {name: each["count"] for name, each in of(run, "staleness")["workers"].items()}
+    assert pushes["worker-1"] < min(pushes["worker-0"], pushes["worker-2"])
+    assert run.stopped == "epochs"
+
+
+def test_messages_may_take_their_time(squares):
+    problem, optimum = squares
+    strategy = ParameterServer(workers=2, staleness=1, push_every=20)
+    run = descended(problem, strategy, Local(latency="exponential:0.001"), epochs=20)
+    np.testing.assert_allclose(weights(run), optimum, atol=0.03)
+    assert of(run, "waiting")["idle_share"] > 0
+
+
+def test_many_workers(squares):
+    problem, _ = squares
+    run = descended(problem, ParameterServer(workers=100, staleness=0), Local(), epochs=2)
+    counts = Counter(each["count"] for each in of(run, "staleness")["workers"].values())
+    assert counts == {2 * SMALL // 100: 100}
+
+
+@pytest.mark.parametrize("staleness", [None, 1])
+def test_the_dead_are_not_waited_for_and_may_come_back(squares, staleness):
+    problem, optimum = squares
+    faults = (
+        Crash("worker-0", 0.02), Crash("worker-1", 0.04, 0.05), Crash("server-0", 0.06, 0.02),
+        Crashes(every=0.2, back_after=0.02),
+    )  # fmt: skip
+    runtime = Local(faults=faults, detection=0.02, late={2: 0.05}, slow={0: 0.004, 1: 0.004, 2: 0.004}, silence=60)
+    run = descended(problem, ParameterServer(workers=3, staleness=staleness, push_every=8), runtime, epochs=12)
+    assert of(run, "waiting")["crashes"] >= 3
+    assert {"lost", "joined"} <= {event["event"] for event in run.events}
+    np.testing.assert_allclose(weights(run), optimum, atol=0.15)
+
+
+def test_time_and_targets_end_it(squares):
+    problem, _ = squares
+    run = descended(problem, ParameterServer(workers=2), Local(slow={0: 0.01, 1: 0.01}), budget=Budget(seconds=0.1))
+    assert run.stopped == "seconds"
+    run = descended(problem, ParameterServer(workers=2), Local(), budget=Budget(epochs=500, target=0.1))
+    assert run.stopped == "target"
+
+
+class Broken(Exception):
+    """Something nobody expected."""
+
+
+def broken(*_):
+    raise Broken("in the middle of it")
+
+
+def test_what_fails_in_a_worker_is_told(squares, monkeypatch):
+    monkeypatch.setattr("hogwild.training.learners.rows.Rows.rates", broken)
+    with pytest.raises(WorkerError, match=r"worker-\d failed: Broken: in the middle of it") as failure:
+        descended(squares[0], ParameterServer(workers=3), Local())
+    assert isinstance(failure.value.__cause__, Broken)
+
+
+def test_what_fails_while_measuring_is_told(squares, monkeypatch):
+    monkeypatch.setattr("hogwild.training.talking_rows._sums", broken)
+    with pytest.raises(WorkerError, match="measurement failed: Broken"):
+        descended(squares[0], ParameterServer(workers=2), Local())
+
+
+def test_what_a_callback_raises_goes_on_its_way(squares):
+    threads = set()
+
+    def listen(event):
+        threads.add(threading.current_thread())
+        if event["event"] == "epoch":
+            raise Broken
+
+    with pytest.raises(Broken):
+        descended(squares[0], ParameterServer(workers=2), Local(), callbacks=[listen])
+    assert threads == {threading.current_thread()}
+
+
+def interrupting(monkeypatch, after):
+    """Have Ctrl-C pressed once it was looked for so often."""
+
+    def pressed():
+        pressed.looks += 1
+        return pressed.looks > after
+
+    pressed.looks = 0
+
+    def company(*parts):
+        return Company(*parts[:6], pressed)
+
+    monkeypatch.setattr(talking, "Company", company)
+
+
+@pytest.mark.parametrize("bound", [None, 1])
+@pytest.mark.parametrize("runtime", [Local(slow={0: 0.002, 1: 30.0}), Simulator()], ids=["local", "simulator"])
+def test_ctrl_c_ends_it_with_what_it_has(squares, runtime, bound, monkeypatch):
+    interrupting(monkeypatch, after=3)
+    run = descended(squares[0], ParameterServer(workers=2, staleness=bound), runtime, epochs=1000)
+    assert run.stopped == "interrupted"
+    assert run.result["updates"] < 1000 * SMALL
+    assert np.isfinite(weights(run)).all()
+
+
+def test_what_cannot_be_asked_for():
+    for wrong in ({"slow": {1: -1.0}}, {"late": {0: float("inf")}}, {"detection": -1.0}, {"silence": 0.0},
+                  {"faults": ("crash",)}, {"latency": "sometimes"}):  # fmt: skip
+        with pytest.raises(ParameterError):
+            Local(**wrong)
+
+
+def test_silence_is_noticed(squares, monkeypatch):
+    monkeypatch.setattr("hogwild.strategies.roles.server.Server._answer", lambda self, worker: iter(()))
+    with pytest.raises(WorkerError, match=r"nothing was heard of worker-0.* for 0\.2 s"):
+        descended(squares[0], ParameterServer(workers=2), Local(silence=0.2))
