@@ -34,6 +34,7 @@ class Surroundings(Protocol):
     longest: float  # seconds of the longest burst so far, of anybody
 
     def deliver(self, envelope: Envelope, sent: float, due: float) -> None: ...
+    def turned(self) -> None: ...
     def keep(self, name: str, what: Any) -> None: ...
     def measure(self, actor: Actor, action: Measure) -> None: ...
     def tell(self, action: Tell) -> None: ...
@@ -66,6 +67,11 @@ class Actor:
     def put(self, event: Event, sent: float = 0.0, due: float = 0.0) -> None:
         """Something happens to it, at once or when it is due. From any thread."""
         self._mailbox.put((sent, due, event))
+
+    @property
+    def unread(self) -> int:
+        """How much waits for it."""
+        return self._mailbox.qsize()
 
     def receipt(self, event: Received) -> None:
         """Something it reads before it does anything else, but need not be woken for. From any thread."""
@@ -121,6 +127,7 @@ class Actor:
             while self._receipts:
                 self._take(self._receipts.popleft())
             self._take(event)
+        self.house.turned()
         if self.diary is not None:
             self._note(self.diary, event, sent, began)
 

@@ -70,6 +70,11 @@ class Rows:
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
         self._walk(0)
 
+    def __reduce__(self) -> Any:
+        """Sent elsewhere, it makes its walks anew there."""
+        given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle
+        return type(self), given
+
     def _walk(self, epoch: int) -> _Walk:
         """All rows in the order of an epoch."""
         with self._lock:

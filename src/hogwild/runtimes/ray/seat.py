@@ -1,0 +1,177 @@
+"""A seat: the process in which one life of a participant runs."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import ray
+
+from hogwild.errors import MessageError
+from hogwild.messages.actions import Finish
+from hogwild.messages.company import Company, Traffic
+from hogwild.messages.events import Event, Interrupted, Joined, Lost, Received, Started
+from hogwild.messages.message import COORDINATOR, Receipt, number_of
+from hogwild.messages.participant import Participant
+from hogwild.messages.post import Post, comes_back
+from hogwild.runtimes.local.actor import Actor, Measurer
+from hogwild.runtimes.ray.desk import Desk, News
+from hogwild.runtimes.ray.vault import Vault
+from hogwild.runtimes.ray.wire import unpacked
+
+RESEND = 1.0  # seconds after which a message without a receipt is sent again
+MOST_UNREAD = 8192  # messages; more are not taken in: they are sent again
+
+Peers = dict[str, tuple[int, Any]]
+"""Who is there: the life and the handle of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What a seat says when it is asked whether it is alive."""
+
+    events: int = 0
+    busy: float = 0.0  # seconds of bursts
+    longest: float = 0.0  # of them
+    calls: int = 0
+    unread: int = 0
+    resent: int = 0
+    refused: int = 0  # messages from lives that are over, or for such
+    malformed: int = 0  # calls whose bytes are no messages
+    traffic: dict[str, Traffic] = field(default_factory=dict)
+    failure: str = ""
+    news: News = field(default_factory=list)
+    finished: tuple[Finish, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a process is. What ``created`` it tells it from a later one of the same number."""
+
+    node: str
+    machine: str
+    process: int
+    created: float
+
+
+def here() -> str:
+    """What tells this machine, as far as processes on it have different numbers, from others."""
+    boot, space = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+    if not boot.exists() or not space.exists():
+        return platform.node()
+    return f"{boot.read_text().strip()} {space.readlink()}"
+
+
+class Seat:
+    """Made an actor of by Ray. Its methods return at once: what takes time is done by threads of its own."""
+
+    def __init__(self, name: str, life: int, company: Company, slow: Mapping[int, float]) -> None:
+        self.name, self.life, self.company, self.slow = name, life, company, slow
+        self._desk, self._vault = Desk(name, life), Vault()
+        self._actor: Actor | None = None
+        self._early: list[Event] = []  # what came before it was ready
+        self._lock = threading.Lock()
+        self._malformed = 0
+
+    def where(self) -> Where:
+        """The node and the process it is in."""
+        me = psutil.Process()
+        return Where(ray.get_runtime_context().get_node_id(), here(), me.pid, me.create_time())
+
+    def begin(self, peers: Peers, kept: Any) -> None:
+        """Take part, together with these; after a crash, with what was kept."""
+        for peer, (_, handle) in peers.items():
+            self._desk.outbox.connect(peer, handle)
+        lives = {peer: life for peer, (life, _) in peers.items()}
+        self._desk.open(peers[COORDINATOR][1] if comes_back(self.name) else None, kept)
+        threading.Thread(target=self._open, args=(lives, kept), name="hogwild-opening", daemon=True).start()
+
+    def deliver(self, data: bytes) -> None:
+        """Take in what others say."""
+        actor = self._actor
+        if actor is not None and actor.unread > MOST_UNREAD:
+            return
+        try:
+            envelopes = unpacked(data, self.company.setting.size)
+        except MessageError:
+            self._malformed += 1
+            return
+        for envelope in envelopes:
+            if actor is not None and isinstance(envelope.body, Receipt):
+                actor.receipt(Received(envelope))
+            else:
+                self._put(Received(envelope))
+
+    def joined(self, peer: str, life: int, handle: Any) -> None:
+        """Somebody is there."""
+        self._desk.outbox.connect(peer, handle)
+        self._put(Joined(peer, life))
+
+    def lost(self, peer: str, life: int) -> None:
+        """Somebody is gone."""
+        self._desk.outbox.disconnect(peer)
+        self._put(Lost(peer, life))
+
+    def interrupt(self) -> None:
+        """Somebody wants the run to end soon."""
+        self._desk.hurry.set()
+        self._put(Interrupted())
+
+    def pulse(self, longest: float, sent: tuple[int, int]) -> Pulse:
+        """Say that it is alive, and what is new.
+
+        ``longest`` is the longest burst of anybody, ``sent`` the messages and bytes of all.
+        """
+        desk, actor = self._desk, self._actor
+        desk.sent = sent
+        if actor is None:
+            return Pulse(failure=desk.failure, malformed=self._malformed)
+        mine, desk.longest = desk.longest, max(longest, desk.longest)
+        post, finished = actor.participant.post, desk.finished
+        return Pulse(
+            actor.events, actor.busy, mine, desk.outbox.calls, actor.unread, post.resent, post.refused, self._malformed,
+            dict(actor.traffic), desk.failure, desk.news(), finished,
+        )  # fmt: skip
+
+    def keep(self, name: str, life: int, what: Any) -> bool:
+        """Put something into the vault; return whether it was taken."""
+        return self._vault.keep(name, life, what)
+
+    def kept(self, name: str, life: int) -> Any:
+        """What is in the vault for a life that begins."""
+        return self._vault.kept(name, life)
+
+    # In threads of its own
+
+    def _open(self, lives: dict[str, int], kept: Any) -> None:
+        """Make the participant, which may have much to read and to compile."""
+        desk, name = self._desk, self.name
+        try:
+            participant = Participant(self.company.cast[name](), Post(name, self.life, lives, RESEND))
+            works = name.startswith("worker")
+            number = number_of(name) if works else -1
+            learner = self.company.learner(number) if works else None
+            if name == COORDINATOR:
+                desk.measurer = Measurer(self.company.measure, desk.measured, desk.fail)
+                desk.measurer.thread.start()
+            slow = self.slow.get(number, 0.0)
+            actor = Actor(desk, name, self.life, participant, learner, slow, self.company.seed, None)
+            with self._lock:
+                for event in (Started(kept), *self._early):
+                    actor.put(event)
+                self._early, self._actor = [], actor
+            actor.thread.start()
+        except BaseException as error:
+            desk.fail(name, error)
+
+    def _put(self, event: Event) -> None:
+        with self._lock:
+            if self._actor is None:
+                self._early.append(event)
+            else:
+                self._actor.put(event)
