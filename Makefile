@@ -6,7 +6,7 @@ READY := .venv/.ready
 PEERS := .venv/.peers
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types layers tests fuzz chaos conformance agreement bench clean
+.PHONY: demo test lint types layers tests fuzz chaos executions conformance agreement bench clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -35,6 +35,10 @@ fuzz: $(READY)
 chaos: $(READY)
 	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos/test_kill.py --timeout 3000
 	HOGWILD_KILLS=30 $(BIN)/pytest tests/chaos/test_kill_workers.py --timeout 3000
+
+# Simulated executions in which everything goes wrong that can: a minute or two for a thousand.
+executions: $(READY)
+	HOGWILD_EXECUTIONS=$${HOGWILD_EXECUTIONS:-1000} $(BIN)/pytest tests/protocol --timeout 3000
 
 # Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks:
 # some ten minutes more than their part of the tests.

@@ -11,9 +11,10 @@ from hogwild.messages.vectors import Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Started:
-    """It begins, or begins again after a crash, with what it last asked to keep."""
+    """It begins, or begins again after a crash, with what it last asked to keep. ``here`` are others who are there."""
 
     kept: Any = None
+    here: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

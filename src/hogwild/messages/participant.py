@@ -8,11 +8,12 @@ what roles say to each other arrives exactly once and in order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from hogwild.messages.actions import Action, Keep, Say, Send
+from hogwild.messages.actions import Action, Keep, Say, Send, Train
 from hogwild.messages.events import Event, Heard, Joined, Lost, Rang, Received, Started
+from hogwild.messages.message import Envelope
 from hogwild.messages.post import RESEND, Post
 
 
@@ -37,37 +38,55 @@ class Participant:
 
     role: Role
     post: Post
+    _held: Train | None = field(default=None, init=False)  # a burst that waits until others have received more
 
     def react(self, event: Event) -> Iterator[Action]:
         """React to what happened with actions, none of which is a :class:`Say`."""
         post = self.post
         if isinstance(event, Received):
-            for change in post.news(event.envelope):  # a message may be the first sign of a new life
-                yield from self._passed_on(self.role.react(change))
-            bodies, answers = post.receive(event.envelope)
-            for body in bodies:
-                yield from self._passed_on(self.role.react(Heard(event.envelope.sender, body)))
-            yield from answers
+            yield from self._received(event.envelope)
         elif isinstance(event, Rang) and event.name == RESEND:
             yield from post.resend()
         elif isinstance(event, Lost | Joined):
             for change in post.membership(event):
                 yield from self._passed_on(self.role.react(change))
+        elif isinstance(event, Started):
+            yield from self._started(event)
         else:
-            gone = []
-            if isinstance(event, Started) and event.kept is not None:
-                table, kept = event.kept
-                gone, event = post.restore(table), Started(kept)
             yield from self._passed_on(self.role.react(event))
-            for peer, life in gone:
-                yield from self._passed_on(self.role.react(Lost(peer, life)))
+        if self._held is not None and not post.crowded:
+            held, self._held = self._held, None
+            yield held
         yield from post.alarm()
+
+    def _started(self, event: Started) -> Iterator[Action]:
+        kept, gone = None, []
+        if event.kept is not None:
+            table, kept = event.kept
+            gone = self.post.restore(table)
+        yield from self._passed_on(self.role.react(Started(kept, frozenset(self.post.present))))
+        for peer, life in gone:
+            yield from self._passed_on(self.role.react(Lost(peer, life)))
+
+    def _received(self, envelope: Envelope) -> Iterator[Action]:
+        post, sender = self.post, envelope.sender
+        for change in post.news(envelope):  # a message may be the first sign of a new life
+            yield from self._passed_on(self.role.react(change))
+        if post.receive(envelope):
+            # One by one: what is kept meanwhile must not say that those still to be delivered have come.
+            while (body := post.deliver(sender)) is not None:
+                yield from self._passed_on(self.role.react(Heard(sender, body)))
+            yield post.receipt(sender)
 
     def _passed_on(self, actions: Iterable[Action]) -> Iterator[Action]:
         for action in actions:
             if isinstance(action, Say):
                 self.post.clock, self.post.epoch = self.role.clock, self.role.epoch
-                yield Send(self.post.sealed(action.to, action.body))
+                envelope = self.post.sealed(action.to, action.body)
+                if envelope is not None:
+                    yield Send(envelope)
+            elif isinstance(action, Train) and self.post.crowded:
+                self._held = action
             elif isinstance(action, Keep):
                 yield Keep((self.post.table(), action.what))
                 yield from self.post.kept()

@@ -16,6 +16,7 @@ from hogwild.messages.events import Joined, Lost
 from hogwild.messages.message import Body, Envelope, Receipt
 
 RESEND = "resend"
+WINDOW = 64  # messages to one peer that it has not received, with which no burst is begun
 MOST_HELD = 4096  # messages that came too early, from one sender; more are sent again when it is their turn
 
 Table = dict[str, tuple[int, int]]
@@ -60,19 +61,27 @@ class Post:
         self._out: dict[str, _Out] = {}
         self._in: dict[str, _In] = {}
         self._unreceived = 0
+        self._full: set[str] = set()  # who has not received more than a window of messages
         self._alarmed = False
         self._keeps = comes_back(me)
         self._unsaid: set[str] = set()  # senders who do not know yet what was kept
 
     # Sending
 
-    def sealed(self, to: str, body: Body) -> Envelope:
-        """An envelope with the next number, which is sent again until its receipt comes."""
+    @property
+    def crowded(self) -> bool:
+        """Whether so much is on its way to somebody that it is better to wait than to send more."""
+        return bool(self._full)
+
+    def sealed(self, to: str, body: Body) -> Envelope | None:
+        """An envelope with the next number, which is sent again until its receipt comes. Nothing for who is gone."""
+        if to not in self.present and not comes_back(to):
+            return None
         out = self._out.setdefault(to, _Out())
         sequence, out.next = out.next, out.next + 1
-        if to in self.present or comes_back(to):
-            out.bodies[sequence] = body, self.epoch, self.clock
-            self._unreceived += 1
+        out.bodies[sequence] = body, self.epoch, self.clock
+        self._unreceived += 1
+        self._count(to, out)
         return self._envelope(to, sequence, body, self.epoch, self.clock)
 
     def _envelope(self, to: str, sequence: int, body: Body | Receipt, epoch: int, clock: int) -> Envelope:
@@ -96,35 +105,51 @@ class Post:
             self._alarmed = True
             yield Ring(RESEND, self.patience)
 
+    def _count(self, to: str, out: _Out) -> None:
+        if out.next - out.received > WINDOW:
+            self._full.add(to)
+        else:
+            self._full.discard(to)
+
     def _drop(self, to: str) -> None:
         out = self._out.pop(to, None)
+        self._full.discard(to)
         if out is not None:
             self._unreceived -= sum(number >= out.received for number in out.bodies)
 
     # Receiving
 
-    def receive(self, envelope: Envelope) -> tuple[list[Body], list[Send]]:
-        """What can be delivered now, and receipts to send."""
+    def receive(self, envelope: Envelope) -> bool:
+        """Take in what came; return whether to deliver what can be, and then to send a receipt."""
         sender, body = envelope.sender, envelope.body
         over = sender not in self.present or envelope.incarnation != self.lives[sender]
         if envelope.life != self.incarnation or over:
             self.refused += 1
-            return [], []
+            return False
         if isinstance(body, Receipt):
             self._receipted(sender, body)
-            return [], []
+            return False
         box = self._box(sender)
         if envelope.sequence >= box.expected and len(box.held) < MOST_HELD:
             box.held[envelope.sequence] = body
-        bodies = []
-        while box.expected in box.held:
-            bodies.append(box.held.pop(box.expected))
+        return True
+
+    def deliver(self, sender: str) -> Body | None:
+        """The next message of a sender, if it has come."""
+        box = self._box(sender)
+        body = box.held.pop(box.expected, None)
+        if body is not None:
             box.expected += 1
-        if self._keeps:
-            self._unsaid.add(sender)
-        else:
+            if self._keeps:
+                self._unsaid.add(sender)
+        return body
+
+    def receipt(self, sender: str) -> Send:
+        """Tell a sender what has come."""
+        box = self._box(sender)
+        if not self._keeps:
             box.kept = box.expected
-        return bodies, [Send(self._envelope(sender, 0, Receipt(box.expected, box.kept), self.epoch, self.clock))]
+        return Send(self._envelope(sender, 0, Receipt(box.expected, box.kept), self.epoch, self.clock))
 
     def _box(self, sender: str) -> _In:
         box = self._in.get(sender)
@@ -139,6 +164,7 @@ class Post:
         for sequence in range(out.received, min(receipt.received, out.next)):
             self._unreceived -= sequence in out.bodies
         out.received = max(out.received, min(receipt.received, out.next))
+        self._count(sender, out)
         for sequence in list(out.bodies):  # in the order of their numbers
             if sequence >= receipt.kept:
                 break
@@ -170,8 +196,11 @@ class Post:
     # Who is there
 
     def news(self, envelope: Envelope) -> list[Lost | Joined]:
-        """The first sign of a life: what it means for who is there."""
-        if envelope.incarnation > self.lives.get(envelope.sender, -1):
+        """The first sign of a life: what it means for who is there.
+
+        What is not for this life may have been sent by somebody who was gone before this life began.
+        """
+        if envelope.life == self.incarnation and envelope.incarnation > self.lives.get(envelope.sender, -1):
             return self.membership(Joined(envelope.sender, envelope.incarnation))
         return []
 
@@ -197,6 +226,7 @@ class Post:
             first = min(out.bodies, default=out.next)
             self._unreceived += sum(number < out.received for number in out.bodies)
             out.received, out.mark = min(first, out.received), out.next
+            self._count(peer, out)
         return changes
 
     def _forget(self, peer: str) -> None:

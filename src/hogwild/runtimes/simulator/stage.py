@@ -171,9 +171,12 @@ class Stage:
 
     def _crash(self, fault: Crash) -> None:
         name = fault.who
-        if name not in self.lives or name == COORDINATOR:
+        if name not in self.lives:
             return
         self.crashes += 1
+        if name == COORDINATOR:
+            self._end(None, "the coordinator crashed", {})
+            return
         life = self.lives.pop(name)
         del self.people[name]
         self._learners.pop(name, None)

@@ -13,6 +13,8 @@ class Clocks:
     1
     >>> clocks.without("b"), clocks.least, len(clocks)
     (True, 3, 1)
+    >>> clocks.at_least("a", 5); clocks.without("a"), clocks.least, len(clocks)
+    (True, 5, 0)
     """
 
     def __init__(self, clocks: dict[str, int] | None = None, least: int = 0) -> None:
@@ -51,11 +53,16 @@ class Clocks:
 
     def without(self, worker: str) -> bool:
         """Wait for one no longer; say whether it was waited for."""
+        self._least = self.least  # which is what it last was, should this be the last one
         clock = self._of.pop(worker, None)
         if clock is None:
             return False
         self._leave(clock)
         return True
+
+    def missing(self, here: set[str]) -> set[str]:
+        """Who is waited for and not here."""
+        return set(self._of) - here
 
     def copy(self) -> Clocks:
         """The same, to be changed apart."""

@@ -109,14 +109,15 @@ class Coordinator:
             if self.living <= self.ready and any(name.startswith("worker") for name in self.living):
                 yield from self._begin()
         elif name in self.servers:
-            yield Say(name, Begin((), 0, self.terms, self._workers()))
+            yield Say(name, Begin((), 0, self.terms, self._workers(self.ready)))
         elif self.reason:
             yield Say(name, Halt())
         else:
             yield from self._deal(newcomer=name)
 
-    def _workers(self) -> tuple[str, ...]:
-        return tuple(sorted((name for name in self.living if name.startswith("worker")), key=number_of))
+    def _workers(self, who: set[str] | None = None) -> tuple[str, ...]:
+        who = self.living if who is None else who
+        return tuple(sorted((name for name in who if name.startswith("worker")), key=number_of))
 
     def _begin(self) -> Iterator[Action]:
         self.begun = True
@@ -124,10 +125,14 @@ class Coordinator:
         for name in self.servers:
             yield Say(name, Begin((), 0, 0, self._workers()))
         yield from self._deal()
+        yield from self._ask_last()  # if it was over before it began
 
     def _deal(self, newcomer: str = "") -> Iterator[Action]:
-        """Give out the shards: each worker its own, and those of the missing to the others in turn."""
-        names = self._workers()
+        """Give out the shards: each worker its own, and those of the missing to the others in turn.
+
+        Who is there but has not said that it is ready is dealt with when it does.
+        """
+        names = self._workers(self.ready)
         owners: dict[str, list[int]] = {name: [] for name in names}
         for shard in self.drawn:
             own = worker(shard)
@@ -155,7 +160,7 @@ class Coordinator:
         if name not in self.servers:  # they come back
             self.asking.discard(name)
         self.owners.pop(name, None)
-        if self._workers() and name not in self.servers and not self.reason:
+        if self._workers(self.ready) and name not in self.servers and not self.reason:
             yield from self._deal()
         yield from self._ask_last()
         yield from self._all_answered()
@@ -230,8 +235,8 @@ class Coordinator:
         """When all workers have ended, ask for the result."""
         if self.last or self.record or not self.begun or not set(self._workers()) <= set(self.halted):
             return
-        if not self.halted or not any(name.startswith("worker") for name in self.halted):
-            return  # all workers are gone, perhaps to come back
+        if not self._workers(set(self.halted)) and not (self.servers and self.reason):
+            return  # all workers are gone, perhaps to come back: there is more to do
         self.reason = self.reason or "epochs"
         yield from self._ask(last=True)
 

@@ -65,7 +65,7 @@ class Elastic:
                 yield Say(event.peer, Pull(self.clock))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
-        if isinstance(body, Begin):
+        if isinstance(body, Begin) and not self.ended:  # it was told to end before it began
             self.labour.take(body)
             yield from self._look()
         elif isinstance(body, Assign):

@@ -71,7 +71,7 @@ class Pulling:
             yield from self._again(number_of(event.peer))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
-        if isinstance(body, Begin):
+        if isinstance(body, Begin) and not self.ended:  # it was told to end before it began
             self.labour.take(body)
             if body.clock < 0:
                 self.places = {}

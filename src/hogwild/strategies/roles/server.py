@@ -56,11 +56,13 @@ class Server:
         self.version = 0  # pushes that were added
         self.progress = 0  # terms they were made of
         self.clocks = Clocks()
-        self.pending: dict[int, dict[str, Push]] = {}  # by clock, for a bound of zero
+        self.pending: dict[int, list[tuple[str, Push]]] = {}  # by clock, for a bound of zero
         self.round = 0  # the clock whose pushes are added next, for a bound of zero
         self.waiting: dict[str, int] = {}  # who wants parameters for which clock
         self.asked: list[Ask] = []  # by the coordinator, for when all have left
         self.begun = False
+        self.here: set[str] = set()
+        self.left: set[str] = set()  # who has said so
         self.delays: dict[str, Counter[int]] = {}  # of pushes, in pushes of others, by worker
         self.lags: Counter[int] = Counter()  # of reads, in clocks
         self.reads: dict[str, Floats] = {}  # what each worker has read, where a correction needs it
@@ -80,15 +82,20 @@ class Server:
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
         if isinstance(event, Started):
+            self.here = set(event.here)
             if event.kept is not None:
                 self._restore(event.kept)
             yield Say(COORDINATOR, Ready())
         elif isinstance(event, Heard):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Lost):
+            self.here.discard(event.peer)
             yield from self._without(event.peer)
-        elif isinstance(event, Joined) and event.peer == COORDINATOR:
-            yield Say(COORDINATOR, Ready())
+        elif isinstance(event, Joined):
+            self.here.add(event.peer)
+            self.left.discard(event.peer)
+            if event.peer == COORDINATOR:
+                yield Say(COORDINATOR, Ready())
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Push):
@@ -101,13 +108,17 @@ class Server:
                 yield from self._answer(sender)
         elif isinstance(body, Enter):
             self.clocks.at_least(sender, max(self.round, self.clocks.least))
+            yield from self._keep()  # or it would not be waited for after a crash, until it is heard of again
             yield Say(sender, Place(self.clocks.of(sender)))
         elif isinstance(body, Leave):
+            self.left.add(sender)
             yield from self._without(sender)
         elif isinstance(body, Begin) and not self.begun:
             self.begun = True
+            # It may have been said long ago: nobody tells any more that somebody of then is gone.
             for name in body.members:
-                self.clocks.at_least(name, 0)
+                if name in self.here and name not in self.left:
+                    self.clocks.at_least(name, 0)
             yield from self._keep()
             yield from self._settle()
         elif isinstance(body, Ask):
@@ -124,7 +135,7 @@ class Server:
     def _pushed(self, sender: str, push: Push) -> Iterator[Action]:
         checked(push.change, self.stop - self.start)
         if self.staleness == 0:
-            self.pending.setdefault(push.clock, {})[sender] = push
+            self.pending.setdefault(push.clock, []).append((sender, push))  # one of its earlier life may be there
         else:
             self._add([(sender, push)])
         self.clocks.at_least(sender, push.clock + 1)
@@ -141,7 +152,7 @@ class Server:
             return
         while self.pending and (not self.clocks or self.clocks.least > min(self.pending)):
             self.round = min(self.pending)
-            self._add(sorted(self.pending.pop(self.round).items(), key=lambda item: number_of(item[0])))
+            self._add(sorted(self.pending.pop(self.round), key=lambda item: number_of(item[0])))
             self.round += 1
         if self.clocks.least != self._answered_at:  # else nobody who has waited so far can go on
             self._answered_at = self.clocks.least
@@ -211,7 +222,7 @@ class Server:
         yield Keep({
             "values": self.values, "average": None if self.average is None else self.average.copy(),
             "averaged": self.averaged, "version": self.version, "progress": self.progress, "clocks": self.clocks.copy(),
-            "pending": {clock: dict(pushes) for clock, pushes in self.pending.items()}, "round": self.round,
+            "pending": {clock: list(pushes) for clock, pushes in self.pending.items()}, "round": self.round,
             "delays": {worker: counts.copy() for worker, counts in self.delays.items()}, "lags": self.lags.copy(),
             "outer": self.outer.copy(), "begun": self.begun,
         })  # fmt: skip
@@ -220,7 +231,9 @@ class Server:
         for name, value in kept.items():
             setattr(self, name, value)
         self.clocks, self.outer = self.clocks.copy(), self.outer.copy()
-        self.pending = {clock: dict(pushes) for clock, pushes in self.pending.items()}
+        for name in self.clocks.missing(self.here):
+            self.clocks.without(name)
+        self.pending = {clock: list(pushes) for clock, pushes in self.pending.items()}
         self.average = None if self.average is None else self.average.copy()
         self.delays = {worker: counts.copy() for worker, counts in self.delays.items()}
         self.lags = self.lags.copy()

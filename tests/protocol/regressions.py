@@ -1,0 +1,67 @@
+"""Executions that failed once, each the smallest of its kind."""
+
+from __future__ import annotations
+
+from executions import Execution
+
+from hogwild.runtimes.simulator import Crash, Link
+from hogwild.strategies import ParameterServer
+
+REGRESSIONS = {
+    # Several messages are delivered at once, the state is kept after the first, and the server crashes: the others had
+    # been counted as come.
+    "kept in the middle of a delivery": Execution(
+        ParameterServer(1, 2, combine="sum"),
+        epochs=3,
+        link=Link("exponential:0.0003"),
+        faults=(Crash("worker-0", 0.0, 0.0), Crash("server-0", 0.0052, 0.0)),
+    ),
+    # The server has been told that a worker is gone before it is told to begin with it.
+    "lost before it began": Execution(
+        ParameterServer(3, combine="sum"), faults=(Crash("worker-1", 0.0, None),), detection=0.0002
+    ),
+    # It is told to begin with a worker that has left already.
+    "left before it began": Execution(ParameterServer(1, combine="sum"), seconds=0.0),
+    # A server comes back, and one that it waits for has never been heard of and died meanwhile.
+    "lost while the server was away": Execution(
+        ParameterServer(2, combine="sum"),
+        faults=(Crash("worker-1", 0.0, None), Crash("server-0", 0.0003, 0.0)),
+        detection=0.0003,
+    ),
+    # Two lives of a worker push for the same clock.
+    "two pushes of one clock": Execution(
+        ParameterServer(3, staleness=0, combine="sum"),
+        bursts=4,
+        slow={1: 20.0},
+        faults=(Crash("worker-0", 0.004, 0.001),),
+        late={2: 0.003},
+    ),
+    # A server comes back without knowing that somebody has entered, while another waits for that one.
+    "entered before the server crashed": Execution(
+        ParameterServer(2, staleness=0, combine="sum"),
+        bursts=20,
+        slow={1: 20.0},
+        link=Link(loss=0.2),
+        faults=(Crash("server-0", 0.012, 0.0),),
+        late={1: 0.003},
+        seed=9,
+    ),
+    # A worker that is there but not ready was dealt shards, and began twice.
+    "dealt with before it was ready": Execution(ParameterServer(3, combine="sum"), late={1: 0.0002, 2: 0.0002}),
+    # A worker is told to end, and then to begin.
+    "ended before it began": Execution(
+        ParameterServer(1, 3, staleness=0, push_every=2, combine="sum"),
+        seconds=0.0,
+        compute="log-normal:0.001:1.0",
+        link=Link("heavy-tail:0.0001"),
+        seed=2,
+    ),
+    # All workers have ended before the run begins.
+    "all over before it began": Execution(
+        ParameterServer(2, combine="sum"), seconds=0.0, link=Link("heavy-tail:0.0001"), seed=8
+    ),
+    # Time is up, and the last worker crashes before it has ended.
+    "nobody left to end": Execution(
+        ParameterServer(1, combine="sum"), bursts=100, seconds=0.005, faults=(Crash("worker-0", 0.0045, None),)
+    ),
+}

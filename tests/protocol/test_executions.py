@@ -1,0 +1,33 @@
+"""Whatever goes wrong: staleness keeps its bound, no push counts twice or is lost once acknowledged, and a run ends.
+
+``HOGWILD_EXECUTIONS`` says how many executions. One that fails is shrunk, and printed so that it can be repeated.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from executions import Execution, executions, others, parameter_servers
+from hypothesis import HealthCheck, given, settings
+from regressions import REGRESSIONS
+
+EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "100"))
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # on a busy machine
+
+
+@pytest.mark.parametrize("execution", REGRESSIONS.values(), ids=list(REGRESSIONS))
+def test_what_failed_once_does_not_fail_again(execution: Execution) -> None:
+    assert execution.play().reason in ("epochs", "seconds")
+
+
+@settings(max_examples=EXECUTIONS, suppress_health_check=SLOW, print_blob=True)
+@given(executions(parameter_servers()))
+def test_parameter_servers_keep_their_promises(execution: Execution) -> None:
+    assert execution.play().reason in ("epochs", "seconds")
+
+
+@settings(max_examples=EXECUTIONS // 2, suppress_health_check=SLOW, print_blob=True)
+@given(executions(others))
+def test_other_strategies_keep_theirs(execution: Execution) -> None:
+    assert execution.play().reason in ("epochs", "seconds")

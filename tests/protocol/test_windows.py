@@ -1,0 +1,66 @@
+"""How much can be on its way, whom messages are for, and what becomes of a run without its coordinator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from executions import Execution
+from watching import Audited
+
+from hogwild.messages.events import Joined, Lost
+from hogwild.messages.message import Ready
+from hogwild.messages.post import WINDOW, Post
+from hogwild.runtimes.simulator import Crash
+from hogwild.strategies import ParameterServer
+
+
+def test_a_worker_waits_when_a_server_has_not_received_a_window_of_pushes(monkeypatch: pytest.MonkeyPatch) -> None:
+    away: list[int] = []
+
+    def start(self: Any, name: str, first: bool = False) -> None:
+        if not first:
+            away.append(self.ledger.given)
+        original(self, name, first)
+
+    original = Audited._start
+    monkeypatch.setattr(Audited, "_start", start)
+    crash = Crash("server-0", 0.0105, 0.5)  # after ten bursts, for as long as five hundred
+    execution = Execution(ParameterServer(1, pull_every=300, combine="sum"), bursts=300, faults=(crash,))
+    assert execution.play().reason == "epochs"
+    assert WINDOW <= away[0] <= WINDOW + 12
+
+
+def test_what_is_on_its_way_to_the_dead_does_not_count() -> None:
+    post = Post("worker-0", 0, {"worker-1": 0}, patience=1.0)
+    for _ in range(WINDOW + 1):
+        post.sealed("worker-1", Ready())
+    assert post.crowded
+    post.membership(Lost("worker-1", 0))
+    assert not post.crowded
+    assert not list(post.alarm())
+
+
+def test_a_new_life_is_written_to_from_the_first_number_on() -> None:
+    post = Post("worker-0", 0, {"worker-1": 0}, patience=1.0)
+    assert post.sealed("worker-1", Ready()) is not None
+    post.membership(Lost("worker-1", 0))
+    assert post.sealed("worker-1", Ready()) is None
+    post.membership(Joined("worker-1", 1))
+    envelope = post.sealed("worker-1", Ready())
+    assert envelope is not None
+    assert (envelope.life, envelope.sequence) == (1, 0)
+
+
+def test_a_letter_to_an_earlier_life_is_no_sign_of_life() -> None:
+    dead = Post("worker-1", 0, {"server-0": 0}, patience=1.0)
+    envelope = dead.sealed("server-0", Ready())
+    assert envelope is not None
+    assert Post("server-0", 1, {}, patience=1.0).news(envelope) == []
+    assert Post("server-0", 0, {}, patience=1.0).news(envelope) == [Joined("worker-1", 0)]
+
+
+def test_without_its_coordinator_a_run_is_over() -> None:
+    execution = Execution(ParameterServer(2, combine="sum"), bursts=5, faults=(Crash("coordinator", 0.002, 0.1),))
+    with pytest.raises(AssertionError, match="it did not end well: the coordinator crashed"):
+        execution.play()

@@ -1,0 +1,116 @@
+"""A simulated run that is watched from outside: by what is trained on, sent and receipted, not by anybody's word."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from ledger import Ledger
+
+from hogwild.messages.actions import Action, Send, Train
+from hogwild.messages.company import Company, Outcome
+from hogwild.messages.message import Envelope, Pull, Push, Receipt, number_of
+from hogwild.runtimes.simulator.runtime import Simulator
+from hogwild.runtimes.simulator.stage import Stage
+
+MOST_EVENTS = 200_000
+
+Life = tuple[str, int]  # of a worker
+
+
+class Watched(Stage):
+    """Fails if there is no end, or no good one."""
+
+    def __init__(self, simulator: Simulator, company: Company) -> None:
+        super().__init__(simulator, company)
+        self.log: list[str] = []
+
+    def play(self) -> Outcome:
+        """To its end."""
+        outcome = super().play()
+        assert outcome.values is not None, f"it did not end well: {outcome.reason}"
+        return outcome
+
+    def _next(self) -> None:
+        assert self.events < MOST_EVENTS, f"{MOST_EVENTS:,} events, and still no end: it never ends"
+        super()._next()
+
+    def _start(self, name: str, first: bool = False) -> None:
+        super()._start(name, first)
+        if not first:
+            self.log.append(f"{self.now:.4f} {name} is started, its life {self.lives[name]}")
+
+    def _crash(self, fault: Any) -> None:
+        if fault.who in self.lives:
+            self.log.append(f"{self.now:.4f} {fault.who} crashes")
+        super()._crash(fault)
+
+
+class Audited(Watched):
+    """Fails too when a worker trains on parameters that are too old, and when a push counts twice or is lost.
+
+    With ``whole`` pushes are added as they are; else parts of them, and there is no telling whether one counts twice.
+    """
+
+    def __init__(
+        self, simulator: Simulator, company: Company, ledger: Ledger, staleness: int | None, whole: bool
+    ) -> None:
+        super().__init__(simulator, company)
+        self.ledger, self.staleness, self.whole = ledger, staleness, whole
+        self.began: dict[Life, int] = {}  # the clock of its first pull
+        self.bursts: dict[Life, list[int]] = defaultdict(list)  # their places in the ledger, from that clock on
+        self.pushed: dict[tuple[str, Life], list[tuple[int, int]]] = defaultdict(list)  # to a server: number, place
+        self.safe: set[tuple[str, int]] = set()  # (server, place) of which a receipt says that it is kept
+
+    def play(self) -> Outcome:
+        """To its end, and look into the ledger then."""
+        outcome = super().play()
+        self._check_result(self.ledger.entries(outcome.values))
+        return outcome
+
+    def _carry_out(self, name: str, action: Action) -> None:
+        if isinstance(action, Train):
+            me = name, self.lives[name]
+            if self.staleness is not None:
+                self._check_bound(me, self.began[me] + len(self.bursts[me]), self.ledger.entries(action.values))
+            self.bursts[me].append(self.ledger.given)
+        elif isinstance(action, Send):
+            self._sees(action.envelope)
+        super()._carry_out(name, action)
+
+    def _sees(self, envelope: Envelope) -> None:
+        sender, body = envelope.sender, envelope.body
+        if isinstance(body, Pull):
+            self.began.setdefault((sender, envelope.incarnation), body.clock)
+        elif isinstance(body, Push):
+            known = self.pushed[envelope.to, (sender, envelope.incarnation)]
+            if not known or envelope.sequence > known[-1][0]:  # else it is sent again
+                known.append((envelope.sequence, self.ledger.place(body.change)))
+        elif isinstance(body, Receipt) and sender.startswith("server"):
+            known = self.pushed[sender, (envelope.to, envelope.life)]
+            self.safe |= {(sender, place) for sequence, place in known if sequence < body.kept}
+
+    def _check_bound(self, me: Life, clock: int, entries: Any) -> None:
+        """Of every worker that lives, all that it had to do before the bound is there."""
+        assert self.staleness is not None
+        for other, began in self.began.items():
+            if self.lives.get(other[0]) != other[1]:
+                continue
+            needed = max(0, clock - self.staleness - began)
+            done = self.bursts[other][:needed]
+            assert len(done) == needed or self.people[other[0]].role.ended, (  # type: ignore[attr-defined]
+                f"{me} trains at clock {clock}, and {other} has only come to {began + len(done)}"
+            )
+            missing = [place for place in done if not (entries[:, place] > 0).all()]
+            assert not missing, f"{me} trains at clock {clock} on parameters without bursts {missing} of {other}"
+
+    def _check_result(self, entries: Any) -> None:
+        if self.whole:
+            wrong = sorted(set(np.nonzero((entries != 0) & (entries != 1))[1].tolist()))
+            assert not wrong, f"not added once as a whole: bursts {wrong}"
+        lost = [(name, place) for name, place in sorted(self.safe) if not entries[number_of(name), place] > 0]
+        assert not lost, f"acknowledged as kept, but not in the result: {lost}"
+        for (name, life), places in self.bursts.items():
+            if self.lives.get(name) == life and self.people[name].role.ended:  # type: ignore[attr-defined]
+                assert (entries[:, places] > 0).all(), f"{name} has left, and not all that it did is in the result"
