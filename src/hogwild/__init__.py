@@ -50,9 +50,11 @@ if TYPE_CHECKING:
     from hogwild.schedules import Optimal as Optimal
     from hogwild.schedules import Steps as Steps
     from hogwild.schedules import Warmup as Warmup
+    from hogwild.strategies import AllToAll as AllToAll
     from hogwild.strategies import Averaging as Averaging
     from hogwild.strategies import DiLoCo as DiLoCo
     from hogwild.strategies import ElasticAveraging as ElasticAveraging
+    from hogwild.strategies import Gossip as Gossip
     from hogwild.strategies import Hogwild as Hogwild
     from hogwild.strategies import LargeMinibatch as LargeMinibatch
     from hogwild.strategies import LocalSGD as LocalSGD
@@ -88,7 +90,7 @@ _HOMES = {
     ),
     "hogwild.strategies": (
         "Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch", "ParameterServer",
-        "LocalSGD", "DiLoCo", "ElasticAveraging",
+        "LocalSGD", "DiLoCo", "ElasticAveraging", "AllToAll", "Gossip",
     ),
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
@@ -113,7 +115,7 @@ def __getattr__(name: str) -> Any:
             from hogwild.errors import MissingExtraError
 
             raise MissingExtraError(f"hogwild.{name}", "torch", "torch") from None
-    if name in ("callbacks", "data", "delays", "errors", "losses"):
+    if name in ("callbacks", "data", "delays", "errors", "losses", "topologies"):
         return importlib.import_module(f"hogwild.{name}")
     raise AttributeError(f"module 'hogwild' has no attribute {name!r}")
 

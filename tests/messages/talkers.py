@@ -7,7 +7,17 @@ from functools import cache
 import numpy as np
 
 import hogwild
-from hogwild import DiLoCo, ElasticAveraging, Linear, LocalSGD, ParameterServer, Synchronous, minimise
+from hogwild import (
+    AllToAll,
+    DiLoCo,
+    ElasticAveraging,
+    Gossip,
+    Linear,
+    LocalSGD,
+    ParameterServer,
+    Synchronous,
+    minimise,
+)  # fmt: skip
 
 WORKERS = 3
 
@@ -23,6 +33,11 @@ TALKERS = {
     "diloco": DiLoCo(WORKERS, period=4, momentum=0.5),
     "elastic averaging": ElasticAveraging(WORKERS, period=2),
     "averaging": hogwild.Averaging(WORKERS),
+    "gossip": Gossip("ring", workers=WORKERS),
+    "gossip, one peer, seldom": Gossip("one-peer-exponential", workers=WORKERS, period=4),
+    "gossip, asynchronous": Gossip("ring", synchronous=False, workers=WORKERS),
+    "all to all": AllToAll(WORKERS),
+    "all to all, asynchronous": AllToAll(WORKERS, synchronous=False, period=2),
 }
 # What one worker does with it is not what it would do alone.
 NOT_SERIAL = {"synchronous, large batches", "diloco"}

@@ -10,13 +10,15 @@ import pytest
 from talkers import NOT_SERIAL, TALKERS, problem, train
 
 import hogwild
-from hogwild import Averaging, LocalSGD, ParameterServer, Simulator, Synchronous, minimise
+from hogwild import AllToAll, Averaging, Gossip, LocalSGD, ParameterServer, Simulator, Synchronous, minimise
 
 RULES = {"sgd": hogwild.Cosine(0.2), "adagrad": hogwild.Constant(0.5)}
 IN_STEP = {
     "a server in step": ParameterServer(4, staleness=0),
     "two servers in step": ParameterServer(4, staleness=0, shards=2),
     "local steps of one": LocalSGD(4, period=1),
+    "gossip in a clique": Gossip("clique", workers=4),
+    "all to all": AllToAll(4),
 }
 
 

@@ -43,8 +43,9 @@ class Execution:
 
     def stage(self) -> Watched:
         """Ready to be played."""
-        strategy, audited = self.strategy, not isinstance(self.strategy, ElasticAveraging)
-        ledger = Ledger(max(1, servers_of(strategy)))
+        strategy, servers = self.strategy, servers_of(self.strategy)
+        audited = servers and not isinstance(strategy, ElasticAveraging)
+        ledger = Ledger(max(1, servers))
         epoch = strategy.workers * getattr(strategy, "period", 1) * self.bursts
         setting = Setting(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,

@@ -160,12 +160,42 @@ class Mix:
     clock: int
     view: int
     weight: float = 1.0
-    seen: int = 0  # changes by others that were in the parameters it comes from
+    seen: int = 0  # changes that were in the parameters it comes from, or how far all are
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixed:
+    """Add this, so that we meet half way; or nothing, for I have ended."""
+
+    vector: Vector | None
+    clock: int
+    seen: int = 0
+
+
+# Between the coordinator and workers that have the parameters themselves
+
+
+@dataclass(frozen=True, slots=True)
+class Regroup:
+    """Somebody has come or gone: say where you are, and wait for the beginning of this view."""
+
+    view: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """Where I am: my clock, how far all are, my parameters (none if I am new) and their weight."""
+
+    view: int
+    clock: int
+    progress: int
+    values: Floats | None = None
+    weight: float = 1.0
 
 
 Body = (
     Ready | Begin | Assign | Progress | Ask | Answer | Halt | Halted
-    | Push | Pull | Enter | Place | Leave | Values | Mix
+    | Push | Pull | Enter | Place | Leave | Values | Mix | Mixed | Regroup | Standing
 )  # fmt: skip
 
 
@@ -200,8 +230,8 @@ def size_of(body: Any) -> int:
     """How many bytes the arrays of a body take."""
     if isinstance(body, Push):
         return nbytes(body.change)
-    if isinstance(body, Mix):
+    if isinstance(body, Mix | Mixed):
         return nbytes(body.vector)
-    if isinstance(body, Values | Answer | Begin):
+    if isinstance(body, Values | Answer | Begin | Standing):
         return nbytes(body.values)
     return 0

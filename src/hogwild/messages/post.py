@@ -219,6 +219,8 @@ class Post:
         if peer in self.present:
             self._forget(peer)
             changes.insert(0, Lost(peer, known))
+        if not comes_back(peer):
+            self._drop(peer)  # what was said while nobody was there: a new life is counted to from nothing
         self.lives[peer] = life
         self.present.add(peer)
         if comes_back(peer) and peer in self._out:

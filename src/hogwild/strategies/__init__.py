@@ -6,8 +6,10 @@ from typing import Any
 
 from hogwild.errors import ParameterError
 from hogwild.naming import kebab, pick
+from hogwild.strategies.all_to_all import AllToAll
 from hogwild.strategies.averaging import Averaging
 from hogwild.strategies.elastic_averaging import ElasticAveraging
+from hogwild.strategies.gossip import Gossip
 from hogwild.strategies.hogwild import Hogwild
 from hogwild.strategies.local_sgd import DiLoCo, LocalSGD
 from hogwild.strategies.locked import Locked
@@ -21,7 +23,7 @@ STRATEGIES: dict[str, Any] = {
     kebab(kind.__name__): kind
     for kind in (
         Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer, LocalSGD, DiLoCo,
-        ElasticAveraging,
+        ElasticAveraging, AllToAll, Gossip,
     )
 }  # fmt: skip
 
@@ -44,9 +46,11 @@ def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
 
 __all__ = [
     "STRATEGIES",
+    "AllToAll",
     "Averaging",
     "DiLoCo",
     "ElasticAveraging",
+    "Gossip",
     "Hogwild",
     "InMemory",
     "LargeMinibatch",

@@ -15,6 +15,7 @@ from hogwild.strategies.roles.coordinator import Coordinator
 from hogwild.strategies.roles.outer import Outer, Plain
 from hogwild.strategies.roles.pulling import Pulling
 from hogwild.strategies.roles.server import Server
+from hogwild.strategies.roles.views import Views
 
 Cast = Mapping[str, Callable[[], Role]]
 """For each participant how its role begins, at the start and after each crash."""
@@ -53,6 +54,12 @@ def with_servers(
     for number, (start, stop) in enumerate(parts_of(setting.size, shards)):
         cast[server(number)] = partial(serves, number, start, stop)
     return cast | {worker(number): works for number in range(setting.workers)}
+
+
+def without_servers(setting: Setting, rounds: bool, views: Callable[[], Views], works: Callable[[int], Role]) -> Cast:
+    """A coordinator, and workers that have the parameters themselves."""
+    cast: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(setting, 0, rounds, views())}
+    return cast | {worker(number): partial(works, number) for number in range(setting.workers)}
 
 
 def in_rounds(

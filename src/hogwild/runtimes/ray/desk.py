@@ -13,7 +13,7 @@ import ray
 from hogwild.delays import Delay, named
 from hogwild.messages.actions import Finish, Measure, Tell
 from hogwild.messages.events import Measured
-from hogwild.messages.message import Envelope, Receipt
+from hogwild.messages.message import Envelope, Place, Receipt
 from hogwild.runtimes.local.actor import Actor, Measurer, now
 from hogwild.runtimes.ray.keeping import Keeping
 from hogwild.runtimes.ray.outbox import A_WHILE, Outbox
@@ -60,8 +60,8 @@ class Desk:
                 late.wait(IDLE)
                 pause.wait(A_WHILE)
                 if keeping is not None:
-                    for receipt in keeping.catch_up(now()):
-                        self.outbox.put(receipt)
+                    for envelope in keeping.catch_up(now()):
+                        self.outbox.put(envelope)
                 self.outbox.catch_up()
                 if keeping is not None and keeping.busy:
                     late.set()
@@ -74,7 +74,10 @@ class Desk:
         """Have something sent."""
         if self.keeping is not None and isinstance(envelope.body, Receipt):
             envelope = self.keeping.honest(envelope)
-        self.outbox.put(envelope)
+        if self.keeping is not None and isinstance(envelope.body, Place):
+            self.keeping.hold(envelope)
+        else:
+            self.outbox.put(envelope)
 
     def turned(self) -> None:
         """A reaction is over: what it has to say goes out."""

@@ -16,7 +16,7 @@ MOST_WAITING = 4096  # messages to one destination; more are not taken: the post
 MOST_TOGETHER = 256  # messages in one call
 LARGE = 4 << 20  # bytes after which a call is full
 RECEIPTS = 16  # that may wait for something else to go with
-A_WHILE = 0.01  # seconds that they wait at most
+A_WHILE = 0.02  # seconds that they wait at most
 
 Call = Callable[[Any, bytes], Any]  # (handle, data) -> something to wait for
 Unanswered = Callable[[list[Any]], list[Any]]

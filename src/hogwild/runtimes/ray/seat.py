@@ -15,16 +15,17 @@ import ray
 from hogwild.errors import MessageError
 from hogwild.messages.actions import Finish
 from hogwild.messages.company import Company, Traffic
-from hogwild.messages.events import Event, Interrupted, Joined, Lost, Received, Started
+from hogwild.messages.events import Event, Interrupted, Joined, Lost, Rang, Received, Started
 from hogwild.messages.message import COORDINATOR, Receipt, number_of
 from hogwild.messages.participant import Participant
+from hogwild.messages.post import RESEND as RESENDING
 from hogwild.messages.post import Post, comes_back
 from hogwild.runtimes.local.actor import Actor, Measurer
 from hogwild.runtimes.ray.desk import Desk, News
 from hogwild.runtimes.ray.vault import Vault
 from hogwild.runtimes.ray.wire import unpacked
 
-RESEND = 1.0  # seconds after which a message without a receipt is sent again
+PATIENCE = 1.0  # seconds after which a message without a receipt is sent again
 MOST_UNREAD = 8192  # messages; more are not taken in: they are sent again
 
 Peers = dict[str, tuple[int, Any]]
@@ -111,6 +112,8 @@ class Seat:
         """Somebody is there."""
         self._desk.outbox.connect(peer, handle)
         self._put(Joined(peer, life))
+        if comes_back(peer):  # it gets what it has not kept at once
+            self._put(Rang(RESENDING))
 
     def lost(self, peer: str, life: int) -> None:
         """Somebody is gone."""
@@ -152,7 +155,7 @@ class Seat:
         """Make the participant, which may have much to read and to compile."""
         desk, name = self._desk, self.name
         try:
-            participant = Participant(self.company.cast[name](), Post(name, self.life, lives, RESEND))
+            participant = Participant(self.company.cast[name](), Post(name, self.life, lives, PATIENCE))
             works = name.startswith("worker")
             number = number_of(name) if works else -1
             learner = self.company.learner(number) if works else None

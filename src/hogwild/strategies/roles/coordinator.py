@@ -20,12 +20,14 @@ from hogwild.messages.message import (
     Halted,
     Progress,
     Ready,
+    Standing,
     number_of,
     server,
     worker,
 )  # fmt: skip
 from hogwild.messages.setting import Setting
 from hogwild.messages.vectors import Floats, frozen
+from hogwild.strategies.roles.views import Views
 
 WATCH, TIME = "watch", "time"
 
@@ -33,11 +35,15 @@ WATCH, TIME = "watch", "time"
 class Coordinator:
     """Runs a run. ``holders`` are those who have the parameters: ``servers`` of them, or the workers if there are none.
 
-    With ``rounds`` workers end by themselves; else they are told to when all have done enough together.
+    With ``rounds`` workers end by themselves; else they are told to when all have done enough together. Workers that
+    have the parameters agree by ``views`` on who takes part.
     """
 
-    def __init__(self, setting: Setting, servers: int, rounds: bool) -> None:
+    def __init__(self, setting: Setting, servers: int, rounds: bool, views: Views | None = None) -> None:
         self.setting, self.servers, self.rounds = setting, [server(k) for k in range(servers)], rounds
+        self.views = views
+        self.holding: set[str] = set()  # workers that have parameters
+        self.known: Floats = setting.start  # parameters of all, when they were last known
         self.ready: set[str] = set()
         self.living = {worker(k) for k in range(setting.workers) if k not in setting.late} | set(self.servers)
         self.begun = False
@@ -95,6 +101,9 @@ class Coordinator:
             yield from self._progress(body)
         elif isinstance(body, Answer):
             yield from self._answered(sender, body)
+        elif isinstance(body, Standing) and self.views is not None:
+            if self.views.heard(sender, body) and not self.reason:
+                yield from self._go_on(self.views)
         elif isinstance(body, Halted):
             self.halted[sender] = {**self.halted.get(sender, {}), **body.counts}
             yield from self._ask_last()
@@ -125,21 +134,29 @@ class Coordinator:
         for name in self.servers:
             yield Say(name, Begin((), 0, 0, self._workers()))
         yield from self._deal()
-        yield from self._ask_last()  # if it was over before it began
+        self.holding = set(self._workers())
+        if self.views is not None:
+            self.views.begin(self._workers())
+            yield Tell("topology", self.views.told())
+        if self.reason:  # it was over before it began, and not all have been told
+            for name in self._workers():
+                if name not in self.halted:
+                    yield Say(name, Halt())
+        yield from self._ask_last()
 
     def _deal(self, newcomer: str = "") -> Iterator[Action]:
-        """Give out the shards: each worker its own, and those of the missing to the others in turn.
+        """Tell everybody which shards it has, if that has changed.
 
         Who is there but has not said that it is ready is dealt with when it does.
         """
         names = self._workers(self.ready)
-        owners: dict[str, list[int]] = {name: [] for name in names}
-        for shard in self.drawn:
-            own = worker(shard)
-            owners[own if own in owners else names[shard % len(names)]].append(shard)
-        before, self.owners = self.owners, {name: tuple(shards) for name, shards in owners.items()}
+        if self.views is not None and self.owners:
+            yield from self.views.form(names)
+            return
+        before = self.owners
+        self._share(names)
         for name, shards in self.owners.items():
-            known = tuple((shard, self.drawn[shard]) for shard in shards)
+            known = self._drawn_by(name)
             if name == newcomer:
                 yield Say(name, Begin(known, -1, self.terms, names))
             elif name not in before:
@@ -147,11 +164,32 @@ class Coordinator:
             elif before[name] != shards and name not in self.halted:
                 yield Say(name, Assign(known))
 
+    def _share(self, names: tuple[str, ...]) -> None:
+        """Give out the shards: each worker its own, and those of the missing to the others in turn."""
+        owners: dict[str, list[int]] = {name: [] for name in names}
+        for shard in self.drawn:
+            own = worker(shard)
+            owners[own if own in owners else names[shard % len(names)]].append(shard)
+        self.owners = {name: tuple(shards) for name, shards in owners.items()}
+
+    def _drawn_by(self, name: str) -> tuple[tuple[int, int], ...]:
+        return tuple((shard, self.drawn[shard]) for shard in self.owners[name])
+
+    def _go_on(self, views: Views) -> Iterator[Action]:
+        """All members of a view have said where they stand: it begins."""
+        clock, progress, self.known = views.agreed() or (self.clock, self.terms, self.known)
+        self._share(views.members)
+        for name in views.members:
+            yield Say(name, Begin(self._drawn_by(name), clock, progress, views.members, views.number, self.known))
+        self.holding |= set(views.members)
+        yield Tell("topology", views.told())
+
     def _lost(self, name: str) -> Iterator[Action]:
         if name not in self.living:
             return
         self.living.discard(name)
         self.ready.discard(name)
+        self.holding.discard(name)
         yield Tell("lost", {"participant": name})
         if not self.begun:
             if self.living <= self.ready and self._workers():
@@ -159,7 +197,8 @@ class Coordinator:
             return
         if name not in self.servers:  # they come back
             self.asking.discard(name)
-        self.owners.pop(name, None)
+        if self.views is None:
+            self.owners.pop(name, None)
         if self._workers(self.ready) and name not in self.servers and not self.reason:
             yield from self._deal()
         yield from self._ask_last()
@@ -217,7 +256,7 @@ class Coordinator:
             yield from self._finish(None, "interrupted")
 
     def _holders(self) -> list[str]:
-        return self.servers or list(self._workers())
+        return self.servers or [name for name in self._workers() if name in self.holding]
 
     def _ask(self, last: bool = False) -> Iterator[Action]:
         """Find out what the parameters are now."""
@@ -230,6 +269,7 @@ class Coordinator:
         self.measured = self.epoch, samples, loss
         for name in sorted(self.asking):
             yield Say(name, Ask(self.number, last))
+        yield from self._all_answered()  # there may be nobody left to ask
 
     def _ask_last(self) -> Iterator[Action]:
         """When all workers have ended, ask for the result."""
@@ -247,9 +287,10 @@ class Coordinator:
             yield from self._all_answered()
 
     def _all_answered(self) -> Iterator[Action]:
-        if self.asking or not self.answers or not self.record or "consensus" in self.record:
+        if self.asking or not self.record or "consensus" in self.record:
             return
-        values, consensus = self._together()
+        values, consensus = self._together() if self.answers else (self.known, 0.0)
+        self.known = values
         self.record["consensus"] = consensus
         self.record["values"] = values
         yield Measure(self.number, values)

@@ -1,0 +1,71 @@
+"""No servers: every worker tells all others what it has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hogwild.messages import compression as compressions
+from hogwild.messages.message import number_of
+from hogwild.messages.participant import Role
+from hogwild.messages.setting import Setting
+from hogwild.naming import must
+from hogwild.strategies.parameter_server import COMBINATIONS
+from hogwild.strategies.roles.broadcasting import Broadcasting
+from hogwild.strategies.roles.exchanges import Added
+from hogwild.strategies.roles.in_step import InStep
+from hogwild.strategies.roles.views import Views
+from hogwild.strategies.sharing import check_count, check_workers
+from hogwild.strategies.talking import Cast, without_servers
+from hogwild.topologies import Clique
+from hogwild.topologies.weights import about
+
+
+@dataclass(frozen=True, slots=True)
+class AllToAll:
+    """A small cluster of equals: n workers, each with all parameters, and n * (n - 1) messages a round.
+
+    When ``synchronous``, all train ``period`` updates, wait for everybody's change and add the mean, so they stay the
+    same. Else each adds the changes of others in full as they come, and nobody waits. ``combine`` is "mean" or "sum",
+    for those who want the other one. ``compression`` is "half", "top-k:0.01" or an object. ``within`` is what each node
+    does on its own cores.
+
+    >>> AllToAll(workers=3, synchronous=False).bounded
+    False
+    """
+
+    workers: int | None = None
+    synchronous: bool = True
+    period: int = 1
+    combine: str | None = None
+    compression: Any = None
+    within: Any = None
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)
+        check_count("period", self.period)
+        if self.combine not in (None, *COMBINATIONS):
+            raise must("combine", "'mean', 'sum' or None", self.combine)
+        compressions.named(self.compression)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether workers wait for others."""
+        return self.synchronous
+
+    def cast(self, setting: Setting) -> Cast:
+        """A coordinator, and workers."""
+        compression = compressions.named(self.compression)
+        mean = (self.combine or ("mean" if self.synchronous else "sum")) == "mean"
+
+        def works(number: int) -> Role:
+            if self.synchronous:
+                return InStep(number, setting, self.period, Added(number, setting, mean, compression))
+            return Broadcasting(number, setting, self.period, mean, compression)
+
+        return without_servers(setting, self.synchronous, partial(Views, _about, replicas=self.synchronous), works)
+
+
+def _about(members: tuple[str, ...]) -> dict[str, Any]:
+    return about(Clique(), tuple(number_of(name) for name in members))

@@ -1,0 +1,60 @@
+"""Topologies: who talks to whom when there are no servers. One line here each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogwild.naming import kebab, must, pick
+from hogwild.topologies.exponential import Exponential, OnePeerExponential
+from hogwild.topologies.graph import Graph
+from hogwild.topologies.lattices import Grid, Hypercube, Torus
+from hogwild.topologies.random_regular import RandomRegular
+from hogwild.topologies.simple import Clique, Ring, Star
+from hogwild.topologies.topology import Topology
+from hogwild.topologies.weights import mixing, spectral_gap
+
+TOPOLOGIES: dict[str, Any] = {
+    kebab(kind.__name__): kind
+    for kind in (Ring, Clique, Star, Grid, Torus, Hypercube, Exponential, OnePeerExponential, RandomRegular)
+}
+
+
+def named(topology: Any) -> Topology:
+    """A topology from its name, with numbers if it has any, from a graph of networkx, or from itself.
+
+    >>> named("random-regular:4"), named("ring")
+    (RandomRegular(degree=4, seed=0), Ring())
+    """
+    if hasattr(topology, "is_directed") and hasattr(topology, "edges"):
+        return Graph.of(topology)
+    if not isinstance(topology, str):
+        if not hasattr(topology, "links"):
+            raise must("topology", "a name such as 'ring', a topology or a graph of networkx", topology)
+        return topology  # type: ignore[no-any-return]
+    name, *numbers = topology.split(":")
+    kind = pick("topology", name, TOPOLOGIES)
+    try:
+        return kind(*(int(number) for number in numbers))  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):
+            raise
+        raise must("topology", "a name, or one with its numbers such as 'random-regular:4'", topology) from None
+
+
+__all__ = [
+    "TOPOLOGIES",
+    "Clique",
+    "Exponential",
+    "Graph",
+    "Grid",
+    "Hypercube",
+    "OnePeerExponential",
+    "RandomRegular",
+    "Ring",
+    "Star",
+    "Topology",
+    "Torus",
+    "mixing",
+    "named",
+    "spectral_gap",
+]

@@ -1,0 +1,73 @@
+"""Any graph that is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hogwild.errors import ParameterError
+from hogwild.topologies.simple import Ring
+from hogwild.topologies.topology import Links, connected
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Worker k is the k-th node; edges are pairs of such numbers.
+
+    When workers are lost, so are their edges; if others could not reach each other any more, they are joined to a ring
+    as well.
+
+    >>> Graph(3, ((0, 1), (1, 2))).links((0, 1, 2))[1]
+    frozenset({0, 2})
+    """
+
+    nodes: int
+    edges: tuple[tuple[int, int], ...] = field(repr=False)
+    directed: bool = False
+
+    def __post_init__(self) -> None:
+        if any(not 0 <= end < self.nodes for edge in self.edges for end in edge):
+            raise ParameterError(f"An edge leads to a node that is not there: there are nodes 0 to {self.nodes - 1}.")
+        if not connected(self._between(range(self.nodes))):
+            raise ParameterError(
+                "The graph is not connected: what some workers learn would never reach others. Add edges"
+                + (", so that there is a way from every node to every other." if self.directed else ".")
+            )
+
+    @classmethod
+    def of(cls, graph: Any) -> Graph:
+        """A graph of networkx, directed or not, with its nodes in their order.
+
+        >>> import networkx
+        >>> Graph.of(networkx.petersen_graph())
+        Graph(nodes=10, directed=False)
+        """
+        places = {node: place for place, node in enumerate(graph.nodes)}
+        edges = tuple((places[a], places[b]) for a, b, *_ in graph.edges if a != b)
+        return cls(len(places), edges, bool(graph.is_directed()))
+
+    def check(self, workers: int) -> None:
+        """It takes a worker for each node."""
+        if workers != self.nodes:
+            raise ParameterError(f"The graph has {self.nodes} nodes and there are {workers} workers: give as many.")
+
+    def cycle(self, members: int) -> int:
+        """It is always the same."""
+        return 1
+
+    def links(self, members: tuple[int, ...], round: int = 0) -> Links:
+        """Whom each member sends to."""
+        links = self._between(members)
+        if not connected(links):
+            ring = Ring().links(members)
+            links = {member: others | ring[member] for member, others in links.items()}
+        return links
+
+    def _between(self, members: Any) -> Links:
+        links: dict[int, set[int]] = {member: set() for member in members}
+        for a, b in self.edges:
+            if a in links and b in links and a != b:
+                links[a].add(b)
+                if not self.directed:
+                    links[b].add(a)
+        return {member: frozenset(others) for member, others in links.items()}

@@ -1,0 +1,36 @@
+"""Workers that add one for each term instead of learning, so that what became of every change can be seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hogwild.messages.actions import Train
+from hogwild.messages.company import Company
+from hogwild.messages.events import Trained
+from hogwild.messages.setting import Setting
+from hogwild.messages.vectors import frozen
+
+
+class Counter:
+    total = 0  # terms of all, those of the dead too
+
+    def burst(self, train: Train) -> Trained:
+        Counter.total += train.terms
+        return Trained(frozen(train.values + np.float32(train.terms)), train.terms, train.terms, 0.0, 0.0)
+
+
+def count(strategy, runtime, terms=240, seed=0, **setting):
+    """Run it; return what came out and the events."""
+    events = []
+    Counter.total = 0
+    asked = Setting(strategy.workers, frozen(np.zeros(3, np.float32)), terms // 2, terms, **setting)
+    company = Company(
+        asked, strategy.cast(asked), lambda worker: Counter(), lambda values: {"loss": 1.0},
+        lambda event, **what: events.append({"event": event, **what}), seed,
+    )  # fmt: skip
+    return runtime.play(company), events
+
+
+def trained(outcome):
+    """Terms of all workers that were there at the end."""
+    return sum(counts["terms"] for counts in outcome.counts.values())
