@@ -134,6 +134,7 @@ class Watch:
                     each.since = now()
                 for each in self.places.values():
                     each.handle.begin.remote(self._peers(each.name), None)
+                    self._placed(each)
             return
         place.since = now()
         for peer, (_, handle) in self._peers(place.name).items():
@@ -143,6 +144,18 @@ class Watch:
         if comes_back(place.name):
             kept = self.places[COORDINATOR].handle.kept.remote(place.name, place.life)
         place.handle.begin.remote(self._peers(place.name), kept)
+        self._placed(place)
+
+    def _placed(self, place: Place) -> None:
+        assert place.where is not None
+        node, process = place.where.node, place.where.process
+        self.company.tell(
+            "placed", seconds=self._seconds(), participant=place.name, life=place.life, node=node, process=process
+        )
+
+    def _seconds(self) -> float:
+        coordinator = self.places.get(COORDINATOR)
+        return now() - coordinator.since if coordinator is not None and coordinator.since is not None else 0.0
 
     def _peers(self, name: str) -> Peers:
         return {each.name: (each.life, each.handle) for each in self.places.values() if each.begun and each.name != name}
@@ -180,8 +193,7 @@ class Watch:
             for peer, (_, handle) in self._peers(name).items():
                 assert peer != name
                 handle.lost.remote(name, life)
-        at = now() - (self.places[COORDINATOR].since or now())
-        self.company.tell("died", seconds=at, participant=name, life=life, reason=why, again=again)
+        self.company.tell("died", seconds=self._seconds(), participant=name, life=life, reason=why, again=again)
         if again:
             self._start(name)
         elif comes_back(name) or not self.begun or not any(each.startswith("worker") for each in self.places):
