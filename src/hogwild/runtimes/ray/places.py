@@ -44,28 +44,32 @@ class Nodes:
     def __init__(self, ray: Any, cpus: float) -> None:
         self.ray, self.cpus = ray, cpus
         self.suspects: set[str] = set()
+        self._homes: dict[str, str] = {}  # of servers
         self._seat = ray.remote(Seat)
         self._mine = ray.get_runtime_context().get_node_id()
         self._machine = here()
 
-    def start(self, name: str, life: int, servers: Counter[str], *arguments: Any) -> Place:
+    def start(self, name: str, life: int, *arguments: Any) -> Place:
         """Have a life begin: the coordinator on this node, servers and workers spread over all of them."""
         affinity = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
         if name == COORDINATOR:
             options["scheduling_strategy"] = affinity(self._mine, soft=False)
         elif comes_back(name):
-            options["scheduling_strategy"] = affinity(self._least(servers), soft=True)
+            options["scheduling_strategy"] = affinity(self._least(name), soft=True)
         else:
             options |= {"num_cpus": self.cpus, "scheduling_strategy": "SPREAD"}
         handle = self._seat.options(**options).remote(name, life, *arguments)
         return Place(name, life, handle, asked=handle.where.remote())
 
-    def _least(self, servers: Counter[str]) -> str:
+    def _least(self, name: str) -> str:
         """The node with the fewest servers, of those that nobody has fallen silent on."""
         nodes = [node["NodeID"] for node in self.ray.nodes() if node["Alive"]]
         trusted = [node for node in nodes if node not in self.suspects] or nodes
-        return min(trusted, key=lambda node: servers[node], default=self._mine)
+        self._homes.pop(name, None)
+        servers = Counter(self._homes.values())
+        home = self._homes[name] = min(trusted, key=lambda node: servers[node], default=self._mine)
+        return home
 
     def end(self, place: Place, silent: bool = False) -> None:
         """Kill somebody. Ray asks a process to end first, which one that stands still does not hear for seconds."""

@@ -118,12 +118,9 @@ class Watch:
     # Life and death
 
     def _start(self, name: str) -> None:
-        servers = Counter(
-            place.where.node for place in self.places.values() if place.where is not None and comes_back(place.name)
-        )
         life = self.births[name]
         self.births[name] += 1
-        self.places[name] = self.nodes.start(name, life, servers, self._sent, dict(self.runtime.slow))
+        self.places[name] = self.nodes.start(name, life, self._sent, dict(self.runtime.slow))
 
     def _arrived(self, place: Place) -> None:
         """Somebody is up. At first all wait for each other; later it joins those who are there."""
@@ -158,7 +155,9 @@ class Watch:
         return now() - coordinator.since if coordinator is not None and coordinator.since is not None else 0.0
 
     def _peers(self, name: str) -> Peers:
-        return {each.name: (each.life, each.handle) for each in self.places.values() if each.begun and each.name != name}
+        return {
+            each.name: (each.life, each.handle) for each in self.places.values() if each.begun and each.name != name
+        }
 
     def _judge(self) -> None:
         """Who has said nothing for too long is dead."""
