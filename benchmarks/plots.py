@@ -84,6 +84,27 @@ def plot_large_batch(curves: dict[str, list[list[float]]], out: Path) -> str | N
     return _saved(figure, out, "large_batch")
 
 
+def plot_replay(found: dict[str, tuple[dict[int, float], dict[int, float]]], out: Path) -> str | None:
+    """One panel for each setting: the shares of staleness that a run had, and that its replay predicts."""
+    pyplot = _pyplot()
+    if pyplot is None:
+        return None
+    columns = 2
+    lines = -(-len(found) // columns)
+    figure, panels = pyplot.subplots(lines, columns, figsize=(9, 2.6 * lines), layout="constrained", squeeze=False)
+    for axes, (setting, pair) in zip(panels.flat, found.items(), strict=False):
+        for number, (name, shares) in enumerate(zip(("on threads", "replayed"), pair, strict=True)):
+            axes.bar([delay + 0.4 * number - 0.2 for delay in shares], list(shares.values()), 0.4, label=name)
+        axes.set_title(setting, fontsize=9)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xlabel("staleness, updates", fontsize=8)
+        axes.set_ylabel("share of pushes", fontsize=8)
+    for axes in list(panels.flat)[len(found) :]:
+        axes.set_visible(False)
+    panels.flat[0].legend(fontsize=8)
+    return _saved(figure, out, "replay")
+
+
 def _pyplot() -> Any:
     try:
         import matplotlib as mpl

@@ -15,7 +15,9 @@ from benchmarks.tools.way import EPOCHS, Fit, Way
 TOOLS, _ = installed()
 
 
-@pytest.mark.parametrize("name", ["results", "search", "objective", "scaling", "show", "large_batch", "tools.way"])
+@pytest.mark.parametrize(
+    "name", ["results", "search", "objective", "scaling", "show", "large_batch", "replay", "tools.way"]
+)
 def test_examples(name):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     tried = doctest.testmod(importlib.import_module(f"benchmarks.{name}"), optionflags=flags)

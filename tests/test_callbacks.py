@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hogwild import Constant, Cosine, Linear, minimise
+from hogwild import Constant, Cosine, Linear, ParameterServer, Simulator, minimise
 from hogwild.callbacks import JsonLines, Progress, TensorBoard
 from hogwild.errors import MissingExtraError
 
@@ -100,6 +100,19 @@ def test_progress_draws_how_far_how_fast_and_how_good() -> None:
 
 def test_progress_shows_the_held_out_loss() -> None:
     assert "held out 0." in drawn(test=(np.eye(4), [1, -1, 1, -1]))
+
+
+def test_simulated_seconds_are_no_rate() -> None:
+    screen = io.StringIO()
+    bar = Progress(Console(file=screen, force_terminal=True, width=150))
+    minimise(
+        problem(), "sgd", Cosine(0.1), ParameterServer(2), Simulator(compute=1e3), budget=1, callbacks=[bar]
+    )  # fmt: skip
+    bar.close()
+    shown = screen.getvalue()
+    assert "epoch 1  loss 0." in shown
+    assert "100%" in shown
+    assert " 0 rows/s" not in shown
 
 
 def test_progress_is_silent_without_a_terminal() -> None:

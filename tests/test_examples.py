@@ -1,5 +1,6 @@
 """Every example runs, on little data."""
 
+import doctest
 import gzip
 import runpy
 import subprocess
@@ -19,11 +20,12 @@ ARGUMENTS = {
 
 
 # Networks are trained in this process, where PyTorch is loaded once for all of them: below.
-# So is the demo.
+# So are the demo and what is simulated.
+HERE = ("demo.py", "staleness.py")
 NETWORKS = {"digits_cnn.py": ["1", "2"], "digits_mlp.py": ["3", "2"], "fashion_mnist.py": ["", "1", "2"]}
 
 
-@pytest.mark.parametrize("example", sorted({path.name for path in EXAMPLES.glob("*.py")} - {"demo.py", *NETWORKS}))
+@pytest.mark.parametrize("example", sorted({path.name for path in EXAMPLES.glob("*.py")} - {*HERE, *NETWORKS}))
 def test_example(example):
     command = [sys.executable, "-W", "error", str(EXAMPLES / example), *ARGUMENTS[example]]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
@@ -36,6 +38,20 @@ def test_the_demo_shows_every_strategy(capsys):
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("Serial", "Locked", "RoundRobin", "Hogwild"))
     assert all(result["loss"] < 1 and result["test_accuracy"] > 0.5 for result in results)
+
+
+def test_what_the_page_on_messages_shows_is_so():
+    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "messages.md"), module_relative=False)
+    assert found.failed == 0 < found.attempted
+
+
+def test_the_slow_worker_holds_up_those_who_wait_for_it(capsys):
+    asynchronous, bounded, synchronous = runpy.run_path(str(EXAMPLES / "staleness.py"))["main"](rows=200, epochs=2)
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("asynchronous", "staleness=3", "synchronous"))
+    assert asynchronous.seconds < bounded.seconds
+    assert asynchronous.waiting["idle_share"] < synchronous.waiting["idle_share"]
+    assert asynchronous.staleness["most"] > bounded.staleness["most"] > synchronous.staleness["most"] == 0
 
 
 @pytest.mark.parametrize("example", ["digits_cnn.py", "digits_mlp.py"])

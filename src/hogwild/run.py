@@ -100,6 +100,7 @@ class Run:
     """A run that has ended.
 
     ``history`` has one record per epoch; ``events`` has everything that happened; ``model`` predicts and can be saved.
+    A run whose workers sent each other messages sums up its ``staleness``, its ``traffic`` and its ``waiting``.
     """
 
     model: Any
@@ -126,6 +127,35 @@ class Run:
     def result(self) -> Event:
         """The record of the parameters that were kept: the best with patience, else the last."""
         return next(event for event in reversed(self.events) if event["event"] == "result")
+
+    @property
+    def staleness(self) -> Event | None:
+        """How old what workers trained on was: how many changes by others landed between a read and its change.
+
+        ``mean``, ``median``, ``p95``, ``most`` and a ``histogram`` in all; ``workers`` has the figures of each, and
+        ``shards`` those that each server, or each worker that is sent changes, has seen. None for workers in one
+        memory.
+        """
+        return self._last("staleness")
+
+    @property
+    def traffic(self) -> Event | None:
+        """How many ``messages`` and ``bytes`` were sent, what was ``lost`` and ``resent``, and the ``kinds`` of it.
+
+        None for workers in one memory.
+        """
+        return self._last("traffic")
+
+    @property
+    def waiting(self) -> Event | None:
+        """For how much of their time workers did not train: the ``idle_share``, and ``workers`` one by one.
+
+        None for workers in one memory.
+        """
+        return self._last("waiting")
+
+    def _last(self, kind: str) -> Event | None:
+        return next((event for event in reversed(self.events) if event["event"] == kind), None)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file."""

@@ -44,7 +44,7 @@ NOT_SERIAL = {"synchronous, large batches", "diloco"}
 
 
 @cache
-def rows(kind: str, count: int = 240) -> tuple[np.ndarray, np.ndarray]:
+def rows(kind: str, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(5)
     X = random.standard_normal((count, 4))
     scores = X @ [1.0, -2.0, 0.5, 0.0] + 0.3

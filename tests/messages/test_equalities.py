@@ -41,7 +41,7 @@ def test_those_who_go_in_step_take_the_same_steps(strategy, rule):
 
 def test_synchronous_is_the_mean_of_the_gradients():
     X, y = problem("squared").source.rows.values.reshape(-1, 4), problem("squared").source.labels()
-    run = train(Synchronous(240), Simulator(), "squared", budget=1, schedule=hogwild.Constant(0.5))
+    run = train(Synchronous(120), Simulator(), "squared", budget=1, schedule=hogwild.Constant(0.5))
     gradient = -(X.T @ y) / len(y)
     np.testing.assert_allclose(run.model.weights.ravel(), -0.5 * gradient / (1 + 0.5 * 0.01), rtol=1e-4)
 

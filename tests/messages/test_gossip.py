@@ -5,16 +5,19 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
-from counting import count, trained
+from counting import Counter, count, trained
 from talkers import optimum, train
 
 from hogwild import Budget, Crash, Gossip, Link, Simulator, topologies
 from hogwild.errors import ParameterError
+from hogwild.messages.actions import Say, Train
 from hogwild.messages.compression import Half
-from hogwild.messages.events import Trained
+from hogwild.messages.events import Heard, Lost, Trained
+from hogwild.messages.message import COORDINATOR, Begin, Halt, Halted, Mix, Mixed
 from hogwild.messages.setting import Setting
 from hogwild.messages.vectors import frozen
 from hogwild.strategies.roles.exchanges import Averaged, Plan
+from hogwild.strategies.roles.pairing import Pairing
 
 ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)
 DIRECTED = networkx.DiGraph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -86,6 +89,36 @@ def test_the_mean_of_all_is_the_mean_of_what_they_learnt(synchronous, link):
     assert outcome.reason == "epochs"
     assert trained(outcome) >= 240
     np.testing.assert_allclose(outcome.values, trained(outcome) / 5, rtol=1e-5)
+
+
+def pairing(number, lost=()):
+    """One of three workers, after its first burst, and what it has said."""
+    worker = Pairing(number, Setting(3, frozen(np.zeros(3, np.float32)), 10, 100), topologies.named("star"), 1)
+    for name in lost:
+        list(worker.react(Lost(name)))
+    began = Begin(((number, 0),), 0, 0, ("worker-0", "worker-1", "worker-2"))
+    (train,) = worker.react(Heard(COORDINATOR, began))
+    return worker, list(worker.react(Counter().burst(train)))
+
+
+def said(actions, kind):
+    return [each for each in actions if isinstance(each, Say) and isinstance(each.body, kind)]
+
+
+def test_who_was_lost_before_it_began_is_not_met():
+    assert [each.to for each in said(pairing(1)[1], Mix)] == ["worker-0"]
+    assert [each.to for each in said(pairing(1, lost=["worker-0"])[1], Mix)] == ["worker-2"]
+
+
+@pytest.mark.parametrize("end", [Heard("worker-0", Mixed(None, 1)), Lost("worker-0")], ids=["heard", "lost"])
+def test_it_ends_when_nothing_is_on_its_way_any_more(end):
+    worker, actions = pairing(1)
+    (train,) = [each for each in actions if isinstance(each, Train)]
+    list(worker.react(Heard(COORDINATOR, Halt())))
+    assert not said(worker.react(Counter().burst(train)), Halted)
+    (answer,) = said(worker.react(Heard("worker-2", Mix(worker.values, 1, 0))), Mixed)
+    assert answer.body.vector is None  # the one who asks now has ended later, and must not wait either
+    assert len(said(worker.react(end), Halted)) == 1
 
 
 def test_workers_that_wait_for_nobody_are_not_held_up():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from talkers import TALKERS, optimum, train
 
-from hogwild import Simulator
+from hogwild import Local, Simulator
 
-RUNTIMES = {"simulator": Simulator()}
-EPOCHS = 25
+RUNTIMES = {"simulator": Simulator(), "local": Local()}
+EPOCHS = 20
 
 
 @pytest.mark.parametrize("kind", ["logistic", "squared"])
@@ -18,7 +18,7 @@ def test_comes_to_the_optimum(strategy, runtime, kind):
     run = train(strategy, runtime, kind, budget=EPOCHS)
     assert run.stopped == "epochs"
     assert run.objective <= 1.01 * optimum(kind)
-    assert run.history[-1]["updates"] >= EPOCHS * 240
+    assert run.history[-1]["updates"] >= EPOCHS * 120
     assert [event["event"] for event in run.events[-4:]] == ["staleness", "traffic", "waiting", "result"]
     if "consensus" in run.result:
         assert run.result["consensus"] < 1e-3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -30,7 +32,7 @@ def test_a_change_is_what_was_added_in_the_shorter_form(moved, data):
     np.testing.assert_array_equal(before + whole(found, len(moved)), after)
     assert nbytes(found) == min(8 * np.count_nonzero(moved), 4 * len(moved))
     ends = sorted({0, len(moved), data.draw(st.integers(0, len(moved)))})
-    pieces = [whole(part(found, *span), span[1] - span[0]) for span in zip(ends, ends[1:], strict=False)]
+    pieces = [whole(part(found, *span), span[1] - span[0]) for span in pairwise(ends)]
     np.testing.assert_array_equal(np.concatenate(pieces), after - before)
     np.testing.assert_array_equal(whole(summed(found, found), len(moved)), 2 * (after - before))
 

@@ -13,7 +13,7 @@ from watching import Audited, Watched
 from hogwild.messages.company import Company, Outcome
 from hogwild.messages.setting import Setting
 from hogwild.runtimes.simulator import Crash, Link, Simulator
-from hogwild.strategies import ElasticAveraging, LocalSGD, ParameterServer
+from hogwild.strategies import AllToAll, ElasticAveraging, Gossip, LocalSGD, ParameterServer
 from hogwild.strategies.averaging import Averaging
 from hogwild.strategies.local_sgd import DiLoCo
 from hogwild.strategies.synchronous import Synchronous
@@ -43,9 +43,8 @@ class Execution:
 
     def stage(self) -> Watched:
         """Ready to be played."""
-        strategy, servers = self.strategy, servers_of(self.strategy)
-        audited = servers and not isinstance(strategy, ElasticAveraging)
-        ledger = Ledger(max(1, servers))
+        strategy = self.strategy
+        ledger = Ledger(max(1, servers_of(strategy)))
         epoch = strategy.workers * getattr(strategy, "period", 1) * self.bursts
         setting = Setting(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,
@@ -56,8 +55,10 @@ class Execution:
             setting, strategy.cast(setting), lambda worker: ledger, lambda values: {"loss": 1.0},
             lambda event, **what: None, self.seed,
         )  # fmt: skip
-        if not audited:
-            return Watched(simulator, company)
+        if not servers_of(strategy) or isinstance(strategy, ElasticAveraging):  # pushes are no changes to be added
+            # Who meets others half way, one at a time, can have given all of something to some who die.
+            pairs = isinstance(strategy, Gossip) and not strategy.synchronous
+            return Watched(simulator, company, ledger, lasting=not (pairs and self.faults))
         staleness = getattr(strategy, "staleness", 0)
         return Audited(simulator, company, ledger, staleness, whole=getattr(strategy, "combine", "mean") == "sum")
 
@@ -108,6 +109,19 @@ others = st.builds(
     st.sampled_from([Synchronous, Averaging, lambda n: LocalSGD(n, 2), DiLoCo, lambda n: ElasticAveraging(n, 2)]),
     st.integers(1, 6),
 )
+
+
+without_servers = st.builds(
+    lambda kind, topology, workers: kind(workers, topology),
+    st.sampled_from([
+        lambda workers, _: AllToAll(workers),
+        lambda workers, _: AllToAll(workers, synchronous=False, period=2),
+        lambda workers, topology: Gossip(topology, workers=workers),
+        lambda workers, topology: Gossip(topology, synchronous=False, workers=workers, period=2),
+    ]),
+    st.sampled_from(["ring", "clique", "star", "exponential", "one-peer-exponential"]),
+    st.integers(1, 6),
+)  # fmt: skip
 
 
 def shares(most: float) -> st.SearchStrategy[float]:

@@ -1,4 +1,4 @@
-"""Executions that failed once, each the smallest of its kind."""
+"""Executions that failed once or would without something that is easily left out, small ones of each kind."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ REGRESSIONS = {
         faults=(Crash("server-0", 0.012, 0.0),),
         late={1: 0.003},
         seed=9,
+    ),
+    # Somebody waits for parameters, which the server has kept that it was told, but not that it was to be answered.
+    "asked before the server crashed": Execution(
+        ParameterServer(4, staleness=0, combine="sum"),
+        bursts=4,
+        slow={2: 20.0},
+        faults=(Crash("server-0", 0.01, 0.0),),
+        late={3: 0.004},
     ),
     # A worker that is there but not ready was dealt shards, and began twice.
     "dealt with before it was ready": Execution(ParameterServer(3, combine="sum"), late={1: 0.0002, 2: 0.0002}),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from executions import Execution, executions, others, parameter_servers
+from executions import Execution, executions, others, parameter_servers, without_servers
 from hypothesis import HealthCheck, given, settings
 from regressions import REGRESSIONS
 
@@ -30,4 +30,10 @@ def test_parameter_servers_keep_their_promises(execution: Execution) -> None:
 @settings(max_examples=EXECUTIONS // 2, suppress_health_check=SLOW, print_blob=True)
 @given(executions(others))
 def test_other_strategies_keep_theirs(execution: Execution) -> None:
+    assert execution.play().reason in ("epochs", "seconds")
+
+
+@settings(max_examples=EXECUTIONS // 2, suppress_health_check=SLOW, print_blob=True)
+@given(executions(without_servers))
+def test_strategies_without_servers_keep_theirs(execution: Execution) -> None:
     assert execution.play().reason in ("epochs", "seconds")

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 from executions import Execution
+from ledger import Ledger
 from watching import Audited
 
+from hogwild.messages.company import Company
 from hogwild.messages.events import Joined, Lost
 from hogwild.messages.message import Ready
 from hogwild.messages.post import WINDOW, Post
+from hogwild.messages.setting import Setting
+from hogwild.runtimes.local import Local
 from hogwild.runtimes.simulator import Crash
 from hogwild.strategies import ParameterServer
 
@@ -64,3 +68,15 @@ def test_without_its_coordinator_a_run_is_over() -> None:
     execution = Execution(ParameterServer(2, combine="sum"), bursts=5, faults=(Crash("coordinator", 0.002, 0.1),))
     with pytest.raises(AssertionError, match="it did not end well: the coordinator crashed"):
         execution.play()
+
+
+def test_on_threads_neither() -> None:
+    ledger = Ledger(1)
+    setting = Setting(1, ledger.start, 10, 10)
+    company = Company(
+        setting, ParameterServer(1).cast(setting), lambda worker: ledger, lambda values: {"loss": 1.0},
+        lambda event, **what: None,
+    )  # fmt: skip
+    outcome = Local(faults=(Crash("coordinator", 0.0),)).play(company)
+    assert outcome.values is None
+    assert outcome.reason == "the coordinator crashed"

@@ -20,17 +20,34 @@ Life = tuple[str, int]  # of a worker
 
 
 class Watched(Stage):
-    """Fails if there is no end, or no good one."""
+    """Fails if there is no end or no good one.
 
-    def __init__(self, simulator: Simulator, company: Company) -> None:
+    Where what is done is ``lasting``, also if the result lacks something of a worker that was there to the end.
+    """
+
+    def __init__(self, simulator: Simulator, company: Company, ledger: Ledger, lasting: bool = True) -> None:
         super().__init__(simulator, company)
+        self.ledger, self.lasting = ledger, lasting
         self.log: list[str] = []
+        self.bursts: dict[Life, list[int]] = defaultdict(list)  # their places in the ledger
 
     def play(self) -> Outcome:
-        """To its end."""
+        """To its end, and look into the ledger then."""
         outcome = super().play()
         assert outcome.values is not None, f"it did not end well: {outcome.reason}"
+        self._check_result(self.ledger.entries(outcome.values))
         return outcome
+
+    def _check_result(self, entries: Any) -> None:
+        for (name, life), places in self.bursts.items():
+            if self.lasting and self.lives.get(name) == life and self.people[name].role.ended:  # type: ignore[attr-defined]
+                missing = [place for place in places if not (entries[:, place] > 0).all()]
+                assert not missing, f"{name} has ended, and bursts {missing} of it are not in the result"
+
+    def _carry_out(self, name: str, action: Action) -> None:
+        if isinstance(action, Train):
+            self.bursts[name, self.lives[name]].append(self.ledger.given)
+        super()._carry_out(name, action)
 
     def _next(self) -> None:
         assert self.events < MOST_EVENTS, f"{MOST_EVENTS:,} events, and still no end: it never ends"
@@ -48,7 +65,7 @@ class Watched(Stage):
 
 
 class Audited(Watched):
-    """Fails too when a worker trains on parameters that are too old, and when a push counts twice or is lost.
+    """Fails too when a worker trains on parameters that are too old, or a push counts twice or is lost, with servers.
 
     With ``whole`` pushes are added as they are; else parts of them, and there is no telling whether one counts twice.
     """
@@ -56,25 +73,16 @@ class Audited(Watched):
     def __init__(
         self, simulator: Simulator, company: Company, ledger: Ledger, staleness: int | None, whole: bool
     ) -> None:
-        super().__init__(simulator, company)
-        self.ledger, self.staleness, self.whole = ledger, staleness, whole
-        self.began: dict[Life, int] = {}  # the clock of its first pull
-        self.bursts: dict[Life, list[int]] = defaultdict(list)  # their places in the ledger, from that clock on
+        super().__init__(simulator, company, ledger)
+        self.staleness, self.whole = staleness, whole
+        self.began: dict[Life, int] = {}  # the clock of its first pull, and of its first burst
         self.pushed: dict[tuple[str, Life], list[tuple[int, int]]] = defaultdict(list)  # to a server: number, place
         self.safe: set[tuple[str, int]] = set()  # (server, place) of which a receipt says that it is kept
 
-    def play(self) -> Outcome:
-        """To its end, and look into the ledger then."""
-        outcome = super().play()
-        self._check_result(self.ledger.entries(outcome.values))
-        return outcome
-
     def _carry_out(self, name: str, action: Action) -> None:
-        if isinstance(action, Train):
+        if isinstance(action, Train) and self.staleness is not None:
             me = name, self.lives[name]
-            if self.staleness is not None:
-                self._check_bound(me, self.began[me] + len(self.bursts[me]), self.ledger.entries(action.values))
-            self.bursts[me].append(self.ledger.given)
+            self._check_bound(me, self.began[me] + len(self.bursts[me]), self.ledger.entries(action.values))
         elif isinstance(action, Send):
             self._sees(action.envelope)
         super()._carry_out(name, action)
@@ -111,6 +119,4 @@ class Audited(Watched):
             assert not wrong, f"not added once as a whole: bursts {wrong}"
         lost = [(name, place) for name, place in sorted(self.safe) if not entries[number_of(name), place] > 0]
         assert not lost, f"acknowledged as kept, but not in the result: {lost}"
-        for (name, life), places in self.bursts.items():
-            if self.lives.get(name) == life and self.people[name].role.ended:  # type: ignore[attr-defined]
-                assert (entries[:, places] > 0).all(), f"{name} has left, and not all that it did is in the result"
+        super()._check_result(entries)

@@ -46,7 +46,9 @@ def of(run, name):
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-@pytest.mark.parametrize("options", [{}, {"staleness": 1}, {"shards": 2, "push_every": 4}], ids=repr)
+@pytest.mark.parametrize(
+    "options", [{"push_every": 4}, {"staleness": 1, "push_every": 4}, {"shards": 2, "push_every": 4}], ids=repr
+)
 def test_it_comes_to_the_optimum(squares, workers, options):
     problem, optimum = squares
     run = descended(problem, ParameterServer(workers=workers, **options), Local(), epochs=20)
@@ -57,8 +59,8 @@ def test_it_comes_to_the_optimum(squares, workers, options):
 
 def test_one_worker_is_serial(squares):
     problem, _ = squares
-    alone = minimise(problem, "sgd", hogwild.Cosine(0.02), "serial", budget=3, seed=3)
-    run = descended(problem, ParameterServer(workers=1), Local(), epochs=3)
+    alone = minimise(problem, "sgd", hogwild.Cosine(0.02), "serial", budget=2, seed=3)
+    run = descended(problem, ParameterServer(workers=1), Local(), epochs=2)
     np.testing.assert_allclose(weights(run), weights(alone), rtol=1e-6, atol=1e-6)
 
 
@@ -123,24 +125,24 @@ def test_time_and_targets_end_it(squares):
     assert run.stopped == "target"
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """Something nobody expected."""
 
 
 def broken(*_):
-    raise Broken("in the middle of it")
+    raise BrokenError("in the middle of it")
 
 
 def test_what_fails_in_a_worker_is_told(squares, monkeypatch):
     monkeypatch.setattr("hogwild.training.learners.rows.Rows.rates", broken)
-    with pytest.raises(WorkerError, match=r"worker-\d failed: Broken: in the middle of it") as failure:
+    with pytest.raises(WorkerError, match=r"worker-\d failed: BrokenError: in the middle of it") as failure:
         descended(squares[0], ParameterServer(workers=3), Local())
-    assert isinstance(failure.value.__cause__, Broken)
+    assert isinstance(failure.value.__cause__, BrokenError)
 
 
 def test_what_fails_while_measuring_is_told(squares, monkeypatch):
     monkeypatch.setattr("hogwild.training.talking_rows._sums", broken)
-    with pytest.raises(WorkerError, match="measurement failed: Broken"):
+    with pytest.raises(WorkerError, match="measurement failed: BrokenError"):
         descended(squares[0], ParameterServer(workers=2), Local())
 
 
@@ -150,9 +152,9 @@ def test_what_a_callback_raises_goes_on_its_way(squares):
     def listen(event):
         threads.add(threading.current_thread())
         if event["event"] == "epoch":
-            raise Broken
+            raise BrokenError
 
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenError):
         descended(squares[0], ParameterServer(workers=2), Local(), callbacks=[listen])
     assert threads == {threading.current_thread()}
 
@@ -193,3 +195,12 @@ def test_silence_is_noticed(squares, monkeypatch):
     monkeypatch.setattr("hogwild.strategies.roles.server.Server._answer", lambda self, worker: iter(()))
     with pytest.raises(WorkerError, match=r"nothing was heard of worker-0.* for 0\.2 s"):
         descended(squares[0], ParameterServer(workers=2), Local(silence=0.2))
+
+
+def test_who_sends_more_than_is_received_goes_on_when_it_is(squares, monkeypatch):
+    """Receipts wake nobody, but who waits for them."""
+    monkeypatch.setattr("hogwild.messages.post.WINDOW", 2)
+    strategy = ParameterServer(workers=2, shards=2, pull_every=50)
+    run = descended(squares[0], strategy, Local(silence=60), epochs=2)
+    assert run.stopped == "epochs"
+    assert of(run, "traffic")["kinds"]["Push"]["messages"] >= 2 * 2 * SMALL

@@ -10,6 +10,8 @@ from hogwild.run import Event
 if TYPE_CHECKING:
     from rich.console import Console
 
+SPAN = 0.05  # seconds over which a rate is worth telling: some events come in bursts
+
 
 class Progress:
     """Draws a bar with epoch, rows/s (of each worker process, if there are any), loss and time left on a terminal.
@@ -29,6 +31,7 @@ class Progress:
         )  # fmt: skip
         self._task = self._bar.add_task("Starting", total=1.0, figures="")
         self._rate, self._figures, self._last = "", "", (0.0, 0)
+        self._simulated = False
         self._bar.start()
 
     def __call__(self, event: Event) -> None:
@@ -39,15 +42,17 @@ class Progress:
     def _on_started(self, event: Event) -> None:
         waits = "Starting workers" if event.get("problem") == "module" else "Compiling"
         self._bar.update(self._task, description=waits)
+        self._simulated = str(event.get("runtime", "")).startswith("Simulator")
 
     def _on_compiled(self, event: Event) -> None:
         self._bar.update(self._task, description="Choosing the step")
 
     def _on_progress(self, event: Event) -> None:
-        now, before = time.perf_counter(), self._last
-        if before[0] and now > before[0] and event["updates"] > before[1]:
-            self._rate = f"{(event['updates'] - before[1]) / (now - before[0]):,.0f} rows/s"
-        self._last = now, event["updates"]
+        now, (then, updates) = time.perf_counter(), self._last
+        if then and now - then > SPAN and event["updates"] > updates:
+            self._rate = f"{(event['updates'] - updates) / (now - then):,.0f} rows/s"
+        if not then or now - then > SPAN:
+            self._last = now, event["updates"]
         if "workers" in event:
             self._rate = " + ".join(_short(rate) for rate in event["workers"]) + " samples/s"
         self._show(event["fraction"])
@@ -56,9 +61,10 @@ class Progress:
         self._figures = f"epoch {event['epoch']}  loss {event['loss']:.5f}"
         if "test_loss" in event:
             self._figures += f"  held out {event['test_loss']:.5f}"
-        if event["seconds"] and "samples/s" not in self._rate:
-            self._rate = f"{event['updates'] / event['seconds']:,.0f} rows/s"
-        self._last = 0.0, 0
+        if not self._simulated:  # where they are no seconds of this clock
+            if event["seconds"] and "samples/s" not in self._rate:
+                self._rate = f"{event['updates'] / event['seconds']:,.0f} rows/s"
+            self._last = 0.0, 0
         self._show(None)
 
     def _show(self, fraction: float | None) -> None:

@@ -89,7 +89,7 @@ class Output:
         return Progress(*columns, console=self.messages, transient=True, disable=not self.messages.is_terminal)
 
 
-def check_out(out: Path | None) -> None:
+def check_out(out: Path | None, option: str = "--out") -> None:
     """Refuse a file that could not be written, before any work is done for it.
 
     >>> check_out(Path("no-such-folder/model"))
@@ -101,11 +101,11 @@ def check_out(out: Path | None) -> None:
         return
     folder = out.absolute().parent
     if not folder.is_dir():
-        raise ParameterError(f"--out {out}: there is no folder {folder}.")
+        raise ParameterError(f"{option} {out}: there is no folder {folder}.")
     if out.is_dir():
-        raise ParameterError(f"--out {out}: this is a folder. Name a file in it.")
+        raise ParameterError(f"{option} {out}: this is a folder. Name a file in it.")
     if not os.access(folder, os.W_OK):
-        raise ParameterError(f"--out {out}: nothing can be written to {folder}.")
+        raise ParameterError(f"{option} {out}: nothing can be written to {folder}.")
 
 
 def print_json(record: Mapping[str, Any]) -> None:

@@ -12,6 +12,10 @@ import typer
 
 from hogwild.cli import reading as options
 from hogwild.cli.output import Debug, Json, Output, check_out
+from hogwild.cli.places import Places, place
+from hogwild.cli.spreading import spread
+from hogwild.cli.talked import in_words, talked
+from hogwild.cli.talking import Talking, shaped
 from hogwild.errors import ParameterError
 from hogwild.naming import kebab
 
@@ -24,8 +28,10 @@ _WHAT, _HOW, _WHEN, _KEEP = "What is minimised", "How", "When to stop", "What is
 WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # of the events, in the record of a run
 
 
+@spread
 def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A file, or a packed folder.", show_default=False)],
+    *,
     test: Annotated[Path | None, typer.Option(help="Held-out data, in the same format.", rich_help_panel=_WHAT)] = None,
     holdout: Annotated[
         float | None, typer.Option(help="Hold this fraction of DATA out instead.", rich_help_panel=_WHAT)
@@ -61,8 +67,22 @@ def train(
         float, typer.Option(help="Average the iterates over this last share of the run.", rich_help_panel=_HOW)
     ] = 0.0,
     strategy: Annotated[
-        str, typer.Option(help="serial, hogwild, locked, round-robin or averaging.", rich_help_panel=_HOW)
+        str,
+        typer.Option(
+            help="serial, hogwild, locked, round-robin or averaging; by messages: parameter-server, synchronous, "
+            "all-to-all, gossip, local-sgd, diloco, elastic-averaging or averaging.",
+            rich_help_panel=_HOW,
+        ),
     ] = "hogwild",
+    runtime: Annotated[
+        str | None,
+        typer.Option(
+            help="threads (in one memory), local (by messages, between threads) or simulator (by messages, in "
+            "simulated time). Default: what suits the strategy.",
+            show_default=False,
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Default: one per core.", show_default=False, rich_help_panel=_HOW)
     ] = None,
@@ -83,7 +103,9 @@ def train(
             min=1, help="Default: 10 to 1,000, by the size of the data.", show_default=False, rich_help_panel=_WHEN
         ),
     ] = None,
-    seconds: Annotated[float | None, typer.Option(help="Of training.", rich_help_panel=_WHEN)] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Of training; simulated ones with the simulator.", rich_help_panel=_WHEN)
+    ] = None,
     target: Annotated[
         float | None, typer.Option(help="A loss, held-out if there is held-out data.", rich_help_panel=_WHEN)
     ] = None,
@@ -109,6 +131,8 @@ def train(
     tensorboard: Annotated[
         Path | None, typer.Option(help="Write TensorBoard files here.", rich_help_panel=_KEEP)
     ] = None,
+    talking: Talking,
+    places: Places,
     format: options.Format = "auto",
     features: options.Features = None,
     bits: options.Bits = 18,
@@ -134,9 +158,10 @@ def train(
     chosen = with_step(schedule_named(schedule), _step(step))
     if step != "auto" and step_of(chosen) is None:
         raise ParameterError(f"The schedule {schedule!r} finds its own steps. Leave out --step, or choose another one.")
-    strategy_ = strategies.named(strategy, _workers(strategy, workers, screen))
+    strategy_ = shaped(strategies.named(strategy, _workers(strategy, workers, screen)), talking)
     if buffer != "auto":
         strategy_ = _buffered(strategy_, buffer)
+    runtime_ = place(runtime, strategy_, places, talking)
     budget = Budget(epochs, seconds, target, patience, tolerance)
     folder = _folder(checkpoint, resume)
     if test is not None and holdout is not None:
@@ -158,12 +183,14 @@ def train(
     from hogwild.training.minimise import minimise
 
     problem = Linear(training, loss_, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None)
+    started = time.perf_counter()
     with ExitStack() as closing:
         run = minimise(
             problem,
             rule_,
             chosen,
             strategy_,
+            runtime_,
             budget=budget,
             test=held_out,
             average=average,
@@ -172,12 +199,20 @@ def train(
             checkpoint=None if folder is None else Checkpoints(folder, checkpoint_seconds),
             resume=resume is not None,
         )
+    real_seconds = time.perf_counter() - started - run.compile_seconds
     if training.base and base == "auto":
         screen.note("no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)")
     if out is not None:
         kept = {"format": format, "base": training.base, "bits": bits, "label": label, "weight": weight}
         replace(run.model, reading=kept).save(out)
-    record = _record(run, training, held_out, load_seconds, kebab(type(strategy_).__name__), out)
+    if places.record is not None:
+        run.trace.save(places.record)
+    record = {
+        **_record(run, training, held_out, load_seconds, out),
+        "strategy": kebab(type(strategy_).__name__),
+        "runtime": kebab(type(runtime_).__name__),
+        **talked(run, getattr(runtime_, "virtual", False), real_seconds),
+    }
     screen.show(*_picture(record))
     screen.result(record)
     if run.stopped == "interrupted":
@@ -261,7 +296,7 @@ def _notes(screen: Output) -> Any:
 
 
 def _record(
-    run: Run, training: Dataset, held_out: Dataset | None, load_seconds: float, strategy: str, out: Path | None
+    run: Run, training: Dataset, held_out: Dataset | None, load_seconds: float, out: Path | None
 ) -> dict[str, Any]:
     result = run.result
     score = "accuracy" if "accuracy" in result else "r2"
@@ -282,7 +317,6 @@ def _record(
         "epochs": run.history[-1]["epoch"],
         "best_epoch": result["epoch"],
         "updates": run.history[-1]["updates"],
-        "strategy": strategy,
         "workers": run.asked["workers"],
         "rule": run.asked["rule"],
         "schedule": run.asked["schedule"],
@@ -294,6 +328,14 @@ def _record(
     }
 
 
+def _where(record: dict[str, Any]) -> str:
+    return "" if record["runtime"] == "threads" else f", {record['runtime']}"
+
+
+def _simulated(record: dict[str, Any]) -> str:
+    return "" if record["simulated_seconds"] is None else f" simulated (in {record['real_seconds']:.1f} s)"
+
+
 def _picture(record: dict[str, Any]) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
@@ -303,8 +345,9 @@ def _picture(record: dict[str, Any]) -> list[Any]:
     rate = record["updates"] / record["seconds"] if record["seconds"] else 0.0
     lines = {
         "data": f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros",
-        "workers": f"{record['workers']} ({record['strategy']})",
-        "time": f"{record['seconds']:.2f} s, {rate:,.0f} rows/s, {record['epochs']} epochs",
+        "workers": f"{record['workers']} ({record['strategy']}){_where(record)}",
+        "time": f"{record['seconds']:.2f} s{_simulated(record)}, {rate:,.0f} rows/s, {record['epochs']} epochs",
+        **in_words(record),
         "stopped by": record["stopped"],
         "objective": f"{record['objective']:.6f}",
         "loss": f"{record['loss']:.6f}",

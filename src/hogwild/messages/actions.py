@@ -72,6 +72,20 @@ class Keep:
     what: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Have everybody note what it knows at one moment, from which the run can go on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Save:
+    """Put what this participant knew at a cut beside what the others did."""
+
+    number: int
+    what: dict[str, Any]
+    training: Train | None = None  # the burst that is going on, or is to begin
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Finish:
     """The run is over, for all: its parameters, or why it failed."""
@@ -81,4 +95,4 @@ class Finish:
     figures: dict[str, Any] = field(default_factory=dict)
 
 
-Action = Say | Send | Train | Ring | Measure | Tell | Keep | Finish
+Action = Say | Send | Train | Ring | Measure | Tell | Keep | Cut | Save | Finish

@@ -32,6 +32,9 @@ class Company:
     tell: Callable[..., None]  # (event, **what)
     seed: int = 0
     interrupted: Callable[[], bool] = bool
+    cores: int = 1  # of each worker, that train a burst together
+    save: Callable[[dict[str, Any]], None] | None = None  # what all know at a cut, once all have said so
+    resumed: dict[str, Any] | None = None  # such a cut, to go on from
 
 
 @dataclass(slots=True)

@@ -75,8 +75,15 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed:
+    """It goes on from a cut, in another sitting; the run has lasted so many seconds before."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Interrupted:
     """Somebody wants the run to end soon, with what it has; the coordinator is told."""
 
 
-Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Interrupted
+Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Resumed | Interrupted

@@ -98,6 +98,11 @@ class Halted:
     counts: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Nothing but what comes with everything that is said: that there is a new cut."""
+
+
 # Between workers and servers
 
 
@@ -194,7 +199,7 @@ class Standing:
 
 
 Body = (
-    Ready | Begin | Assign | Progress | Ask | Answer | Halt | Halted
+    Ready | Begin | Assign | Progress | Ask | Answer | Halt | Halted | Mark
     | Push | Pull | Enter | Place | Leave | Values | Mix | Mixed | Regroup | Standing
 )  # fmt: skip
 
@@ -219,6 +224,7 @@ class Envelope:
     epoch: int
     clock: int
     body: Body | Receipt
+    cut: int = 0  # the last one that the sender took part in
 
     @property
     def nbytes(self) -> int:
@@ -230,8 +236,8 @@ def size_of(body: Any) -> int:
     """How many bytes the arrays of a body take."""
     if isinstance(body, Push):
         return nbytes(body.change)
-    if isinstance(body, Mix | Mixed):
+    if isinstance(body, (Mix, Mixed)):
         return nbytes(body.vector)
-    if isinstance(body, Values | Answer | Begin | Standing):
+    if isinstance(body, (Values, Answer, Begin, Standing)):
         return nbytes(body.values)
     return 0

@@ -7,7 +7,7 @@ what roles say to each other arrives exactly once and in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -40,55 +40,57 @@ class Participant:
     post: Post
     _held: Train | None = field(default=None, init=False)  # a burst that waits until others have received more
 
-    def react(self, event: Event) -> Iterator[Action]:
+    def react(self, event: Event) -> list[Action]:
         """React to what happened with actions, none of which is a :class:`Say`."""
         post = self.post
+        done: list[Action] = []  # passed along, because generators within generators take most of the time
         if isinstance(event, Received):
-            yield from self._received(event.envelope)
+            self._received(event.envelope, done)
         elif isinstance(event, Rang) and event.name == RESEND:
-            yield from post.resend()
-        elif isinstance(event, Lost | Joined):
+            done += post.resend()
+        elif isinstance(event, (Lost, Joined)):
             for change in post.membership(event):
-                yield from self._passed_on(self.role.react(change))
+                self._pass_on(self.role.react(change), done)
         elif isinstance(event, Started):
-            yield from self._started(event)
+            self._started(event, done)
         else:
-            yield from self._passed_on(self.role.react(event))
+            self._pass_on(self.role.react(event), done)
         if self._held is not None and not post.crowded:
-            held, self._held = self._held, None
-            yield held
-        yield from post.alarm()
+            done.append(self._held)
+            self._held = None
+        done += post.alarm()
+        return done
 
-    def _started(self, event: Started) -> Iterator[Action]:
+    def _started(self, event: Started, done: list[Action]) -> None:
         kept, gone = None, []
         if event.kept is not None:
             table, kept = event.kept
             gone = self.post.restore(table)
-        yield from self._passed_on(self.role.react(Started(kept, frozenset(self.post.present))))
+        self._pass_on(self.role.react(Started(kept, frozenset(self.post.present))), done)
         for peer, life in gone:
-            yield from self._passed_on(self.role.react(Lost(peer, life)))
+            self._pass_on(self.role.react(Lost(peer, life)), done)
 
-    def _received(self, envelope: Envelope) -> Iterator[Action]:
+    def _received(self, envelope: Envelope, done: list[Action]) -> None:
         post, sender = self.post, envelope.sender
         for change in post.news(envelope):  # a message may be the first sign of a new life
-            yield from self._passed_on(self.role.react(change))
+            self._pass_on(self.role.react(change), done)
         if post.receive(envelope):
             # One by one: what is kept meanwhile must not say that those still to be delivered have come.
             while (body := post.deliver(sender)) is not None:
-                yield from self._passed_on(self.role.react(Heard(sender, body)))
-            yield post.receipt(sender)
+                self._pass_on(self.role.react(Heard(sender, body)), done)
+            done.append(post.receipt(sender))
 
-    def _passed_on(self, actions: Iterable[Action]) -> Iterator[Action]:
+    def _pass_on(self, actions: Iterable[Action], done: list[Action]) -> None:
         for action in actions:
             if isinstance(action, Say):
                 self.post.clock, self.post.epoch = self.role.clock, self.role.epoch
                 envelope = self.post.sealed(action.to, action.body)
                 if envelope is not None:
-                    yield Send(envelope)
+                    done.append(Send(envelope))
             elif isinstance(action, Train) and self.post.crowded:
                 self._held = action
             elif isinstance(action, Keep):
-                yield Keep((self.post.table(), action.what))
-                yield from self.post.kept()
+                done.append(Keep((self.post.table(), action.what)))
+                done += self.post.kept()
             else:
-                yield action
+                done.append(action)

@@ -99,6 +99,11 @@ class Post:
                     yield Send(self._envelope(to, sequence, *out.bodies[sequence]))
             out.mark = out.next
 
+    def all_again(self) -> None:
+        """All that has no receipt is to be sent again the next time, however short a time ago it was sent."""
+        for out in self._out.values():
+            out.mark = out.next
+
     def alarm(self) -> Iterator[Ring]:
         """An alarm, if something is on its way and none is set."""
         if self._unreceived and not self._alarmed:

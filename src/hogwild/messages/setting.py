@@ -26,6 +26,8 @@ class Setting:
     late: frozenset[int] = frozenset()
     parameters: int | None = None  # how many of the numbers exchanged are parameters; the others are rules' memory
 
+    saves: bool = False  # whether it is written down after each epoch, to go on from
+
     @property
     def size(self) -> int:
         """How many numbers are exchanged."""

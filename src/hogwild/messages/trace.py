@@ -19,17 +19,21 @@ Times = dict[str, list[float]]
 
 @dataclass(eq=False)
 class Diary:
-    """What one participant notes: its bursts, and for each kind of event how long it was on its way and took."""
+    """What one participant notes: its bursts, and for each kind of event how long everything about it took."""
 
     starts: list[float] = field(default_factory=list)  # of this participant's lives
     bursts: list[tuple[float, int]] = field(default_factory=list)  # seconds, terms
-    ways: Times = field(default_factory=dict)  # from when a message could be handled until it was
+    ways: Times = field(default_factory=dict)  # from when a message was sent until it came
+    waking: Times = field(
+        default_factory=dict
+    )  # from when it had come, and nothing else was to do, until it was handled
     latencies: Times = field(default_factory=dict)  # from when a message was sent until it was handled
     handling: Times = field(default_factory=dict)  # of each event
 
-    def came(self, kind: str, sent: float, free: float, now: float) -> None:
-        """A message was sent then, it could have been handled since ``free``, and is now."""
-        self.ways.setdefault(kind, []).append(now - max(sent, free))
+    def heard(self, kind: str, sent: float, came: float, free: float, now: float) -> None:
+        """A message was sent and came then; there was nothing else to do since ``free``, and it is handled now."""
+        self.ways.setdefault(kind, []).append(came - sent)
+        self.waking.setdefault(kind, []).append(now - max(came, free))
         self.latencies.setdefault(kind, []).append(now - sent)
 
     def handled(self, kind: str, seconds: float) -> None:
@@ -85,7 +89,7 @@ class Trace:
 def _diary(noted: dict[str, Any]) -> Diary:
     times = [
         {str(kind): [float(second) for second in seconds] for kind, seconds in noted[name].items()}
-        for name in ("ways", "latencies", "handling")
+        for name in ("ways", "waking", "latencies", "handling")
     ]
     bursts = [(float(seconds), int(terms)) for seconds, terms in noted["bursts"]]
     return Diary([float(start) for start in noted["starts"]], bursts, *times)

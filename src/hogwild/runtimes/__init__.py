@@ -14,6 +14,11 @@ from hogwild.runtimes.threads import Threads
 RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator, Local, Ray)}
 
 
+def usual(strategy: Any) -> str:
+    """Where the workers of a strategy run unless something else is asked for: in one memory if they can."""
+    return "local" if hasattr(strategy, "cast") and not hasattr(strategy, "access") else "threads"
+
+
 def named(runtime: str | Any) -> Any:
     """A runtime from its name, or from itself.
 
@@ -23,4 +28,4 @@ def named(runtime: str | Any) -> Any:
     return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
 
 
-__all__ = ["RUNTIMES", "Local", "Processes", "Ray", "Simulator", "Threads", "named"]
+__all__ = ["RUNTIMES", "Local", "Processes", "Ray", "Simulator", "Threads", "named", "usual"]

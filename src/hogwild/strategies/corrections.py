@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from hogwild.errors import ParameterError
 from hogwild.messages.vectors import Floats, Sparse, Vector, frozen
-from hogwild.naming import must
+from hogwild.naming import kebab, must, pick
 
 
 class Correction(Protocol):
@@ -84,3 +85,24 @@ class DelayCompensation:
         made_up = change.copy()
         made_up[:few] -= factor * change[:few] * change[:few] * (late.now - late.read)[:few]
         return frozen(made_up)
+
+
+CORRECTIONS: dict[str, Any] = {kebab(kind.__name__): kind for kind in (DelayAdaptive, DelayCompensation)}
+
+
+def named(correction: str | Correction | None) -> Correction | None:
+    """A correction from its name, with a number or without, or from itself.
+
+    >>> named("delay-adaptive"), named("delay-adaptive:8"), named("delay-compensation:0.1")
+    (DelayAdaptive(usual=None), DelayAdaptive(usual=8), DelayCompensation(strength=0.1))
+    """
+    if not isinstance(correction, str):
+        return correction
+    name, _, number = correction.partition(":")
+    kind: Any = pick("correction", name, CORRECTIONS)
+    try:
+        return kind(*([int(number) if kind is DelayAdaptive else float(number)] if number else []))  # type: ignore[no-any-return]
+    except ValueError as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise must("correction", "a name, or a name and a number such as 'delay-adaptive:8'", correction) from None

@@ -32,6 +32,7 @@ class ElasticAveraging:
     within: Any = None
 
     bounded: ClassVar[bool] = False
+    mixes: ClassVar[bool] = True  # parameters, instead of adding changes to them
 
     def __post_init__(self) -> None:
         check_workers(self.workers)

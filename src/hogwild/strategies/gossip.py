@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from hogwild import topologies
 from hogwild.errors import ParameterError
@@ -45,6 +45,8 @@ class Gossip:
     period: int = 1
     compression: Any = None
     within: Any = None
+
+    mixes: ClassVar[bool] = True  # parameters, instead of adding changes to them
 
     def __post_init__(self) -> None:
         check_workers(self.workers)

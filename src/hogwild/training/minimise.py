@@ -80,15 +80,14 @@ def minimise(
     schedule = schedules.named("cosine" if schedule is None else schedule)
     problem = problem.suited(rule)
     strategy = strategies.named(strategy)
-    talks = hasattr(strategy, "cast")
-    usual = "local" if talks and not hasattr(strategy, "access") else "threads"
-    runtime = runtimes.named(usual if runtime is None else runtime)
+    runtime = runtimes.named(runtimes.usual(strategy) if runtime is None else runtime)
     if hasattr(runtime, "play"):
         from hogwild.training.talking_rows import minimise_rows
 
+        _check_options_by_messages(measure, explosion)
         return minimise_rows(
             problem, rule, schedule, strategy, runtime, budgeted(budget), test=test, average=average, start=start,
-            shuffle=shuffle, seed=seed, callbacks=callbacks,
+            shuffle=shuffle, seed=seed, callbacks=callbacks, checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
     budget = budgeted(budget).for_data(problem.data.nonzeros + problem.data.n_features)
     if not hasattr(runtime, "session"):
@@ -204,6 +203,14 @@ def _check(
         raise ParameterError("To watch what is met on the way takes a rule Sequential(watches=True).")
     if resume and checkpoints is None:
         raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
+
+
+def _check_options_by_messages(measure: bool, explosion: float) -> None:
+    """Refuse what a run by messages would pass over in silence."""
+    if not measure or explosion != EXPLODED:
+        raise ParameterError(
+            "'measure' and 'explosion' are for workers in one memory: leave them out with a strategy by messages."
+        )
 
 
 def _check_options_of_module(start: Any, shuffle: bool, measure: bool, explosion: float) -> None:

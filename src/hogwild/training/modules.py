@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from hogwild import schedules, strategies
+from hogwild import runtimes, strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
-from hogwild.naming import must, pick
+from hogwild.naming import must
 from hogwild.problems.module import Module
 from hogwild.problems.module_model import ModuleModel
 from hogwild.records import plain
@@ -24,26 +24,22 @@ from hogwild.runtimes.processes import synchronous, worker
 from hogwild.runtimes.processes.arena import adopt
 from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.chance import ROOM
-from hogwild.runtimes.processes.optimisers import lay_out, made, shares_memory
+from hogwild.runtimes.processes.optimisers import lay_out, shares_memory
 from hogwild.runtimes.processes.runtime import Processes
 from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
-from hogwild.runtimes.processes.work import Mean, Rate, Work
-from hogwild.schedules import Schedule, step_of, with_step, with_total
+from hogwild.runtimes.processes.work import Mean, Work
 from hogwild.strategies import Synchronous
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.module_records import Records
+from hogwild.training.optimising import described, optimiser_of, rate_of
 from hogwild.training.recipe import scaled, spare_norms
+from hogwild.training.talking_module import minimise_module_by_messages
 from hogwild.training.together import Lead, check_synchronous, engaged, meeting
 from hogwild.training.watch import Watch
 
 EPOCHS = 10  # where nothing limits a run
-
-OPTIMISERS = {
-    "sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
-    "rmsprop": torch.optim.RMSprop, "sparse-adam": torch.optim.SparseAdam,
-}  # fmt: skip
 
 
 def minimise_module(
@@ -61,14 +57,20 @@ def minimise_module(
     checkpoint: Any,
     resume: bool,
 ) -> Run:
-    """Train a model with processes; see :func:`hogwild.minimise`."""
-    strategy, runtime, budget = strategies.named(strategy), _runtime(runtime), budgeted(budget)
+    """Train a model with processes, or by messages where the runtime is for those; see :func:`hogwild.minimise`."""
+    strategy, budget = strategies.named(strategy), budgeted(budget)
     if budget.epochs is None and budget.seconds is None:
         budget = replace(budget, epochs=EPOCHS)
+    runtime = _runtime(runtime, strategy)
+    if hasattr(runtime, "play"):
+        return minimise_module_by_messages(
+            problem, rule, schedule, strategy, runtime, budget, test=test, average=average, seed=seed,
+            callbacks=callbacks, checkpoint=checkpoint, resume=resume,
+        )  # fmt: skip
     _check(problem, strategy, runtime, budget, test, average)
     rank, workers = engaged(strategy) or (None, strategies.count(strategy))
     folder = _checkpoints(checkpoint, resume)
-    optimiser = _optimiser(rule, problem)
+    optimiser = optimiser_of(rule, problem)
     recipe = getattr(strategy, "recipe", None)
     if recipe is not None and not recipe.decay_norms:
         spare_norms(optimiser, problem.net)
@@ -80,12 +82,12 @@ def minimise_module(
             f"no worker has a whole batch of {problem.batch} samples, and smaller ones are dropped",
             remedy="Use a smaller batch, fewer workers, or a DataLoader without drop_last.",
         )
-    rate = _rate(chosen, optimiser, samples, budget, _total(strategy, problem, workers))
+    rate = rate_of(chosen, optimiser, samples, budget, _total(strategy, problem, workers))
     if rank:  # only the first of those that a launcher has started tells and writes anything
         callbacks, folder = (), None
     journal = Journal(callbacks)
     asked = plain({
-        **problem.describe(), "rule": _described(optimiser), "schedule": repr(chosen), "average": repr(average),
+        **problem.describe(), "rule": described(optimiser), "schedule": repr(chosen), "average": repr(average),
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
     if isinstance(strategy, Synchronous):  # a checkpoint of another kind has workers at different steps
@@ -155,12 +157,18 @@ def _check(
         raise ParameterError("Averaging has a mean of its own: leave out 'average', or use another strategy.")
 
 
-def _runtime(runtime: Any) -> Processes:
-    if runtime is None or runtime == "processes":
-        return Processes()
-    if not isinstance(runtime, Processes):
-        raise ParameterError(f"A Module is trained by processes: use runtime=Processes(). Got {runtime!r} instead.")
-    return runtime
+def _runtime(runtime: Any, strategy: Any) -> Any:
+    """Where workers run: processes, unless a strategy has none that share a model."""
+    if runtime is None:
+        shares = hasattr(strategy, "access") or isinstance(strategy, Synchronous) or not hasattr(strategy, "cast")
+        return Processes() if shares else runtimes.named("local")
+    found = runtimes.named(runtime)
+    if not isinstance(found, Processes) and not hasattr(found, "play"):
+        raise ParameterError(
+            "A Module is trained by processes, or by messages: use runtime=Processes(), or Simulator() with a strategy "
+            f"such as ParameterServer(). Got {found!r} instead."
+        )
+    return found
 
 
 def _checkpoints(checkpoint: Any, resume: bool) -> Checkpoints | None:
@@ -173,20 +181,6 @@ def _checkpoints(checkpoint: Any, resume: bool) -> Checkpoints | None:
     if not isinstance(checkpoint, Checkpoints):
         raise must("checkpoint", "a folder, or Checkpoints(folder, seconds)", checkpoint)
     return checkpoint
-
-
-def _optimiser(rule: Any, problem: Module) -> torch.optim.Optimizer:
-    if rule is None:
-        rule = torch.optim.Adam
-    if isinstance(rule, str):
-        rule = pick("rule", rule, OPTIMISERS)
-    if not callable(rule) and not isinstance(rule, torch.optim.Optimizer):
-        raise must("rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule)
-    optimiser = made(rule, problem.net.parameters())
-    ours = {id(parameter) for parameter in problem.net.parameters()}
-    if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
-        raise must("rule", "an optimiser of this model's parameters", "one of other tensors")
-    return optimiser
 
 
 def _access(strategy: Any, optimiser: torch.optim.Optimizer, workers: int, journal: Journal) -> str:
@@ -210,29 +204,7 @@ def _tell_of_memories(journal: Journal, optimiser: Any, strategy: Any, folder: C
         journal.tell("memories", message=f"what {name} remembers is not in checkpoints: it is forgotten on resuming")
 
 
-def _described(optimiser: torch.optim.Optimizer) -> str:
-    return f"{type(optimiser).__name__}({', '.join(f'{name}={value!r}' for name, value in optimiser.defaults.items())})"
-
-
 def _total(strategy: Any, problem: Module, workers: int) -> int:
     """How many samples a step takes."""
     assert problem.batch is not None
     return strategy.total(problem.batch, workers) if isinstance(strategy, Synchronous) else problem.batch
-
-
-def _rate(
-    schedule: Any, optimiser: torch.optim.Optimizer, samples: int, budget: Budget, total: int
-) -> Rate:  # fmt: skip
-    """The step of each group over time. A schedule with a step of its own replaces the first group's."""
-    steps = tuple(float(group["lr"]) for group in optimiser.param_groups)
-    if schedule is None:
-        return Rate(None, steps, samples, budget.epochs, budget.seconds)
-    found: Schedule = with_total(schedules.named(schedule), total)
-    step = step_of(found)
-    if step is None or hasattr(found, "after_stall") or isinstance(found, schedules.Optimal):
-        raise ParameterError(f"The schedule {found!r} is not for a Module. Use for example 'cosine' or Steps(...).")
-    if step == "auto":
-        return Rate(with_step(found, 1.0), steps, samples, budget.epochs, budget.seconds)
-    return Rate(
-        found, tuple(own / steps[0] if steps[0] else 1.0 for own in steps), samples, budget.epochs, budget.seconds
-    )

@@ -18,6 +18,7 @@ from hogwild.run import Budget
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.staleness import summary
+from hogwild.training.talking_checkpoints import Keeper
 
 STOPPED = ("epochs", "target", "patience", "seconds", "interrupted")
 
@@ -31,16 +32,19 @@ class Task:
     epoch: int  # terms
     learner: Callable[[int], Learner]
     measure: Callable[[Floats], dict[str, float]]
+    cores: int = 1  # that train each burst
 
 
 def converse(
-    task: Task, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, journal: Journal
-) -> Outcome:
+    task: Task, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, journal: Journal,
+    keeper: Keeper,
+) -> Outcome:  # fmt: skip
     """Run a strategy by messages to its end."""
     goal = None if budget.epochs is None else budget.epochs * task.epoch
     setting = Setting(
         workers, task.start, task.epoch, goal, average, budget.target, budget.patience, budget.seconds,
         runtime.silence, frozenset(getattr(runtime, "late", ())), task.parameters,
+        keeper.checkpoints is not None,
     )  # fmt: skip
     check(strategy, runtime, setting, budget, average)
 
@@ -53,8 +57,9 @@ def converse(
 
     with first_one_waits() as interrupt:
         company = Company(
-            setting, strategy.cast(setting), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed)
-        )
+            setting, strategy.cast(setting), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed),
+            task.cores, keeper.save if setting.saves else None, keeper.found,
+        )  # fmt: skip
         outcome: Outcome = runtime.play(company)
     at = {"at": round(outcome.seconds, 9)} if runtime.virtual else {}
     for event, what in summary(outcome):

@@ -11,20 +11,24 @@ import numpy as np
 from hogwild import strategies
 from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
+from hogwild.messages.company import Learner
 from hogwild.messages.vectors import Floats, frozen
 from hogwild.problems.problem import State
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, Start
-from hogwild.schedules import Schedule
+from hogwild.schedules import Schedule, step_of, with_step
 from hogwild.training.journal import Journal
+from hogwild.training.learners.cores import Cores, NodeLearner, cores_of
 from hogwild.training.learners.rows import RowLearner, Rows, packed, unpack
 from hogwild.training.preparing import opened_like, put, resolved, with_chosen_step
 from hogwild.training.talking import Task, converse
+from hogwild.training.talking_checkpoints import Keeper, epochs
 
 
 def minimise_rows(
     problem: Any, rule: Any, schedule: Any, strategy: Any, runtime: Any, budget: Budget, *, test: Any, average: float,
     start: Start | None, shuffle: bool, seed: int, callbacks: Iterable[Callback],
+    checkpoint: Any = None, resume: bool = False,
 ) -> Run:  # fmt: skip
     """Minimise a problem in memory by messages; see :func:`hogwild.minimise`."""
     if not hasattr(strategy, "cast"):
@@ -39,6 +43,7 @@ def minimise_rows(
     held_out = None if test is None else problem.encoded(opened_like(problem.data, test))
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    keeper = Keeper(checkpoint, resume, runtime)
     journal = Journal(callbacks)
     at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
     asked = plain({
@@ -48,40 +53,36 @@ def minimise_rows(
     journal.tell(
         "started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget), **at
     )
+    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
     state = problem.start(rule)
     if start is not None:
         put(start, state)
         put(Start(problem.inward(state, rule)), state)
     began = time.perf_counter()
-    schedule = with_chosen_step(problem, rule, resolved(problem, schedule), budget, seed, 1, True, journal)
+    schedule = resolved(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
+    schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, journal)
+    keeper.more["step"] = step_of(schedule)
     if runtime.virtual:
         journal.events[-1]["at"] = 0.0
-    task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state)
-    preparing = time.perf_counter() - began
-    outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal)
+    with cores_of(getattr(strategy, "within", None), workers) as cores:
+        task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state, cores)
+        preparing = time.perf_counter() - began
+        outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
     assert outcome.values is not None
     unpack(outcome.values, state)
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(problem.outward(values_of(state, rule), rule), asked)
-    history = [event for event in journal.events if event["event"] == "epoch"]
     return Run(
-        model,
-        asked,
-        history,
-        journal.events,
-        outcome.reason,
-        problem.outward(state, rule),
-        outcome.seconds,
-        preparing,
-        outcome.trace,
-    )
+        model, asked, keeper.history + epochs(journal), journal.events, outcome.reason, problem.outward(state, rule),
+        outcome.seconds, preparing, outcome.trace,
+    )  # fmt: skip
 
 
 def task_of_rows(
     problem: Any, rule: Any, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
-    held_out: Dataset | None, start: State,
+    held_out: Dataset | None, start: State, cores: Cores | None = None,
 ) -> Task:  # fmt: skip
-    """A task for rows. Every worker of one process has the same learner: it remembers nothing."""
+    """A task for rows. What a learner remembers is exchanged: another may go on where it was."""
     rows = Rows(problem, rule, schedule, epochs, seed, workers, shuffle)
     state = problem.start(rule)
 
@@ -99,7 +100,12 @@ def task_of_rows(
         return figures
 
     size = sum(len(part) for part in state)
-    return Task(frozen(packed(start)), size, problem.data.n_rows, lambda worker: RowLearner(rows), measure)
+
+    def learner(worker: int) -> Learner:
+        return RowLearner(rows) if cores is None else NodeLearner(rows, cores)
+
+    each = 1 if cores is None else cores.workers
+    return Task(frozen(packed(start)), size, problem.data.n_rows, learner, measure, each)
 
 
 def values_of(state: State, rule: Any) -> State:

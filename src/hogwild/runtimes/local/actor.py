@@ -13,16 +13,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.delays import Delay
-from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Send, Tell, Train
+from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
 from hogwild.messages.company import Learner, Traffic
+from hogwild.messages.cuts import Cutting
 from hogwild.messages.events import Event, Rang, Received, Trained
 from hogwild.messages.message import Envelope, Receipt, number_of
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import RESEND
 from hogwild.messages.trace import Diary
+from hogwild.runtimes.sittings import with_memory
 
 LONGEST = 1.0  # seconds of a wait without a look at whether it is over
-PIECE = 0.05  # seconds of an injected delay without such a look
+PIECE = 0.05  # seconds of an injected delay without such a look, and of a wait for receipts that wake nobody
 now = time.perf_counter
 
 
@@ -38,6 +40,7 @@ class Surroundings(Protocol):
     def keep(self, name: str, what: Any) -> None: ...
     def measure(self, actor: Actor, action: Measure) -> None: ...
     def tell(self, action: Tell) -> None: ...
+    def save(self, actor: Actor, action: Save) -> None: ...
     def finish(self, action: Finish) -> None: ...
     def fail(self, name: str, error: BaseException) -> None: ...
 
@@ -46,7 +49,7 @@ class Actor:
     """Runs a participant in a thread of its own. Whoever has its ``lock`` finds it between two reactions."""
 
     def __init__(
-        self, house: Surroundings, name: str, life: int, participant: Participant, learner: Learner | None,
+        self, house: Surroundings, name: str, life: int, participant: Participant | Cutting, learner: Learner | None,
         slow: float, seed: int, diary: Diary | None,
     ) -> None:  # fmt: skip
         self.house, self.name, self.life, self.participant, self.learner = house, name, life, participant, learner
@@ -89,6 +92,9 @@ class Actor:
             while not self.over.is_set():
                 if self._tasks:
                     self._train(self._tasks.popleft())
+                elif self.participant.post.crowded:  # then it waits for receipts
+                    self._read_receipts()
+                    self._wait(PIECE)
                 else:
                     self._wait(LONGEST)
         except BaseException as error:
@@ -96,30 +102,31 @@ class Actor:
 
     def _wait(self, limit: float) -> None:
         """React to the next thing that happens, if it does so within so many seconds."""
-        sent, event = self._next(limit)
+        sent, came, event = self._next(limit)
         if event is not None:
-            self._react(event, sent)
+            self._react(event, sent, came)
 
-    def _next(self, limit: float) -> tuple[float, Event | None]:
+    def _next(self, limit: float) -> tuple[float, float, Event | None]:
         if self._later:
             left = self._later[0][0] - now()
             if left <= 0:
-                return heapq.heappop(self._later)[2:]
+                when, _, sent, due_now = heapq.heappop(self._later)
+                return sent, when, due_now
             limit = min(limit, left)
         try:
             sent, due, event = self._mailbox.get(timeout=limit) if limit > 0 else self._mailbox.get_nowait()
         except queue.Empty:
-            return 0.0, None
-        if due and event is not None and due > now():
+            return 0.0, 0.0, None
+        if event is not None and due > now():
             self._at(due, event, sent)
-            return 0.0, None
-        return sent, event
+            return 0.0, 0.0, None
+        return sent, due, event
 
     def _at(self, when: float, event: Event, sent: float = 0.0) -> None:
         self._count += 1
         heapq.heappush(self._later, (when, self._count, sent, event))
 
-    def _react(self, event: Event, sent: float = 0.0) -> None:
+    def _react(self, event: Event, sent: float = 0.0, came: float = 0.0) -> None:
         began = now()
         with self.lock:
             if self.over.is_set():
@@ -129,18 +136,23 @@ class Actor:
             self._take(event)
         self.house.turned()
         if self.diary is not None:
-            self._note(self.diary, event, sent, began)
+            self._note(self.diary, event, sent, came, began)
+
+    def _read_receipts(self) -> None:
+        with self.lock:
+            while self._receipts and not self.over.is_set():
+                self._take(self._receipts.popleft())
 
     def _take(self, event: Event) -> None:
         self.events += 1
         for action in self.participant.react(event):
             self._carry_out(action)
 
-    def _note(self, diary: Diary, event: Event, sent: float, began: float) -> None:
+    def _note(self, diary: Diary, event: Event, sent: float, came: float, began: float) -> None:
         kind = type(event).__name__
         if isinstance(event, Received):
             kind = type(event.envelope.body).__name__
-            diary.came(kind, sent, self._free, began)
+            diary.heard(kind, sent, came, self._free, began)
         self._free = now()
         diary.handled(kind, self._free - began)
 
@@ -179,6 +191,8 @@ class Actor:
             self.house.measure(self, action)
         elif isinstance(action, Tell):
             self.house.tell(action)
+        elif isinstance(action, Save):
+            self.house.save(self, with_memory(action, self.learner))
         elif isinstance(action, Finish):
             self.house.finish(action)
 
@@ -195,7 +209,7 @@ class Actor:
         traffic.bytes += envelope.nbytes
         sent, after = now(), self.house.latency.draw(self._random, self._number, self._sent)
         self._sent += 1
-        self.house.deliver(envelope, sent, sent + after if after else 0.0)
+        self.house.deliver(envelope, sent, sent + after)
 
 
 class Measurer:

@@ -16,15 +16,16 @@ import numpy as np
 
 from hogwild.delays import Delay, named
 from hogwild.errors import WorkerError
-from hogwild.messages.actions import Finish, Measure, Tell
+from hogwild.messages.actions import Finish, Measure, Save, Tell
 from hogwild.messages.company import Company, Outcome, Traffic
-from hogwild.messages.events import Interrupted, Joined, Lost, Measured, Received, Started
+from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Received, Resumed, Started
 from hogwild.messages.message import COORDINATOR, Envelope, Receipt, number_of, worker
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import Post
 from hogwild.messages.trace import Diary, Trace
 from hogwild.runtimes.faults import Crash, planned
 from hogwild.runtimes.local.actor import Actor, Measurer, now
+from hogwild.runtimes.sittings import Gathering, go_on, lives_of, news_of, taking_part
 
 if TYPE_CHECKING:
     from hogwild.runtimes.local.runtime import Local
@@ -51,6 +52,7 @@ class House:
         self.measurer = Measurer(company.measure, self._measured, self.fail)
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._plans: list[tuple[float, int, Callable[[], None]]] = []
+        self._gathering = Gathering()
         self._numbers = itertools.count()
         self._finish: tuple[Finish, float] | None = None
         self._began = now()
@@ -73,7 +75,7 @@ class House:
         actor = self.actors.get(envelope.to)
         if actor is None:
             return
-        if not due and isinstance(envelope.body, Receipt):
+        if due == sent and isinstance(envelope.body, Receipt) and not actor.participant.post.crowded:
             actor.receipt(Received(envelope))
         else:
             actor.put(Received(envelope), sent, due)
@@ -103,6 +105,10 @@ class House:
         what = {name: value for name, value in action.what.items() if name != "seconds"}
         self._news.put(partial(self.company.tell, action.event, seconds=seconds, **what))
 
+    def save(self, actor: Actor, action: Save) -> None:
+        """Have what somebody knew at a cut put beside what the others did."""
+        self._news.put(partial(self._saved, actor, action))
+
     def finish(self, action: Finish) -> None:
         """The run is over."""
         self._news.put(partial(self._finished, action, now() - self._began))
@@ -116,23 +122,41 @@ class House:
     def _finished(self, action: Finish, seconds: float) -> None:
         self._finish = action, seconds
 
+    def _saved(self, actor: Actor, action: Save) -> None:
+        if self.actors.get(actor.name) is actor and self.company.save is not None:
+            seconds = now() - self._began
+            cut = self._gathering.add(actor.name, action, self.births, set(self.actors), seconds)
+            if cut is not None:
+                self.company.save(cut)
+
     def _failed(self, name: str, error: BaseException) -> None:
         raise WorkerError(f"{name} failed: {type(error).__name__}: {error}") from error
 
     def _open(self) -> None:
         late = {worker(number): at for number, at in self.runtime.late.items()}
-        there = [name for name in self.company.cast if name not in late]
+        cut = self.company.resumed
+        there = {name: 0 for name in self.company.cast if name not in late} if cut is None else lives_of(cut)
+        before = 0.0 if cut is None else cut["seconds"]
+        self.births.update(there if cut is None else cut["births"] | there)
         for name in there:
-            self._hire(name, dict.fromkeys(there, 0))
+            self._hire(name, there)
         faults = planned(self.runtime.faults, self.company.cast, np.random.default_rng([self.company.seed, 3]))
         for fault in faults:
-            self._plan(fault.at, partial(self._crash, fault))
-        for name, at in late.items():
-            self._plan(at, partial(self._start, name))
-        self._began = now()
+            if fault.at >= before:  # else it was in an earlier sitting
+                self._plan(fault.at, partial(self._crash, fault))
+        for name in self.company.cast:
+            if name not in there:
+                self._plan(max(before, late.get(name, 0.0)), partial(self._start, name))
+        self._began = now() - before
         self.measurer.thread.start()
         for actor in self.actors.values():
-            self._launch(actor)
+            if cut is None:
+                self._launch(actor, Started())
+            else:
+                go_on(actor.participant, actor.learner, cut["people"][actor.name])
+                self._launch(actor, Resumed(before))
+        for change in [] if cut is None else news_of(cut):
+            self._spread(change)
 
     def _attend(self) -> None:
         told: float | None = None  # when it was said that it is to end
@@ -165,7 +189,9 @@ class House:
         life = self.births[name]
         self.births[name] += 1
         others = {peer: incarnation for peer, incarnation in lives.items() if peer != name}
-        participant = Participant(self.company.cast[name](), Post(name, life, others, RESEND))
+        participant = taking_part(
+            Participant(self.company.cast[name](), Post(name, life, others, RESEND)), self.company
+        )
         works = name.startswith("worker")
         number = number_of(name) if works else -1
         diary = self.diaries.setdefault(name, Diary()) if self.runtime.record else None
@@ -175,11 +201,11 @@ class House:
         )  # fmt: skip
         return actor
 
-    def _launch(self, actor: Actor) -> None:
+    def _launch(self, actor: Actor, begins: Event) -> None:
         actor.since = now()
         if actor.diary is not None:
             actor.diary.starts.append(actor.since - self._began)
-        actor.put(Started(self.kept.get(actor.name)))
+        actor.put(begins)
         actor.thread.start()
 
     def _start(self, name: str) -> None:
@@ -188,15 +214,19 @@ class House:
             return
         lives = {peer: actor.life for peer, actor in self.actors.items()}
         actor = self._hire(name, lives)
-        self._launch(actor)
-        for peer in lives:
-            self.actors[peer].put(Joined(name, actor.life))
+        self._gathering.disturb()
+        self._launch(actor, Started(self.kept.get(name)))
+        self._spread(Joined(name, actor.life))
 
     def _crash(self, fault: Crash) -> None:
         name = fault.who
-        if name not in self.actors or name == COORDINATOR:
+        if name not in self.actors:
             return
         self.crashes += 1
+        if name == COORDINATOR:
+            self._finished(Finish(None, "the coordinator crashed"), now() - self._began)
+            return
+        self._gathering.disturb()
         actor = self.actors[name]
         with actor.lock:  # between two reactions, so that what it did and what it kept belong together
             del self.actors[name]
@@ -204,14 +234,14 @@ class House:
         self.before.append(actor)
         self.alive[name] += now() - actor.since
         at = now() - self._began
-        self._plan(at + self.runtime.detection, partial(self._lost, name, actor.life))
+        self._plan(at + self.runtime.detection, partial(self._spread, Lost(name, actor.life)))
         if fault.back_after is not None:
             self._plan(at + fault.back_after, partial(self._start, name))
 
-    def _lost(self, name: str, life: int) -> None:
+    def _spread(self, change: Lost | Joined) -> None:
         for actor in self.actors.values():
-            if actor.name != name:
-                actor.put(Lost(name, life))
+            if actor.name != change.peer:
+                actor.put(change)
 
     # The end
 

@@ -48,6 +48,7 @@ class Local:
         if not self.silence > 0:
             raise must("silence", "a positive number of seconds", self.silence)
 
+    saves = True  # whether it can write checkpoints
     virtual = False  # its seconds are real
 
     def play(self, company: Company) -> Outcome:

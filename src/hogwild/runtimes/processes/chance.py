@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+State = tuple[Any, Any, Any]
+"""Where PyTorch's, NumPy's and Python's generators are."""
 
 ROOM = 2**14  # bytes for the states of all three generators
 _WORDS = 625  # of NumPy's and of Python's generator: 624 and where it is among them
@@ -23,6 +27,23 @@ def seed(*numbers: int) -> None:
     torch.manual_seed(one)
     np.random.seed(two)
     random.seed(three)
+
+
+def now() -> State:
+    """Where the generators are, to go on from in this process."""
+    return torch.get_rng_state(), np.random.get_state(), random.getstate()
+
+
+def go_on(state: State) -> None:
+    """Go on from there.
+
+    >>> state = now(); expected = torch.rand(1).item(), np.random.rand(), random.random()
+    >>> go_on(state); expected == (torch.rand(1).item(), np.random.rand(), random.random())
+    True
+    """
+    torch.set_rng_state(state[0])
+    np.random.set_state(state[1])
+    random.setstate(state[2])
 
 
 def note(line: Tensor) -> None:

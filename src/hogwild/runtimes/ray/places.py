@@ -64,7 +64,7 @@ class Nodes:
 
     def _least(self, name: str) -> str:
         """The node with the fewest servers, of those that nobody has fallen silent on."""
-        nodes = [node["NodeID"] for node in self.ray.nodes() if node["Alive"]]
+        nodes: list[str] = [node["NodeID"] for node in self.ray.nodes() if node["Alive"]]
         trusted = [node for node in nodes if node not in self.suspects] or nodes
         self._homes.pop(name, None)
         servers = Counter(self._homes.values())

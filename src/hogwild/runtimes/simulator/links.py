@@ -37,7 +37,8 @@ class Link:
         if self.loss and random.random() < self.loss:
             return []
         times = 2 if self.duplication and random.random() < self.duplication else 1
-        return [self._latency(random, sender, count) for _ in range(times)]
+        first = self._latency(random, sender, count)
+        return [first] if times == 1 else [first, self._latency(random, sender, count)]
 
     def _latency(self, random: np.random.Generator, sender: int, count: int) -> float:
         seconds = self.latency.draw(random, sender, count)  # type: ignore[union-attr]

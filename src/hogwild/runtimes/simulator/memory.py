@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.messages.cuts import Cutting
 from hogwild.messages.participant import Participant
 from hogwild.messages.vectors import Sparse
 
 
-def held(people: Iterable[Participant]) -> tuple[int, int]:
+def held(people: Iterable[Participant | Cutting]) -> tuple[int, int]:
     """Bytes of all arrays that roles hold: each once, and as often as it is held."""
     once: dict[int, int] = {}
     apart = 0

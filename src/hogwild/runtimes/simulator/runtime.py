@@ -8,6 +8,7 @@ from typing import Any
 
 from hogwild.delays import Delay, named
 from hogwild.messages.company import Company, Outcome
+from hogwild.messages.trace import Trace
 from hogwild.naming import must
 from hogwild.runtimes.faults import Fault, checked
 from hogwild.runtimes.simulator.links import Link
@@ -20,8 +21,14 @@ class Simulator:
 
     ``compute`` is how long one update takes: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers
     ("lognormal:0.001:0.5"); ``slow`` are workers that take so many times as long. ``link`` is what lies between
-    participants. ``faults`` are :class:`Crash` and :class:`Crashes`; that somebody crashed is noticed after
-    ``detection`` seconds. ``late`` are workers that come at a time of their own.
+    participants, and ``handling`` how long each takes to react to one message after the other. ``faults`` are
+    :class:`Crash` and :class:`Crashes`; that somebody crashed is noticed after ``detection`` seconds. ``late`` are
+    workers that come at a time of their own.
+
+    With a ``trace``, which runtime ``Local`` records, everything takes as long as it did there.
+
+    With ``within=`` workers of k cores each take a k-th of the time; those are real threads, which meet differently
+    each time, so that even with one seed runs are not the same to the last bit.
 
     Parameters and gradients are real, and what they come to under delays is; only time is made up.
     """
@@ -33,14 +40,28 @@ class Simulator:
     late: Mapping[int, float] = field(default_factory=dict)
     detection: float = 1.0
     silence: float = 1e6
+    handling: Delay | float | str = 0.0
+    trace: Trace | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compute", named(self.compute))
+        object.__setattr__(self, "handling", named(self.handling))
         object.__setattr__(self, "faults", checked(self.faults))
         if not self.detection >= 0:
             raise must("detection", "a number of seconds", self.detection)
 
+    @classmethod
+    def replay(cls, trace: Trace) -> Simulator:
+        """A simulator in which bursts, messages and reactions take as long as they did in a recorded run.
+
+        >>> from hogwild.messages.trace import Diary
+        >>> Simulator.replay(Trace({"worker-0": Diary(bursts=[(0.1, 8)])})).trace is not None
+        True
+        """
+        return cls(trace=trace)
+
     virtual = True  # whether its seconds are made up
+    saves = True  # whether it can write checkpoints
 
     def play(self, company: Company) -> Outcome:
         """Run it to its end."""

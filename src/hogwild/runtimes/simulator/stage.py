@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import defaultdict, deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Send, Tell, Train
+from hogwild.delays import Always
+from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
 from hogwild.messages.company import Company, Learner, Outcome, Traffic
-from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Started
-from hogwild.messages.message import COORDINATOR, Envelope, Receipt, number_of, worker
+from hogwild.messages.cuts import Cutting
+from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Resumed, Started
+from hogwild.messages.message import COORDINATOR, HEADER, Envelope, Receipt, number_of, worker
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import Post
 from hogwild.runtimes.faults import Crash, planned
 from hogwild.runtimes.simulator.memory import held
+from hogwild.runtimes.simulator.playback import Playback
+from hogwild.runtimes.sittings import Gathering, go_on, lives_of, news_of, taking_part, with_memory
 
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator.runtime import Simulator
 
 RESEND = 4.0  # times the longest of a few round trips, after which a message is sent again
 LOOK = 256  # events between two looks at Ctrl-C
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Over:
+    """Somebody has had the time to react to an event."""
+
+    event: Event
+
+
+def _kind(event: Event) -> str:
+    return type(event.envelope.body if isinstance(event, Received) else event).__name__
 
 
 class Stage:
@@ -34,9 +50,10 @@ class Stage:
         self._count = 0
         # A stream of numbers for each kind of thing, so that one more crash does not change all that follows.
         self._compute, self._links, self._faults = (np.random.default_rng([company.seed, kind]) for kind in (1, 2, 3))
+        self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in company.cast}
         self.lives: dict[str, int] = {}  # of those who are there
         self.births: dict[str, int] = defaultdict(int)  # how often each was started
-        self.people: dict[str, Participant] = {}
+        self.people: dict[str, Participant | Cutting] = {}
         self.kept: dict[str, Any] = {}
         self._learners: dict[str, Learner] = {}
         self._bursts: dict[str, int] = defaultdict(int)
@@ -48,19 +65,21 @@ class Stage:
         self._since: dict[str, float] = {}  # when each was last started
         self.events = self.crashes = 0
         self.memory = self.apart = 0  # bytes of parameters: as they are, and as if nothing were shared
+        self._gathering = Gathering()
         self.outcome: Outcome | None = None
+        self._playback = None if runtime.trace is None else Playback(runtime.trace)
+        self._handles = self._playback is not None or runtime.handling != Always(0.0)
+        self._handled: dict[str, int] = defaultdict(int)
+        self._queues: dict[tuple[str, int], deque[Event]] = {}  # of those who are busy: what they have yet to handle
         self._patience = self._resend_after()
 
     def play(self) -> Outcome:
         """Run until somebody finishes it, or nothing happens any more."""
         late = {worker(number): at for number, at in self.runtime.late.items()}
-        for name in self.company.cast:
-            if name not in late:
-                self.lives[name] = 0
-        for name in list(self.lives):
-            self._start(name, first=True)
-        for name, at in late.items():
-            self._at(at, "", 0, ("start", name))
+        if self.company.resumed is None:
+            self._open(late)
+        else:
+            self._reopen(self.company.resumed, late)
         self._plan_faults()
         told = False  # that it is to end
         while self._queue and self.outcome is None:
@@ -73,14 +92,72 @@ class Stage:
         assert self.outcome is not None
         return self.outcome
 
+    def _open(self, late: dict[str, float]) -> None:
+        for name in self.company.cast:
+            if name not in late:
+                self.lives[name] = 0
+        for name in list(self.lives):
+            self._start(name, first=True)
+        for name, at in late.items():
+            self._at(at, "", 0, ("start", name))
+
+    def _reopen(self, cut: dict[str, Any], late: dict[str, float]) -> None:
+        """Go on from a cut. Who was not there then comes now, or when it is due."""
+        self.now = cut["seconds"]
+        self.births.update(cut["births"])
+        self.lives = lives_of(cut)
+        for name, life in self.lives.items():
+            self._make(name)
+            go_on(self.people[name], self._learners.get(name), cut["people"][name])
+            self._at(self.now, name, life, Resumed(self.now))
+        for change in news_of(cut):
+            for peer in sorted(set(self.lives) - {change.peer}):
+                self._at(self.now, peer, self.lives[peer], change)
+        for name in self.company.cast:
+            if name not in self.lives:
+                self._at(max(self.now, late.get(name, 0.0)), "", 0, ("start", name))
+
     def _next(self) -> None:
         self.now, _, name, life, event = heapq.heappop(self._queue)
         if not name:
             self._happen(event)
         elif self.lives.get(name) == life:
-            self.events += 1
-            for action in self.people[name].react(event):
-                self._carry_out(name, action)
+            if self._handles:
+                self._handle(name, life, event)
+            else:
+                self._react(name, event)
+
+    def _react(self, name: str, event: Event) -> None:
+        self.events += 1
+        for action in self.people[name].react(event):
+            self._carry_out(name, action)
+
+    def _handle(self, name: str, life: int, event: Any) -> None:
+        """One thing after the other: what comes while somebody is busy waits."""
+        queue = self._queues.get((name, life))
+        if isinstance(event, _Over):
+            assert queue is not None
+            self._react(name, event.event)
+            if queue:
+                self._begin(name, life, queue.popleft())
+            else:
+                del self._queues[name, life]
+        elif isinstance(event, Received) and isinstance(event.envelope.body, Receipt):
+            self._react(name, event)  # they take no time, and nobody waits for them
+        elif queue is not None:
+            queue.append(event)
+        else:
+            self._queues[name, life] = deque()
+            self._begin(name, life, event)
+
+    def _begin(self, name: str, life: int, event: Event) -> None:
+        if self._playback is not None:
+            seconds = self._playback.handling(name, _kind(event))
+        else:
+            number, count = self._numbers[name], self._handled[name]
+            seconds = self.runtime.handling.draw(self._compute, number, count)  # type: ignore[union-attr]
+            self._handled[name] += 1
+        self._at(self.now + seconds, name, life, _Over(event))
 
     def _at(self, when: float, name: str, life: int, event: Any) -> None:
         self._count += 1
@@ -102,6 +179,8 @@ class Stage:
             self._at(self.now, name, self.lives[name], Measured(action.number, figures))
         elif isinstance(action, Tell):
             self._tell(action)
+        elif isinstance(action, Save):
+            self._save(name, action)
         elif isinstance(action, Finish):
             self._end(action.values, action.reason, action.figures)
 
@@ -115,30 +194,47 @@ class Stage:
             )
         self.company.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
 
+    def _save(self, name: str, action: Save) -> None:
+        save = with_memory(action, self._learners.get(name))
+        cut = self._gathering.add(name, save, self.births, set(self.lives), self.now)
+        if cut is not None and self.company.save is not None:
+            self.company.save(cut)
+
     def _send(self, envelope: Envelope) -> None:
         sender, link = envelope.sender, self.runtime.link
-        kind = type(envelope.body).__name__
-        traffic, size = self.traffic[kind], envelope.nbytes
-        if isinstance(envelope.body, Receipt):
+        body = envelope.body
+        kind = type(body).__name__
+        traffic = self.traffic[kind]
+        if isinstance(body, Receipt):
             traffic.receipts += 1
+            size = HEADER
         else:
             traffic.messages += 1
+            size = envelope.nbytes
         traffic.bytes += size
-        self._sent[sender] += 1
-        leaves = max(self.now, self._uplink[sender]) + size / link.bandwidth
+        self._sent[sender] = count = self._sent[sender] + 1
+        free = self._uplink[sender]
+        leaves = (self.now if self.now > free else free) + size / link.bandwidth
         self._uplink[sender] = leaves
-        number = number_of(sender) if sender.startswith("worker") else -1
-        arrivals = link.arrivals(self._links, number, self._sent[sender])
+        if self._playback is not None:
+            arrivals, leaves = [self._playback.way(envelope.to, kind)], self.now
+        else:
+            arrivals = link.arrivals(self._links, self._numbers[sender], count)
         traffic.lost += not arrivals
-        for after in arrivals:
-            if envelope.to in self.lives:
-                self._at(leaves + after, envelope.to, self.lives[envelope.to], Received(envelope))
+        to = envelope.to
+        life = self.lives.get(to)
+        if life is not None:
+            for after in arrivals:
+                self._at(leaves + after, to, life, Received(envelope))
 
     def _train(self, name: str, train: Train) -> None:
         """What a burst comes to depends on where it begins, so it is computed now; it is known when it is over."""
-        number = number_of(name)
-        seconds = train.terms * self.runtime.compute.draw(self._compute, number, self._bursts[name])  # type: ignore[union-attr]
-        seconds *= self.runtime.slow.get(number, 1.0)
+        number = self._numbers[name]
+        if self._playback is not None:
+            seconds = self._playback.burst(name, train.terms)
+        else:
+            each = self.runtime.compute.draw(self._compute, number, self._bursts[name])  # type: ignore[union-attr]
+            seconds = train.terms * each * self.runtime.slow.get(number, 1.0) / self.company.cores
         self._bursts[name] += 1
         self.busy[name] += seconds
         trained = self._learners[name].burst(train)
@@ -157,23 +253,30 @@ class Stage:
     def _start(self, name: str, first: bool = False) -> None:
         life = self.lives[name]
         self.births[name] = life + 1
-        role = self.company.cast[name]()
-        others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
-        self.people[name] = Participant(role, Post(name, life, others, self._patience))
-        if name.startswith("worker"):
-            self._learners[name] = self.company.learner(number_of(name))
-        self._since[name] = self.now
+        self._gathering.disturb()
+        self._make(name)
+        others = set(self.lives) - {name}
         kept: Event = Started(self.kept.get(name))
         self._at(self.now, name, life, kept)
         if not first:
             for peer in sorted(others):
                 self._at(self.now, peer, self.lives[peer], Joined(name, life))
 
+    def _make(self, name: str) -> None:
+        """A participant at the beginning of its life."""
+        others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
+        person = Participant(self.company.cast[name](), Post(name, self.lives[name], others, self._patience))
+        self.people[name] = taking_part(person, self.company)
+        if name.startswith("worker"):
+            self._learners[name] = self.company.learner(number_of(name))
+        self._since[name] = self.now
+
     def _crash(self, fault: Crash) -> None:
         name = fault.who
         if name not in self.lives:
             return
         self.crashes += 1
+        self._gathering.disturb()
         if name == COORDINATOR:
             self._end(None, "the coordinator crashed", {})
             return
@@ -188,15 +291,22 @@ class Stage:
 
     def _plan_faults(self) -> None:
         for fault in planned(self.runtime.faults, self.company.cast, self._faults):
-            self._at(fault.at, "", 0, ("crash", fault))
+            if fault.at >= self.now:  # else it was in an earlier sitting
+                self._at(fault.at, "", 0, ("crash", fault))
 
     # The end
 
     def _resend_after(self) -> float:
+        """Later than anything should take: what is sent again must itself be handled, and others wait for that."""
         link, trial = self.runtime.link, np.random.default_rng(0)
-        longest = max(link.latency.draw(trial, 0, k) for k in range(32))  # type: ignore[union-attr]
-        size = self.company.setting.start.nbytes
-        return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + size / link.bandwidth) + 1e-3)
+        if self._playback is not None:
+            longest, handling = self._playback.longest()
+        else:
+            longest = max(link.latency.draw(trial, 0, k) for k in range(32))  # type: ignore[union-attr]
+            handling = max(self.runtime.handling.draw(trial, 0, k) for k in range(32))  # type: ignore[union-attr]
+        # All may have asked the same one at once, who has one line to answer.
+        queue = (handling + self.company.setting.start.nbytes / link.bandwidth) * len(self.company.cast)
+        return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + queue) + 1e-3)
 
     def _end(self, values: Any, reason: str, figures: dict[str, Any]) -> None:
         for name in self.lives:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Finish, Measure, Ring, Say, Tell
-from hogwild.messages.events import Event, Heard, Interrupted, Joined, Lost, Measured, Rang, Started
+from hogwild.messages.actions import Action, Cut, Finish, Measure, Ring, Say, Tell
+from hogwild.messages.events import Event, Heard, Interrupted, Joined, Lost, Measured, Rang, Resumed, Started
 from hogwild.messages.message import (
     Answer,
     Ask,
@@ -79,6 +79,10 @@ class Coordinator:
             yield Ring(WATCH, self.setting.silence)
             if self.setting.seconds is not None:
                 yield Ring(TIME, self.setting.seconds)
+        elif isinstance(event, Resumed):
+            yield Ring(WATCH, self.setting.silence)
+            if self.setting.seconds is not None:
+                yield Ring(TIME, max(0.0, self.setting.seconds - event.seconds))
         elif isinstance(event, Heard):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Lost):
@@ -273,7 +277,9 @@ class Coordinator:
 
     def _ask_last(self) -> Iterator[Action]:
         """When all workers have ended, ask for the result."""
-        if self.last or self.record or not self.begun or not set(self._workers()) <= set(self.halted):
+        if self.last or self.record or not self.begun:
+            return
+        if not all(name in self.halted for name in self.living if name.startswith("worker")):
             return
         if not self._workers(set(self.halted)) and not (self.servers and self.reason):
             return  # all workers are gone, perhaps to come back: there is more to do
@@ -327,6 +333,8 @@ class Coordinator:
         elif self.epoch > self.measured[0] and not self.reason:
             yield from self._ask()
         if not self.last:
+            if self.setting.saves and not self.reason:
+                yield Cut()
             yield from self._ask_last()
 
     def _end(self, values: Floats, record: dict[str, Any]) -> Iterator[Action]:

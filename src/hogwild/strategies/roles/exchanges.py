@@ -78,7 +78,7 @@ class Averaged:
     """
 
     def __init__(self, me: int, setting: Setting, plan: Plan, compression: Compression | None = None) -> None:
-        self.me, self.setting, self.plan, self.compression = me, setting, plan, compression
+        self.me, self.setting, self.at, self.compression = me, setting, plan.at, compression
         self.directed = plan.topology.directed
         self.view = 0
         self.members: tuple[int, ...] = (me,)
@@ -101,11 +101,11 @@ class Averaged:
 
     def targets(self, clock: int) -> Iterable[int]:
         """Its neighbours."""
-        return sorted(self.plan.at(self.view, self.members, clock)[0][self.me])
+        return sorted(self.at(self.view, self.members, clock)[0][self.me])
 
     def sources(self, clock: int) -> Iterable[int]:
         """Those whose neighbour it is."""
-        return [source for source in self.plan.at(self.view, self.members, clock)[1][self.me] if source != self.me]
+        return [source for source in self.at(self.view, self.members, clock)[1][self.me] if source != self.me]
 
     def message(self, clock: int) -> Mix:
         """Its parameters and their weight."""
@@ -116,7 +116,7 @@ class Averaged:
         sent = self._sent()
         total = self.mass.astype(np.float64) - sent if self.compression else np.zeros(len(self.mass), np.float64)
         weight = 0.0
-        for source, share in self.plan.at(self.view, self.members, clock)[1][self.me].items():
+        for source, share in self.at(self.view, self.members, clock)[1][self.me].items():
             own = source == self.me
             vector = sent if own else _whole(got[source].vector)
             total += share * vector.astype(np.float64)

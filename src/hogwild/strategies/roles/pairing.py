@@ -33,19 +33,23 @@ from hogwild.strategies.roles.iterates import Iterates
 from hogwild.strategies.roles.labour import Labour
 from hogwild.topologies.topology import Topology
 
+DRIFT = 32  # bursts after which a partner that has not answered is waited for
+
 
 class Pairing:
     """Trains ``period`` terms, then sends its parameters to a neighbour at random, who takes half of the difference and
     sends the other half back (AD-PSGD, Lian et al. 2018, arXiv 1710.06952). So the mean of all is kept.
 
     It trains on meanwhile: what comes is mixed in, and the change of a burst is added when it ends. Of a partner it has
-    not heard back from it asks nothing more, and asks nobody else; if that one dies, it is free again.
+    not heard back from it asks nothing more, and asks nobody else; if that one dies, it is free again. Only when that
+    takes very long, as where partners are seldom given a core, it waits: or it would train alone.
     """
 
     def __init__(
         self, me: int, setting: Setting, topology: Topology, period: int, compression: Compression | None = None
     ) -> None:
-        self.me, self.setting, self.topology, self.period, self.compression = me, setting, topology, period, compression
+        self.me, self.setting, self.period, self.compression = me, setting, period, compression
+        self.links, self.cycle = topology.links, topology.cycle
         self.labour, self.iterates = Labour(setting), Iterates(setting)
         self.clock = 0  # bursts
         self.view = -1
@@ -57,7 +61,8 @@ class Pairing:
         self.progress = 0.0  # how far all are, as far as it knows: mixed as the parameters are
         self.partner: int | None = None
         self.early: list[tuple[str, Mix]] = []  # who wanted to meet before it had begun
-        self.training = self.halting = self.ended = False
+        self.training = self.waiting = self.halting = self.ended = False
+        self.alone = 0  # bursts since it asked its partner
         self.delays: Counter[int] = Counter()
         self._near: dict[int, list[int]] = {}  # neighbours, by round of the topology's cycle
 
@@ -98,6 +103,7 @@ class Pairing:
         elif isinstance(body, Halt) and not self.halting:
             self.halting = True
             if not self.training:
+                self.waiting = False
                 yield from self._end()
 
     def _begin(self, body: Begin) -> Iterator[Action]:
@@ -139,7 +145,10 @@ class Pairing:
         yield from self.labour.trained(event, self.clock)
         if not self.halting:
             yield from self._meet()
-        yield from self._next()
+        self.alone += 1
+        self.waiting = self.partner is not None and self.alone > DRIFT and not self.halting
+        if not self.waiting:
+            yield from self._next()
 
     # Meeting others
 
@@ -148,15 +157,15 @@ class Pairing:
 
     def _neighbours(self) -> list[int]:
         members = tuple(sorted(self.members | {self.me}))
-        round = self.clock % self.topology.cycle(len(members))
+        round = self.clock % self.cycle(len(members))
         if round not in self._near:
-            self._near[round] = sorted(self.topology.links(members, round)[self.me])
+            self._near[round] = sorted(self.links(members, round)[self.me])
         return self._near[round]
 
     def _meet(self) -> Iterator[Action]:
         near = self._neighbours()
         if self.partner is None and near:
-            self.partner = near[np.random.default_rng([self.me, self.clock]).integers(len(near))]
+            self.partner, self.alone = near[np.random.default_rng([self.me, self.clock]).integers(len(near))], 0
             vector = self._sent(frozen(self.values.copy()))
             yield Say(worker(self.partner), Mix(vector, self.clock, self.view, seen=round(self.progress)))
 
@@ -181,7 +190,7 @@ class Pairing:
         self.partner = None
         if body.vector is not None:
             self._mix(checked(body.vector, self.setting.size), -1.0, body.seen)
-        yield from self._halted()
+        yield from self._free()
 
     def _mix(self, vector: Vector, times: float, progress: int) -> None:
         add(self.values, vector, times)
@@ -194,6 +203,14 @@ class Pairing:
         self.early = [(sender, mix) for sender, mix in self.early if number_of(sender) != peer]
         if peer == self.partner:
             self.partner = None
+            yield from self._free()
+
+    def _free(self) -> Iterator[Action]:
+        """Its partner has answered, or never will."""
+        if self.waiting:
+            self.waiting = False
+            yield from self._next()
+        else:
             yield from self._halted()
 
     def _sent(self, vector: Floats) -> Vector:

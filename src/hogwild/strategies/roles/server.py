@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.messages.actions import Action, Keep, Say
-from hogwild.messages.events import Event, Heard, Joined, Lost, Started
+from hogwild.messages.events import Event, Heard, Joined, Lost, Resumed, Started
 from hogwild.messages.message import (
     COORDINATOR,
     Answer,
@@ -91,6 +91,8 @@ class Server:
         elif isinstance(event, Lost):
             self.here.discard(event.peer)
             yield from self._without(event.peer)
+        elif isinstance(event, Resumed):
+            yield from self._keep()
         elif isinstance(event, Joined):
             self.here.add(event.peer)
             self.left.discard(event.peer)

@@ -19,6 +19,8 @@ from hogwild.schedules import Moment, Schedule
 from hogwild.training.clock import LAST
 
 FEW_EPOCHS = 4  # whose order is remembered: workers are in one epoch or the next
+SPAN = 2**12  # updates whose steps are computed together
+FEW_TABLES = 64  # of which so many are remembered
 
 
 def packed(state: State) -> Floats:
@@ -63,11 +65,14 @@ class Rows:
     workers: int
     shuffle: bool = True
     _walks: OrderedDict[int, _Walk] = field(default_factory=OrderedDict)
+    _tables: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.Lock)  # workers may be threads
 
     def __post_init__(self) -> None:
         if getattr(self.rule, "alone", False):
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
+        if self.workers > (rows := self.problem.data.n_rows):
+            raise ParameterError(f"There are {self.workers:,} workers and {rows:,} rows: use no more than those.")
         self._walk(0)
 
     def __reduce__(self) -> Any:
@@ -111,9 +116,27 @@ class Rows:
 
     def rates(self, progress: int, terms: int, stride: int) -> Floats:
         """The steps of some terms, by how far all workers have come together."""
-        updates = progress + stride * np.arange(terms, dtype=np.float64)
+        block, first = divmod(progress, SPAN)
+        last = first + stride * (terms - 1)
+        if last >= SPAN:
+            return self._rates(progress + stride * np.arange(terms, dtype=np.float64))
+        some: Floats = self._table(block)[first : last + 1 : stride]
+        return some if stride == 1 or terms == 1 else some.copy()
+
+    def _table(self, block: int) -> Floats:
+        """The steps of many updates at once: one by one most of the time would go by in preparing for each."""
+        found = self._tables.get(block)
+        if found is None:
+            found = self._rates(np.arange(block * SPAN, (block + 1) * SPAN, dtype=np.float64))
+            with self._lock:
+                self._tables[block] = found
+                if len(self._tables) > FEW_TABLES:
+                    self._tables.popitem(last=False)
+        return found
+
+    def _rates(self, updates: Floats) -> Floats:
         rows = self.problem.data.n_rows
-        fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(terms)
+        fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(len(updates))
         return np.asarray(self.schedule(Moment(updates + 1, updates / rows, fraction)), np.float32)
 
 
@@ -143,7 +166,8 @@ class RowLearner:
                 loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
                 done += terms
             values = packed(self.state)
-        return Trained(frozen(values), train.terms, train.terms, loss, float(rates.mean()) if len(rates) else 0.0)
+        step = float(rates[0] if len(rates) == 1 else rates.mean()) if len(rates) else 0.0
+        return Trained(frozen(values), train.terms, train.terms, loss, step)
 
     def _together(self, start: Floats, chunks: list[Chunk], rates: Floats) -> tuple[Floats, float]:
         """The mean of what each row alone would have done."""

@@ -1,0 +1,197 @@
+"""The options of runtimes: where workers run, how long things take in simulated time, and what goes wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hogwild.cli.output import check_out
+from hogwild.cli.talking import Talking, either, given, spelt
+from hogwild.errors import ParameterError
+from hogwild.naming import kebab, must, pick
+
+_PANEL = "Simulated time and faults"
+LINK = {"latency": "latency", "bandwidth": "bandwidth", "message_loss": "loss", "duplication": "duplication",
+        "reordering": "reordering"}  # fmt: skip
+WITHIN = {
+    **dict.fromkeys(LINK, "link"),
+    "crash": "faults",
+    "crashes": "faults",
+    "replay": "trace",
+}  # fields made of options
+TOLD = ("compute", "slow", "latency", "bandwidth", "handling")  # what a recorded run says by itself
+
+
+def _option(help: str, **more: Any) -> Any:
+    return typer.Option(help=help, rich_help_panel=_PANEL, show_default=False, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How long things take and what goes wrong. What is not given is as the runtime says."""
+
+    compute: Annotated[
+        str | None,
+        _option("Of one update: seconds, or always, normal, log-normal, exponential or heavy-tail with numbers, such "
+                "as log-normal:0.001:0.5.", metavar="TIME"),
+    ] = None  # fmt: skip
+    slow: Annotated[
+        list[str] | None,
+        _option("Worker 2 takes 10 times as long (local: so many seconds more for each burst). Several times if "
+                "need be.", metavar="2:10"),
+    ] = None  # fmt: skip
+    latency: Annotated[str | None, _option("Of a message, as --compute.", metavar="TIME")] = None
+    bandwidth: Annotated[str | None, _option("Bytes a second of each sender, such as 10MB.", metavar="SIZE")] = None
+    handling: Annotated[str | None, _option("Of a reaction to a message, as --compute.", metavar="TIME")] = None
+    message_loss: Annotated[float | None, _option("Share of the messages that are lost.", metavar="SHARE")] = None
+    duplication: Annotated[float | None, _option("Share of the messages that arrive twice.", metavar="SHARE")] = None
+    reordering: Annotated[float | None, _option("Share that takes up to ten times as long.", metavar="SHARE")] = None
+    crash: Annotated[
+        list[str] | None,
+        _option("worker-1 crashes at 3.5 s and is back 2 s later; without +2 never. Several times if need be.",
+                metavar="worker-1@3.5+2"),
+    ] = None  # fmt: skip
+    crashes: Annotated[
+        str | None,
+        _option("Every worker crashes so often, in seconds on average, and is back after 1, or so many.",
+                metavar="EVERY[:BACK]"),
+    ] = None  # fmt: skip
+    late: Annotated[list[str] | None, _option("Worker 3 comes at 2 s. Several times if need be.", metavar="3@2.0")] = (
+        None
+    )
+    detection: Annotated[float | None, _option("Until a crash is noticed.", metavar="SECONDS")] = None
+    record: Annotated[Path | None, _option("local: write here how long everything took.", metavar="FILE")] = None
+    replay: Annotated[
+        Path | None, _option("simulator: let everything take as long as was recorded here.", metavar="FILE")
+    ] = None
+
+
+def place(name: str | None, strategy: Any, options: Places, talking: Talking) -> Any:
+    """The runtime for a strategy: the one that is asked for, or the usual one, with the options that were given.
+
+    >>> from hogwild.strategies import ParameterServer
+    >>> options = Places(latency="0.01", slow=["2:10"], crash=["worker-1@3.5+2"])
+    >>> place("simulator", ParameterServer(), options, Talking()).faults
+    (Crash(who='worker-1', at=3.5, back_after=2.0),)
+    """
+    from hogwild.runtimes import RUNTIMES, usual
+
+    kind = pick("runtime", name or usual(strategy), RUNTIMES)
+    _check_pair(kind, strategy, talking)
+    asked = given(options)
+    for option in asked:
+        if not _takes(kind, option):
+            fitting = [name for name, other in RUNTIMES.items() if _takes(other, option)]
+            raise ParameterError(f"{spelt(option)} goes with --runtime {either(fitting)}.")
+        if "replay" in asked and option in TOLD:
+            raise ParameterError(f"--replay says how long everything takes: leave out {spelt(option)}.")
+    check_out(options.record, "--record")
+    return kind(**_arguments(kind, asked))
+
+
+def _check_pair(kind: Any, strategy: Any, talking: Talking) -> None:
+    """Refuse a pair that cannot work before any data is read."""
+    chosen, where = kebab(type(strategy).__name__), kebab(kind.__name__)
+    if hasattr(kind, "play") and not hasattr(strategy, "cast"):
+        raise ParameterError(
+            f"Workers of --strategy {chosen} share one memory, which goes with --runtime threads. For --runtime "
+            f"{where} choose {either(_talking_strategies())}."
+        )
+    if where == "threads" and not hasattr(strategy, "access"):
+        raise ParameterError(
+            f"Workers of --strategy {chosen} talk to each other, which goes with --runtime "
+            f"{either(_talking_runtimes())}."
+        )
+    if not hasattr(kind, "play") and given(talking):
+        option = spelt(next(iter(given(talking))))
+        raise ParameterError(
+            f"{option} is for workers that talk to each other: add --runtime {either(_talking_runtimes())}."
+        )
+
+
+def _takes(kind: Any, option: str) -> bool:
+    return bool({option, WITHIN.get(option)} & _names(kind))
+
+
+def _names(kind: Any) -> set[str]:
+    return {field.name for field in fields(kind)}
+
+
+def _talking_strategies() -> list[str]:
+    from hogwild.strategies import STRATEGIES
+
+    return [name for name, kind in STRATEGIES.items() if hasattr(kind, "cast")]
+
+
+def _talking_runtimes() -> list[str]:
+    from hogwild.runtimes import RUNTIMES
+
+    return [name for name, kind in RUNTIMES.items() if hasattr(kind, "play")]
+
+
+def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    """What a runtime is made with."""
+    arguments = {name: asked[name] for name in _names(kind) & asked.keys()}
+    if "record" in asked:
+        arguments["record"] = True
+    if "replay" in asked:
+        from hogwild.messages.trace import Trace
+
+        arguments["trace"] = Trace.load(asked["replay"])
+    for name, sign, example in (("slow", ":", "2:10"), ("late", "@", "3@2.0")):
+        if name in asked:
+            arguments[name] = dict(_numbered(name, each, sign, example) for each in asked[name])
+    link = {LINK[name]: asked[name] for name in LINK.keys() & asked.keys() - arguments.keys()}
+    if link:
+        arguments["link"] = _link(link)
+    if {"crash", "crashes"} & asked.keys():
+        arguments["faults"] = tuple(_faults(asked.get("crash", []), asked.get("crashes")))
+    return arguments
+
+
+def _link(chosen: dict[str, Any]) -> Any:
+    from hogwild import Link
+    from hogwild.files import parse_size
+
+    if "bandwidth" in chosen:
+        chosen["bandwidth"] = float(parse_size(chosen["bandwidth"]))
+    return Link(**chosen)
+
+
+def _numbered(option: str, text: str, sign: str, example: str) -> tuple[int, float]:
+    """A worker's number and another number."""
+    worker, _, number = text.partition(sign)
+    try:
+        if worker.isdecimal():
+            return int(worker), float(number)
+    except ValueError:
+        pass
+    raise must(option, f"a worker's number and another one, such as {example}", text)
+
+
+def _faults(single: list[str], random: str | None) -> list[Any]:
+    from hogwild import Crash, Crashes
+
+    faults: list[Any] = []
+    for text in single:
+        found = re.fullmatch(r"((?:worker|server)-\d+)@([\d.]+)(?:\+([\d.]+))?", text)
+        if found is None:
+            raise must("crash", "who crashes when, and perhaps is back after a while, such as worker-1@3.5+2", text)
+        who, at, back = found.groups()
+        faults.append(Crash(who, _seconds("crash", at), None if back is None else _seconds("crash", back)))
+    if random is not None:
+        every, _, back = random.partition(":")
+        often = _seconds("crashes", every)
+        faults.append(Crashes(often, _seconds("crashes", back)) if back else Crashes(often))
+    return faults
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise must(option, "made of numbers of seconds", text) from None

@@ -1,0 +1,131 @@
+"""The options of strategies: each goes with those strategies that have a field of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+import typer
+
+from hogwild.errors import ParameterError
+from hogwild.naming import must
+
+_PANEL = "Talking workers"
+FIELDS = {"outer_rate": "rate", "outer_momentum": "momentum"}  # where the name of an option would be too short
+
+
+def _option(help: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_PANEL, show_default=False, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Talking:
+    """How workers talk to each other. What is not given is as the strategy says."""
+
+    shards: Annotated[int | None, _option("Servers that divide the parameters among them.", metavar="N")] = None
+    staleness: Annotated[
+        str | None,
+        _option(
+            "parameter-server: nobody lacks what the slowest did more than N pushes ago; none: no bound.",
+            metavar="N|none",
+        ),
+    ] = None
+    push_every: Annotated[int | None, _option("parameter-server: updates between two pushes.", metavar="N")] = None
+    pull_every: Annotated[int | None, _option("parameter-server: updates between two pulls.", metavar="N")] = None
+    correction: Annotated[
+        str | None,
+        _option(
+            "parameter-server: delay-adaptive or delay-compensation of late changes, perhaps with :NUMBER.",
+            metavar="NAME",
+        ),
+    ] = None
+    combine: Annotated[str | None, _option("Add the sum of changes, or their mean.", metavar="sum|mean")] = None
+    period: Annotated[int | None, _option("Updates on one's own between two exchanges.", metavar="N")] = None
+    accumulate: Annotated[int | None, _option("synchronous: rows of each worker in one step.", metavar="N")] = None
+    topology: Annotated[str | None, _option("gossip: who talks to whom.", metavar="NAME")] = None
+    synchronous: Annotated[
+        bool | None, _option("gossip, all-to-all: in step, or as it comes.", "--synchronous/--asynchronous")
+    ] = None
+    outer_rate: Annotated[float | None, _option("diloco: the step when workers meet.", metavar="RATE")] = None
+    outer_momentum: Annotated[float | None, _option("diloco: its momentum.", metavar="SHARE")] = None
+    elasticity: Annotated[
+        float | None, _option("elastic-averaging: how far worker and centre move.", metavar="SHARE")
+    ] = None
+    compression: Annotated[str | None, _option("Send less: half, or top-k:SHARE.", metavar="NAME")] = None
+    within: Annotated[
+        str | None, _option("What each does on cores of its own, such as hogwild:2.", metavar="NAME[:N]")
+    ] = None
+
+
+def _bound(text: str) -> int | None:
+    if text.lower() == "none":
+        return None
+    if not text.isdecimal():
+        raise must("staleness", "a number of pushes, or none for no bound", text)
+    return int(text)
+
+
+def _correction(text: str) -> Any:
+    from hogwild.strategies.corrections import named
+
+    return named(text)
+
+
+def _within(text: str) -> Any:
+    from hogwild.strategies import named
+
+    name, _, workers = text.partition(":")
+    if workers and not workers.isdecimal():
+        raise must("within", "a strategy in one memory, perhaps with a number of workers, such as hogwild:2", text)
+    return named(name, int(workers) if workers else None)
+
+
+READ: Mapping[str, Callable[[str], Any]] = {"staleness": _bound, "correction": _correction, "within": _within}
+
+
+def shaped(strategy: Any, options: Talking) -> Any:
+    """The strategy with the options that were given.
+
+    >>> from hogwild.strategies import ParameterServer
+    >>> shaped(ParameterServer(workers=4), Talking(staleness="3", shards=2)).staleness
+    3
+    """
+    has = {field.name for field in fields(strategy)}
+    chosen = {}
+    for option, value in given(options).items():
+        field = FIELDS.get(option, option)
+        if field not in has:
+            raise ParameterError(f"{spelt(option)} goes with --strategy {either(_with_field(field))}.")
+        chosen[field] = READ[option](value) if option in READ else value
+    return replace(strategy, **chosen)
+
+
+def given(options: Any) -> dict[str, Any]:
+    """The options that were given, by name."""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    return {name: value for name, value in values.items() if value not in (None, [])}
+
+
+def spelt(option: str) -> str:
+    """As it is written on the command line.
+
+    >>> spelt("push_every"), spelt("synchronous")
+    ('--push-every', '--synchronous/--asynchronous')
+    """
+    return "--synchronous/--asynchronous" if option == "synchronous" else "--" + option.replace("_", "-")
+
+
+def either(names: list[str]) -> str:
+    """A choice in words.
+
+    >>> either(["gossip", "all-to-all", "diloco"])
+    'gossip, all-to-all or diloco'
+    """
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _with_field(field: str) -> list[str]:
+    from hogwild.strategies import STRATEGIES
+
+    return [name for name, kind in STRATEGIES.items() if field in {each.name for each in fields(kind)}]

@@ -1,0 +1,156 @@
+"""What participants know as plain values and arrays, which can be written to a file and read back without running code.
+
+Objects are written as the names of their classes and their attributes. Only classes of this package are read back.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from hogwild.errors import CheckpointError
+from hogwild.messages.setting import Setting
+
+PACKAGE = "hogwild."
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial)
+_COLLECTIONS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_MAPPINGS: dict[str, Any] = {"dict": dict, "Counter": Counter}
+
+
+def frost(thing: Any) -> Any:
+    """A thing as a tree of plain values and arrays, none of which changes with it.
+
+    >>> frost({"clocks": (1, 2)})
+    {'dict': [['clocks', {'tuple': [1, 2]}]]}
+    """
+    if thing is None or isinstance(thing, (bool, int, str)):
+        return thing
+    if isinstance(thing, (float, np.generic)):
+        number = thing if isinstance(thing, float) else thing.item()
+        return number if not isinstance(number, float) or math.isfinite(number) else {"float": str(number)}
+    if isinstance(thing, np.ndarray):
+        return {"array": thing.copy() if thing.flags.writeable else thing, "writeable": bool(thing.flags.writeable)}
+    if isinstance(thing, list):
+        return [frost(one) for one in thing]
+    if type(thing).__name__ in _COLLECTIONS:
+        ordered = thing if isinstance(thing, tuple) else sorted(thing)
+        return {type(thing).__name__: [frost(one) for one in ordered]}
+    if type(thing).__name__ in _MAPPINGS:
+        return {type(thing).__name__: [[frost(key), frost(value)] for key, value in thing.items()]}
+    if isinstance(thing, Setting):
+        return {"setting": None}
+    if isinstance(thing, np.random.Generator):
+        return {"random": thing.bit_generator.state}
+    kind = type(thing)
+    if not kind.__module__.startswith(PACKAGE):
+        raise CheckpointError(f"A {kind.__module__}.{kind.__qualname__} cannot be written to a checkpoint.")
+    return {"object": f"{kind.__module__}:{kind.__qualname__}", "has": attributes(thing)}
+
+
+def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
+    """The attributes of an object, frozen; without functions, which belong to how it was made."""
+    names = [field.name for field in fields(thing)] if is_dataclass(thing) else list(vars(thing))
+    return {
+        name: frost(getattr(thing, name))
+        for name in names if name not in without and not isinstance(getattr(thing, name), _FUNCTIONS)
+    }  # fmt: skip
+
+
+def thaw(tree: Any, setting: Setting | None) -> Any:
+    """The thing that such a tree was made of, in a run with this setting.
+
+    >>> from hogwild.messages.message import Pull
+    >>> setting = Setting(1, np.zeros(1), 1, 1)
+    >>> thaw(frost([Pull(3), {"a": (1.0, float("inf"))}]), setting)
+    [Pull(clock=3), {'a': (1.0, inf)}]
+    """
+    if isinstance(tree, list):
+        return [thaw(one, setting) for one in tree]
+    if not isinstance(tree, dict):
+        return tree
+    (kind, content), *_ = tree.items()
+    if kind == "float":
+        return float(content)
+    if kind == "array":
+        array = content.copy() if tree["writeable"] else content
+        array.flags.writeable = tree["writeable"]
+        return array
+    if kind in _COLLECTIONS:
+        return _COLLECTIONS[kind](thaw(one, setting) for one in content)
+    if kind in _MAPPINGS:
+        return _MAPPINGS[kind]({thaw(key, setting): thaw(value, setting) for key, value in content})
+    if kind == "setting":
+        return setting
+    if kind == "random":
+        generator = np.random.default_rng()
+        generator.bit_generator.state = content
+        return generator
+    thing: Any = object.__new__(_known(content))
+    put_back(thing, tree["has"], setting)
+    return thing
+
+
+def put_back(thing: Any, has: Mapping[str, Any], setting: Setting | None) -> None:
+    """Let an object have these attributes again.
+
+    A part of it that is there goes on with its own, and keeps the functions that it was made with; one that is a plain
+    value is replaced.
+    """
+    for name, tree in has.items():
+        part = getattr(thing, name, None)
+        if (
+            isinstance(tree, dict)
+            and "object" in tree
+            and not is_dataclass(part)
+            and type(part) is _known(tree["object"])
+        ):
+            put_back(part, tree["has"], setting)
+        else:
+            object.__setattr__(thing, name, thaw(tree, setting))
+
+
+def _known(name: str) -> type:
+    module, _, kind = name.partition(":")
+    found = getattr(sys.modules.get(module), kind, None) if module.startswith(PACKAGE) else None
+    if not isinstance(found, type):
+        raise CheckpointError(f"The checkpoint has a {name!r}, which this version does not know.")
+    return found
+
+
+def split(tree: Any, arrays: dict[str, Any], numbers: dict[int, str] | None = None) -> Any:
+    """The tree with names in the place of arrays, which are added to ``arrays``: one that is held by many once."""
+    numbers = {} if numbers is None else numbers
+    if isinstance(tree, list):
+        return [split(one, arrays, numbers) for one in tree]
+    if isinstance(tree, dict):
+        return {name: split(one, arrays, numbers) for name, one in tree.items()}
+    if isinstance(tree, np.ndarray):
+        if id(tree) not in numbers:
+            numbers[id(tree)] = name = str(len(arrays))
+            arrays[name] = tree
+        return {"named": numbers[id(tree)]}
+    return tree
+
+
+def joined(tree: Any, arrays: Mapping[str, Any]) -> Any:
+    """The tree with its arrays back in their places.
+
+    >>> arrays = {}; tree = frost({"w": np.zeros(2)})
+    >>> joined(split(tree, arrays), arrays)
+    {'dict': [['w', {'array': array([0., 0.]), 'writeable': True}]]}
+    """
+    if isinstance(tree, list):
+        return [joined(one, arrays) for one in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if tree.keys() == {"named"}:
+        return arrays[tree["named"]]
+    return {name: joined(one, arrays) for name, one in tree.items()}

@@ -1,0 +1,69 @@
+"""What runtimes by messages do about checkpoints: gather what all knew at a cut, and go on from one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hogwild.messages.actions import Save
+from hogwild.messages.company import Company, Learner
+from hogwild.messages.cuts import Cutting
+from hogwild.messages.events import Joined, Lost
+from hogwild.messages.participant import Participant
+
+
+class Gathering:
+    """What was known at the last cut, by whom so far.
+
+    A cut is whole when it has gone through all who are there; one during which somebody came or went never is.
+    """
+
+    def __init__(self) -> None:
+        self._number, self._known = 0, dict[str, Any]()
+
+    def disturb(self) -> None:
+        """Somebody comes or goes."""
+        self._known = {}
+
+    def add(self, name: str, save: Save, births: Mapping[str, int], there: set[str], seconds: float) -> Any:
+        """What one of those who are there knew; return what all did, once that is so."""
+        if save.number > self._number:
+            self._number, self._known = save.number, {}
+        if save.number == self._number:
+            self._known[name] = save.what
+        if self._known.keys() != there:
+            return None
+        people, self._known = self._known, {}
+        return {"people": people, "seconds": seconds, "births": dict(births)}
+
+
+def with_memory(save: Save, learner: Learner | None) -> Save:
+    """The same, with what a learner remembers beside the parameters."""
+    if learner is not None and hasattr(learner, "memory"):
+        save.what["learner"] = learner.memory(save.training)
+    return save
+
+
+def taking_part(participant: Participant, company: Company) -> Participant | Cutting:
+    """A participant that takes part in cuts, if there are any."""
+    return participant if company.save is None else Cutting(participant, company.setting)
+
+
+def go_on(person: Participant | Cutting, learner: Learner | None, known: dict[str, Any]) -> None:
+    """Let a participant, made anew, go on with what it knew at a cut."""
+    assert isinstance(person, Cutting)
+    person.put_back(known)
+    if "learner" in known:
+        learner.remember(known["learner"])  # type: ignore[union-attr]
+
+
+def lives_of(cut: dict[str, Any]) -> dict[str, int]:
+    """Who was there at a cut, in which life."""
+    return {name: cut["births"][name] - 1 for name in cut["people"]}
+
+
+def news_of(cut: dict[str, Any]) -> list[Lost | Joined]:
+    """Who had come again or gone by then, which some may not have known."""
+    lives, births = lives_of(cut), cut["births"]
+    back = [Joined(name, life) for name, life in lives.items() if life > 0]
+    return [*back, *(Lost(name, births[name] - 1) for name in births if name not in lives and births[name])]

@@ -1,0 +1,59 @@
+"""The optimiser of a model, and its step over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hogwild import schedules
+from hogwild.errors import ParameterError
+from hogwild.naming import must, pick
+from hogwild.problems.module import Module
+from hogwild.run import Budget
+from hogwild.runtimes.processes.optimisers import made
+from hogwild.runtimes.processes.work import Rate
+from hogwild.schedules import Schedule, step_of, with_step, with_total
+
+OPTIMISERS = {
+    "sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop, "sparse-adam": torch.optim.SparseAdam,
+}  # fmt: skip
+
+
+def optimiser_of(rule: Any, problem: Module) -> torch.optim.Optimizer:
+    """An optimiser of the problem's model, from a name, a class or a function; Adam if nothing is said."""
+    if rule is None:
+        rule = torch.optim.Adam
+    if isinstance(rule, str):
+        rule = pick("rule", rule, OPTIMISERS)
+    if not callable(rule) and not isinstance(rule, torch.optim.Optimizer):
+        raise must("rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule)
+    optimiser = made(rule, problem.net.parameters())
+    ours = {id(parameter) for parameter in problem.net.parameters()}
+    if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
+        raise must("rule", "an optimiser of this model's parameters", "one of other tensors")
+    return optimiser
+
+
+def described(optimiser: torch.optim.Optimizer) -> str:
+    """An optimiser and its options, for records."""
+    return f"{type(optimiser).__name__}({', '.join(f'{name}={value!r}' for name, value in optimiser.defaults.items())})"
+
+
+def rate_of(
+    schedule: Any, optimiser: torch.optim.Optimizer, samples: int, budget: Budget, total: int
+) -> Rate:  # fmt: skip
+    """The step of each group over time. A schedule with a step of its own replaces the first group's."""
+    steps = tuple(float(group["lr"]) for group in optimiser.param_groups)
+    if schedule is None:
+        return Rate(None, steps, samples, budget.epochs, budget.seconds)
+    found: Schedule = with_total(schedules.named(schedule), total)
+    step = step_of(found)
+    if step is None or hasattr(found, "after_stall") or isinstance(found, schedules.Optimal):
+        raise ParameterError(f"The schedule {found!r} is not for a Module. Use for example 'cosine' or Steps(...).")
+    if step == "auto":
+        return Rate(with_step(found, 1.0), steps, samples, budget.epochs, budget.seconds)
+    return Rate(
+        found, tuple(own / steps[0] if steps[0] else 1.0 for own in steps), samples, budget.epochs, budget.seconds
+    )
