@@ -61,7 +61,7 @@ def learners(half: int, folder: str, seconds: float) -> Any:
 
 
 def check(outcome: Outcome, folder: Path, workers: int) -> int:
-    """No push counts twice and none is lost, but for the last ones of lives that were ended; return how many lives were."""
+    """No push counts twice and none is lost, but for the last ones of the dead; return how many those were."""
     assert outcome.values is not None
     halves = outcome.values.reshape(2, workers, LIVES, BURSTS)
     assert set(np.unique(halves)) <= {0.0, 1.0}, "a push counts twice, or in part"

@@ -90,7 +90,7 @@ def test_in_step_it_is_what_the_simulator_comes_to():
 FAULTS = {
     "a worker is killed": ("worker-1", signal.SIGKILL, ParameterServer(2, shards=2)),
     "a server is killed": ("server-1", signal.SIGKILL, ParameterServer(2, shards=2)),
-    "a worker stands still, others wait for it": ("worker-0", signal.SIGSTOP, ParameterServer(2, staleness=2, combine="sum")),
+    "a worker stands still": ("worker-0", signal.SIGSTOP, ParameterServer(2, staleness=2, combine="sum")),
 }  # fmt: skip
 
 
@@ -136,6 +136,18 @@ def test_the_coordinator_is_the_run(tmp_path):
     striker = Striker("coordinator", signal.SIGKILL, after=2)
     with pytest.raises(WorkerError, match=r"coordinator has died.*resume"):
         Ray().play(ledgers.company(ParameterServer(1), 1000, 0.02, tmp_path, striker))
+
+
+def test_when_the_coordinator_dies_the_same_call_goes_on_with_resume(tmp_path):
+    strategy, runtime = ParameterServer(2, shards=2, push_every=4), Ray(slow={0: 0.02, 1: 0.02})
+    striker = Striker("coordinator", signal.SIGKILL, after=3, event="checkpoint")
+    with pytest.raises(WorkerError, match="coordinator has died"):
+        train(strategy, runtime, budget=12, checkpoint=tmp_path, callbacks=[lambda event: striker(**event)])
+    run = train(strategy, runtime, budget=12, checkpoint=tmp_path, resume=True)
+    resumed = next(event for event in run.events if event["event"] == "resumed")
+    assert resumed["epoch"] >= 2
+    assert [record["epoch"] for record in run.history][-1] == 12
+    assert run.objective <= 1.01 * optimum("logistic")
 
 
 def test_what_fails_in_a_worker_is_told(tmp_path):

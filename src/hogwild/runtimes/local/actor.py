@@ -142,6 +142,7 @@ class Actor:
         with self.lock:
             while self._receipts and not self.over.is_set():
                 self._take(self._receipts.popleft())
+        self.house.turned()
 
     def _take(self, event: Event) -> None:
         self.events += 1

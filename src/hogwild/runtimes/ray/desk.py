@@ -11,7 +11,7 @@ from typing import Any
 import ray
 
 from hogwild.delays import Delay, named
-from hogwild.messages.actions import Finish, Measure, Tell
+from hogwild.messages.actions import Finish, Measure, Save, Tell
 from hogwild.messages.events import Measured
 from hogwild.messages.message import Envelope, Place, Receipt
 from hogwild.runtimes.local.actor import Actor, Measurer, now
@@ -39,10 +39,11 @@ class Desk:
         self.finished: tuple[Finish, float] | None = None
         self.began = now()
         self._news: deque[tuple[str, float, dict[str, Any]]] = deque()
+        self._saves: deque[Save] = deque()
 
-    def open(self, vault: Any, kept: Any) -> None:
-        """Begin; what ``vault`` is given to keep, and what was kept, is for servers."""
-        self.began = now()
+    def open(self, vault: Any, kept: Any, before: float) -> None:
+        """Begin, so many seconds after the run did; ``vault``, and what was kept there, is for servers."""
+        self.began = now() - before
         if vault is not None:
             store = partial(_keep, vault, self.name, self.life)
             self.keeping = Keeping(store, _taken, dict(kept[0]) if kept is not None else {})
@@ -51,6 +52,10 @@ class Desk:
     def news(self) -> News:
         """What was told since it was last asked."""
         return [self._news.popleft() for _ in range(len(self._news))]
+
+    def saves(self) -> list[Save]:
+        """What was known at cuts since it was last asked."""
+        return [self._saves.popleft() for _ in range(len(self._saves))]
 
     def _clerk(self) -> None:
         """Send what had to wait, and have kept what is to be."""
@@ -104,6 +109,10 @@ class Desk:
         if action.event == "epoch":
             action.what.update(seconds=seconds, messages=self.sent[0], bytes=self.sent[1])
         self._news.append((action.event, seconds, action.what))
+
+    def save(self, actor: Actor, action: Save) -> None:
+        """Have what was known at a cut put beside what the others did, by the driver."""
+        self._saves.append(Save(action.number, action.what))
 
     def finish(self, action: Finish) -> None:
         """The run is over."""

@@ -49,6 +49,7 @@ class Ray:
             raise must("slow", "seconds for some workers, such as {2: 0.05}", self.slow)
 
     virtual = False  # its seconds are real
+    saves = True  # it can write checkpoints
 
     def play(self, company: Company) -> Outcome:
         """Run it to its end."""

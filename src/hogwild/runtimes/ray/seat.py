@@ -13,9 +13,9 @@ import psutil
 import ray
 
 from hogwild.errors import MessageError
-from hogwild.messages.actions import Finish
+from hogwild.messages.actions import Finish, Save
 from hogwild.messages.company import Company, Traffic
-from hogwild.messages.events import Event, Interrupted, Joined, Lost, Rang, Received, Started
+from hogwild.messages.events import Event, Interrupted, Joined, Lost, Rang, Received, Resumed, Started
 from hogwild.messages.message import COORDINATOR, Receipt, number_of
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import RESEND as RESENDING
@@ -24,6 +24,7 @@ from hogwild.runtimes.local.actor import Actor, Measurer
 from hogwild.runtimes.ray.desk import Desk, News
 from hogwild.runtimes.ray.vault import Vault
 from hogwild.runtimes.ray.wire import unpacked
+from hogwild.runtimes.sittings import go_on, taking_part
 
 PATIENCE = 1.0  # seconds after which a message without a receipt is sent again
 MOST_UNREAD = 8192  # messages; more are not taken in: they are sent again
@@ -47,7 +48,17 @@ class Pulse:
     traffic: dict[str, Traffic] = field(default_factory=dict)
     failure: str = ""
     news: News = field(default_factory=list)
+    saves: list[Save] = field(default_factory=list)
     finished: tuple[Finish, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """What an earlier sitting has left for somebody: how long it was, what it knew, and who has come and gone."""
+
+    seconds: float
+    known: dict[str, Any]
+    news: list[Lost | Joined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +95,14 @@ class Seat:
         me = psutil.Process()
         return Where(ray.get_runtime_context().get_node_id(), here(), me.pid, me.create_time())
 
-    def begin(self, peers: Peers, kept: Any) -> None:
-        """Take part, together with these; after a crash, with what was kept."""
+    def begin(self, peers: Peers, kept: Any, sitting: Sitting | None = None) -> None:
+        """Take part, together with these: after a crash with what was kept, in a later sitting with what was known."""
         for peer, (_, handle) in peers.items():
             self._desk.outbox.connect(peer, handle)
         lives = {peer: life for peer, (life, _) in peers.items()}
-        self._desk.open(peers[COORDINATOR][1] if comes_back(self.name) else None, kept)
-        threading.Thread(target=self._open, args=(lives, kept), name="hogwild-opening", daemon=True).start()
+        before = 0.0 if sitting is None else sitting.seconds
+        self._desk.open(peers[COORDINATOR][1] if comes_back(self.name) else None, kept, before)
+        threading.Thread(target=self._open, args=(lives, kept, sitting), name="hogwild-opening", daemon=True).start()
 
     def deliver(self, data: bytes) -> None:
         """Take in what others say."""
@@ -103,7 +115,7 @@ class Seat:
             self._malformed += 1
             return
         for envelope in envelopes:
-            if actor is not None and isinstance(envelope.body, Receipt):
+            if actor is not None and isinstance(envelope.body, Receipt) and not actor.participant.post.crowded:
                 actor.receipt(Received(envelope))
             else:
                 self._put(Received(envelope))
@@ -138,7 +150,7 @@ class Seat:
         post, finished = actor.participant.post, desk.finished
         return Pulse(
             actor.events, actor.busy, mine, desk.outbox.calls, actor.unread, post.resent, post.refused, self._malformed,
-            dict(actor.traffic), desk.failure, desk.news(), finished,
+            dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished,
         )  # fmt: skip
 
     def keep(self, name: str, life: int, what: Any) -> bool:
@@ -151,11 +163,12 @@ class Seat:
 
     # In threads of its own
 
-    def _open(self, lives: dict[str, int], kept: Any) -> None:
+    def _open(self, lives: dict[str, int], kept: Any, sitting: Sitting | None) -> None:
         """Make the participant, which may have much to read and to compile."""
         desk, name = self._desk, self.name
         try:
-            participant = Participant(self.company.cast[name](), Post(name, self.life, lives, PATIENCE))
+            post = Post(name, self.life, lives, PATIENCE)
+            participant = taking_part(Participant(self.company.cast[name](), post), self.company)
             works = name.startswith("worker")
             number = number_of(name) if works else -1
             learner = self.company.learner(number) if works else None
@@ -164,8 +177,12 @@ class Seat:
                 desk.measurer.thread.start()
             slow = self.slow.get(number, 0.0)
             actor = Actor(desk, name, self.life, participant, learner, slow, self.company.seed, None)
+            first: list[Event] = [Started(kept)]
+            if sitting is not None:
+                go_on(participant, learner, sitting.known)
+                first = [Resumed(sitting.seconds), *(news for news in sitting.news if news.peer != name)]
             with self._lock:
-                for event in (Started(kept), *self._early):
+                for event in (*first, *self._early):
                     actor.put(event)
                 self._early, self._actor = [], actor
             actor.thread.start()

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import WorkerError
-from hogwild.messages.actions import Finish
+from hogwild.messages.actions import Finish, Save
 from hogwild.messages.company import Company, Outcome, Traffic
 from hogwild.messages.message import COORDINATOR
 from hogwild.messages.post import comes_back
 from hogwild.runtimes.local.actor import now
 from hogwild.runtimes.ray.places import Nodes, Place
-from hogwild.runtimes.ray.seat import Peers, Pulse
+from hogwild.runtimes.ray.seat import Peers, Pulse, Sitting
+from hogwild.runtimes.sittings import Gathering, lives_of, news_of
 
 if TYPE_CHECKING:
     from hogwild.runtimes.ray.runtime import Ray
@@ -39,12 +40,17 @@ class Watch:
         self._finish: tuple[Finish, float] | None = None
         self._sent: Any = None  # what everybody gets, once in the object store of each node
         self._looked = now()
+        self._gathering = Gathering()
+        self._cut = company.resumed
+        if self._cut is not None:
+            self.births.update(self._cut["births"] | lives_of(self._cut))
 
     def play(self) -> Outcome:
         """Run until somebody finishes it or fails."""
         try:
-            self._sent = self.ray.put(replace(self.company, tell=_nobody, interrupted=bool))
-            for name in self.company.cast:
+            save = None if self.company.save is None else _nothing
+            self._sent = self.ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
+            for name in self.company.cast if self._cut is None else self._cut["people"]:
                 self._start(name)
             self._attend()
             self._say_farewell()
@@ -106,7 +112,15 @@ class Watch:
             raise WorkerError(pulse.failure.strip())
         for event, seconds, what in pulse.news:
             self.company.tell(event, seconds=seconds, **{key: value for key, value in what.items() if key != "seconds"})
+        for save in pulse.saves:
+            self._saved(place, save)
         self._finish = self._finish or pulse.finished
+
+    def _saved(self, place: Place, save: Save) -> None:
+        there = {each.name for each in self.places.values() if each.begun}
+        cut = self._gathering.add(place.name, save, self.births, there, self._seconds())
+        if cut is not None and self.company.save is not None:
+            self.company.save(cut)
 
     def _longest(self) -> float:
         return max(place.pulse.longest for place in self.places.values())
@@ -126,14 +140,10 @@ class Watch:
         """Somebody is up. At first all wait for each other; later it joins those who are there."""
         if not self.begun:
             if all(each.where is not None for each in self.places.values()):
-                self.begun = True
-                for each in self.places.values():
-                    each.since = now()
-                for each in self.places.values():
-                    each.handle.begin.remote(self._peers(each.name), None)
-                    self._placed(each)
+                self._begin()
             return
         place.since = now()
+        self._gathering.disturb()
         for peer, (_, handle) in self._peers(place.name).items():
             assert peer != place.name
             handle.joined.remote(place.name, place.life, place.handle)
@@ -142,6 +152,22 @@ class Watch:
             kept = self.places[COORDINATOR].handle.kept.remote(place.name, place.life)
         place.handle.begin.remote(self._peers(place.name), kept)
         self._placed(place)
+
+    def _begin(self) -> None:
+        """All are up: let them begin, or go on from a cut, to which those who were not there then come as new."""
+        self.begun = True
+        for place in self.places.values():
+            place.since = now()
+        for place in self.places.values():
+            place.handle.begin.remote(self._peers(place.name), None, self._sitting(place.name))
+            self._placed(place)
+        for name in self.company.cast:
+            if name not in self.places:
+                self._start(name)
+
+    def _sitting(self, name: str) -> Sitting | None:
+        cut = self._cut
+        return None if cut is None else Sitting(cut["seconds"], cut["people"][name], news_of(cut))
 
     def _placed(self, place: Place) -> None:
         assert place.where is not None
@@ -152,7 +178,8 @@ class Watch:
 
     def _seconds(self) -> float:
         coordinator = self.places.get(COORDINATOR)
-        return now() - coordinator.since if coordinator is not None and coordinator.since is not None else 0.0
+        before = 0.0 if self._cut is None else float(self._cut["seconds"])
+        return before + (now() - coordinator.since if coordinator is not None and coordinator.since is not None else 0)
 
     def _peers(self, name: str) -> Peers:
         return {
@@ -169,9 +196,8 @@ class Watch:
                     self._died(place, f"it did not answer for {self.runtime.heartbeat:g} s")
             elif now() - place.born > self.runtime.startup and (not self.begun or comes_back(place.name)):
                 missing = sorted(each.name for each in self.places.values() if each.where is None)
-                raise WorkerError(
-                    f"Nothing was heard of {', '.join(missing[:5])} for {self.runtime.startup:g} s: {self.nodes.room()}."
-                )
+                who, limit = ", ".join(missing[:5]), self.runtime.startup
+                raise WorkerError(f"Nothing was heard of {who} for {limit:g} s: {self.nodes.room()}.")
 
     def _died(self, place: Place, why: str) -> None:
         name, life = place.name, place.life
@@ -188,6 +214,7 @@ class Watch:
                 "resume."
             )
         if place.since is not None:
+            self._gathering.disturb()
             self.alive[name] += now() - place.since
             for peer, (_, handle) in self._peers(name).items():
                 assert peer != name
@@ -246,6 +273,10 @@ class Watch:
             action.values, action.reason, action.figures.get("record", {}), action.figures.get("halted", {}), seconds,
             dict(traffic), busy, alive, more,
         )  # fmt: skip
+
+
+def _nothing(cut: dict[str, Any]) -> None:
+    """In other processes nothing is saved: that it would be is all that they need to know."""
 
 
 def _nobody(event: str, **what: Any) -> None:
