@@ -20,7 +20,7 @@ class Ray:
 
     Who does not answer for ``heartbeat`` seconds is dead: it is killed, the others go on, and it is started again, up
     to ``restarts`` times. Processes have ``startup`` seconds to come up. Each worker takes ``cpus`` of the cluster's
-    CPUs. ``slow`` are workers that take so many seconds more for each burst. When nobody has said anything for
+    CPUs, for each of its cores where it has several. ``slow`` are workers that take so many seconds more for each burst. When nobody has said anything for
     ``silence`` seconds, the run has failed.
 
     >>> Ray(heartbeat=5.0).restarts
@@ -58,7 +58,7 @@ class Ray:
         load()
         from hogwild.runtimes.ray.watch import Watch
 
-        with connected(self.address, self.cpus * company.setting.workers) as ray:
+        with connected(self.address, self.cpus * company.cores * company.setting.workers) as ray:
             return Watch(ray, self, company).play()
 
     def describe(self) -> dict[str, Any]:

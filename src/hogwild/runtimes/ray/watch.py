@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hogwild.errors import WorkerError
+from hogwild.errors import ParameterError, WorkerError
 from hogwild.messages.actions import Finish, Save
 from hogwild.messages.company import Company, Outcome, Traffic
 from hogwild.messages.message import COORDINATOR
@@ -30,7 +31,7 @@ class Watch:
 
     def __init__(self, ray: Any, runtime: Ray, company: Company) -> None:
         self.ray, self.runtime, self.company = ray, runtime, company
-        self.nodes = Nodes(ray, runtime.cpus)
+        self.nodes = Nodes(ray, runtime.cpus * company.cores)
         self.places: dict[str, Place] = {}  # of those who are there, or on their way
         self.before: list[Place] = []
         self.births: Counter[str] = Counter()
@@ -48,8 +49,7 @@ class Watch:
     def play(self) -> Outcome:
         """Run until somebody finishes it or fails."""
         try:
-            save = None if self.company.save is None else _nothing
-            self._sent = self.ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
+            self._sent = self._stored()
             for name in self.company.cast if self._cut is None else self._cut["people"]:
                 self._start(name)
             self._attend()
@@ -58,6 +58,18 @@ class Watch:
             for place in (*self.places.values(), *self.before):
                 self.nodes.end(place)
         return self._outcome()
+
+    def _stored(self) -> Any:
+        """What everybody needs, in the object store: each node gets it once."""
+        save = None if self.company.save is None else _nothing
+        try:
+            return self.ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
+        except TypeError as error:
+            what = re.search(r"cannot pickle .*", str(error))
+            raise ParameterError(
+                "Something of the problem, the rule or the strategy cannot be sent to other processes: "
+                f"{what[0] if what else error}."
+            ) from error
 
     def _attend(self) -> None:
         told: float | None = None  # when it was said that it is to end

@@ -29,6 +29,14 @@ class Cores:
     workers: int  # of each node
     pool: ThreadPoolExecutor
 
+    def __reduce__(self) -> Any:
+        """Sent to another process, it has threads there, of one node."""
+        return _of_one_node, (self.strategy, self.workers)
+
+
+def _of_one_node(strategy: Any, workers: int) -> Cores:
+    return Cores(strategy, workers, ThreadPoolExecutor(workers, thread_name_prefix="hogwild-node"))
+
 
 def inner_strategy(within: Any) -> Any:
     """The strategy that a node uses on its own cores; None where one works alone.
