@@ -11,7 +11,7 @@ import psutil
 import pytest
 from talkers import TALKERS, optimum, train
 
-from hogwild import Gossip, LocalSGD, ParameterServer, Ray, Simulator
+from hogwild import Cosine, Gossip, LocalSGD, Module, ParameterServer, Ray, Simulator, minimise
 from hogwild.errors import WorkerError
 from hogwild.messages.company import Company
 from hogwild.training import talking
@@ -79,6 +79,17 @@ def test_comes_to_the_optimum(strategy):
     assert len({event["node"] for event in run.events if event["event"] == "placed"}) == 2
     waiting = next(event for event in run.events if event["event"] == "waiting")
     assert (waiting["crashes"], waiting["malformed"]) == (0, 0)
+
+
+def test_a_model_is_trained_too():
+    torch = pytest.importorskip("torch", reason="pip install 'hogwild[torch]'")
+    random = torch.Generator().manual_seed(1)
+    X = torch.randn(96, 3, generator=random)
+    y = X @ torch.tensor([[1.0], [-2.0], [0.5]]) + 1.0
+    problem = Module(torch.nn.Linear(3, 1), torch.nn.functional.mse_loss, torch.utils.data.TensorDataset(X, y), batch=8)
+    run = minimise(problem, torch.optim.SGD, Cosine(0.1), LocalSGD(2, period=4), Ray(), 12)
+    assert run.objective < 1e-3
+    assert run.model.net is problem.net
 
 
 def test_in_step_it_is_what_the_simulator_comes_to():

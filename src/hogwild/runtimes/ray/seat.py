@@ -172,6 +172,10 @@ class Seat:
             works = name.startswith("worker")
             number = number_of(name) if works else -1
             learner = self.company.learner(number) if works else None
+            if learner is not None and hasattr(
+                learner, "rehearse"
+            ):  # else its first change would be older than all others
+                learner.rehearse(self.company.setting.start)
             if name == COORDINATOR:
                 desk.measurer = Measurer(self.company.measure, desk.measured, desk.fail)
                 desk.measurer.thread.start()

@@ -82,6 +82,11 @@ class NodeLearner:
         self.descend = problem.descent(rows.rule, strategy.access, 1 if strategy.replicas else cores.workers, False)
         self.sync = problem.sync(strategy.access)
 
+    def rehearse(self, start: Floats) -> None:
+        """Have everything compiled and at hand before others wait for it."""
+        self.alone.rehearse(start)
+        self.burst(Train(start, (0, self.rows.workers), 0, 2 * self.cores.workers, 0, 1))
+
     def burst(self, train: Train) -> Trained:
         """Descend along some rows, on all cores; along too few for that, on one."""
         if train.together or train.terms < 2 * self.cores.workers:

@@ -152,6 +152,10 @@ class RowLearner:
         self.descend = problem.descent(self.rows.rule, "free", 1, alone)
         self.sync = problem.sync("free")
 
+    def rehearse(self, start: Floats) -> None:
+        """Have everything compiled and at hand before others wait for it."""
+        self.burst(Train(start, (0, self.rows.workers), 0, 1, 0, 1))
+
     def burst(self, train: Train) -> Trained:
         """Descend along some rows, one after the other or all from the same parameters."""
         rates = self.rows.rates(train.progress, train.terms, train.stride)
