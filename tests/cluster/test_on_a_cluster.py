@@ -20,18 +20,17 @@ ray = pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 
 ALL = "HOGWILD_CONFORMANCE" in os.environ
 SMALL = {
-    "local steps": LocalSGD(2, period=4),
     "parameter server": ParameterServer(2, shards=2, push_every=4),
     "gossip": Gossip("ring", workers=2, period=4),
 }
-SEED = {"num_cpus": 2, "object_store_memory": 100 << 20, "include_dashboard": False}
+NODE = {"num_cpus": 2, "object_store_memory": 100 << 20, "include_dashboard": False}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args=SEED)
+    cluster = Cluster(initialize_head=True, head_node_args=NODE)
     cluster.add_node(num_cpus=2, object_store_memory=100 << 20)
     ray.init(cluster.address, logging_level="error", log_to_driver=False)
     yield cluster
@@ -141,12 +140,6 @@ def test_a_node_dies_with_all_that_is_on_it(cluster, tmp_path):
     assert outcome.reason == "epochs"
     ledgers.check(outcome, tmp_path, 3)
     cluster.remove_node(lost, allow_graceful=False)
-
-
-def test_the_coordinator_is_the_run(tmp_path):
-    striker = Striker("coordinator", signal.SIGKILL, after=2)
-    with pytest.raises(WorkerError, match=r"coordinator has died.*resume"):
-        Ray().play(ledgers.company(ParameterServer(1), 1000, 0.02, tmp_path, striker))
 
 
 def test_when_the_coordinator_dies_the_same_call_goes_on_with_resume(tmp_path):

@@ -28,9 +28,14 @@ class Place:
     seen: float = field(default_factory=now)  # when it last answered
     asked: Any = None  # what it has not answered yet
     due: float = 0.0  # when it is asked again
-    where: Where | None = None  # known once it is up
+    where: Where | None = None  # known once its process is up
     since: float | None = None  # when it began
     pulse: Pulse = field(default_factory=Pulse)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can begin."""
+        return self.pulse.ready
 
     @property
     def begun(self) -> bool:

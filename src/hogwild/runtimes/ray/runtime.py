@@ -19,9 +19,9 @@ class Ray:
     variable ``RAY_ADDRESS``, and where there is none a cluster is started on this machine and stopped at the end.
 
     Who does not answer for ``heartbeat`` seconds is dead: it is killed, the others go on, and it is started again, up
-    to ``restarts`` times. Processes have ``startup`` seconds to come up. Each worker takes ``cpus`` of the cluster's
-    CPUs, for each of its cores where it has several. ``slow`` are workers that take so many seconds more for each burst. When nobody has said anything for
-    ``silence`` seconds, the run has failed.
+    to ``restarts`` times. Processes have ``startup`` seconds to come up and to be ready. Each worker takes ``cpus`` of
+    the cluster's CPUs, for each of its cores where it has several. ``slow`` are workers that take so many seconds more
+    for each burst. When nobody has said anything for ``silence`` seconds, the run has failed.
 
     >>> Ray(heartbeat=5.0).restarts
     3

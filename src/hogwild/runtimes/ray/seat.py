@@ -14,7 +14,7 @@ import ray
 
 from hogwild.errors import MessageError
 from hogwild.messages.actions import Finish, Save
-from hogwild.messages.company import Company, Traffic
+from hogwild.messages.company import Company, Learner, Traffic
 from hogwild.messages.events import Event, Interrupted, Joined, Lost, Rang, Received, Resumed, Started
 from hogwild.messages.message import COORDINATOR, Receipt, number_of
 from hogwild.messages.participant import Participant
@@ -50,6 +50,7 @@ class Pulse:
     news: News = field(default_factory=list)
     saves: list[Save] = field(default_factory=list)
     finished: tuple[Finish, float] | None = None
+    ready: bool = False  # whether it could begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,21 @@ def here() -> str:
 
 
 class Seat:
-    """Made an actor of by Ray. Its methods return at once: what takes time is done by threads of its own."""
+    """Made an actor of by Ray.
+
+    Its methods are called one after the other and return at once: what takes time is done by threads of its own.
+    """
 
     def __init__(self, name: str, life: int, company: Company, slow: Mapping[int, float]) -> None:
         self.name, self.life, self.company, self.slow = name, life, company, slow
         self._desk, self._vault = Desk(name, life), Vault()
         self._actor: Actor | None = None
-        self._early: list[Event] = []  # what came before it was ready
-        self._lock = threading.Lock()
+        self._early: list[Event] = []  # what came before it had begun
+        self._number = number_of(name) if name.startswith("worker") else -1
+        self._learner: Learner | None = None
+        self._ready = False
         self._malformed = 0
+        threading.Thread(target=self._prepare, name="hogwild-prepares", daemon=True).start()
 
     def where(self) -> Where:
         """The node and the process it is in."""
@@ -97,12 +104,26 @@ class Seat:
 
     def begin(self, peers: Peers, kept: Any, sitting: Sitting | None = None) -> None:
         """Take part, together with these: after a crash with what was kept, in a later sitting with what was known."""
+        desk, name = self._desk, self.name
         for peer, (_, handle) in peers.items():
-            self._desk.outbox.connect(peer, handle)
-        lives = {peer: life for peer, (life, _) in peers.items()}
-        before = 0.0 if sitting is None else sitting.seconds
-        self._desk.open(peers[COORDINATOR][1] if comes_back(self.name) else None, kept, before)
-        threading.Thread(target=self._open, args=(lives, kept, sitting), name="hogwild-opening", daemon=True).start()
+            desk.outbox.connect(peer, handle)
+        desk.open(peers[COORDINATOR][1] if comes_back(name) else None, kept, sitting.seconds if sitting else 0.0)
+        try:
+            post = Post(name, self.life, {peer: life for peer, (life, _) in peers.items()}, PATIENCE)
+            participant = taking_part(Participant(self.company.cast[name](), post), self.company)
+            first: list[Event] = [Started(kept)]
+            if sitting is not None:
+                go_on(participant, self._learner, sitting.known)
+                first = [Resumed(sitting.seconds), *(news for news in sitting.news if news.peer != name)]
+            slow = self.slow.get(self._number, 0.0)
+            actor = Actor(desk, name, self.life, participant, self._learner, slow, self.company.seed, None)
+        except Exception as error:
+            desk.fail(name, error)
+            return
+        for event in (*first, *self._early):
+            actor.put(event)
+        self._actor = actor
+        actor.thread.start()
 
     def deliver(self, data: bytes) -> None:
         """Take in what others say."""
@@ -145,12 +166,12 @@ class Seat:
         desk, actor = self._desk, self._actor
         desk.sent = sent
         if actor is None:
-            return Pulse(failure=desk.failure, malformed=self._malformed)
+            return Pulse(failure=desk.failure, malformed=self._malformed, ready=self._ready)
         mine, desk.longest = desk.longest, max(longest, desk.longest)
         post, finished = actor.participant.post, desk.finished
         return Pulse(
             actor.events, actor.busy, mine, desk.outbox.calls, actor.unread, post.resent, post.refused, self._malformed,
-            dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished,
+            dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished, True,
         )  # fmt: skip
 
     def keep(self, name: str, life: int, what: Any) -> bool:
@@ -161,41 +182,23 @@ class Seat:
         """What is in the vault for a life that begins."""
         return self._vault.kept(name, life)
 
-    # In threads of its own
-
-    def _open(self, lives: dict[str, int], kept: Any, sitting: Sitting | None) -> None:
-        """Make the participant, which may have much to read and to compile."""
-        desk, name = self._desk, self.name
+    def _prepare(self) -> None:
+        """Make what takes long, in a thread of its own: read, compile, rehearse."""
+        desk = self._desk
         try:
-            post = Post(name, self.life, lives, PATIENCE)
-            participant = taking_part(Participant(self.company.cast[name](), post), self.company)
-            works = name.startswith("worker")
-            number = number_of(name) if works else -1
-            learner = self.company.learner(number) if works else None
-            if learner is not None and hasattr(
-                learner, "rehearse"
-            ):  # else its first change would be older than all others
-                learner.rehearse(self.company.setting.start)
-            if name == COORDINATOR:
+            if self.name == COORDINATOR:
                 desk.measurer = Measurer(self.company.measure, desk.measured, desk.fail)
                 desk.measurer.thread.start()
-            slow = self.slow.get(number, 0.0)
-            actor = Actor(desk, name, self.life, participant, learner, slow, self.company.seed, None)
-            first: list[Event] = [Started(kept)]
-            if sitting is not None:
-                go_on(participant, learner, sitting.known)
-                first = [Resumed(sitting.seconds), *(news for news in sitting.news if news.peer != name)]
-            with self._lock:
-                for event in (*first, *self._early):
-                    actor.put(event)
-                self._early, self._actor = [], actor
-            actor.thread.start()
+            elif self._number >= 0:
+                self._learner = self.company.learner(self._number)
+                if hasattr(self._learner, "rehearse"):  # else its first change would be older than all others
+                    self._learner.rehearse(self.company.setting.start)
+            self._ready = True
         except BaseException as error:
-            desk.fail(name, error)
+            desk.fail(self.name, error)
 
     def _put(self, event: Event) -> None:
-        with self._lock:
-            if self._actor is None:
-                self._early.append(event)
-            else:
-                self._actor.put(event)
+        if self._actor is None:
+            self._early.append(event)
+        else:
+            self._actor.put(event)

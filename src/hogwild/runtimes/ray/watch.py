@@ -111,17 +111,19 @@ class Watch:
         except self.ray.exceptions.RayTaskError as error:
             raise WorkerError(f"{place.name} failed: {error}") from error
         place.seen = now()
-        place.due = now() + (TICK if place.name == COORDINATOR else self.runtime.heartbeat / 3)
+        often = place.name == COORDINATOR or not place.begun
+        place.due = now() + (TICK if often else self.runtime.heartbeat / 3)
         if isinstance(answer, Pulse):
             self._felt(place, answer)
         else:
             place.where = answer
-            self._arrived(place)
 
     def _felt(self, place: Place, pulse: Pulse) -> None:
         place.pulse = pulse
         if pulse.failure:
             raise WorkerError(pulse.failure.strip())
+        if pulse.ready and not place.begun:
+            self._arrived(place)
         for event, seconds, what in pulse.news:
             self.company.tell(event, seconds=seconds, **{key: value for key, value in what.items() if key != "seconds"})
         for save in pulse.saves:
@@ -149,9 +151,9 @@ class Watch:
         self.places[name] = self.nodes.start(name, life, self._sent, dict(self.runtime.slow))
 
     def _arrived(self, place: Place) -> None:
-        """Somebody is up. At first all wait for each other; later it joins those who are there."""
+        """Somebody is ready. At first all wait for each other; later it joins those who are there."""
         if not self.begun:
-            if all(each.where is not None for each in self.places.values()):
+            if all(each.ready for each in self.places.values()):
                 self._begin()
             return
         place.since = now()
@@ -201,15 +203,19 @@ class Watch:
     def _judge(self) -> None:
         """Who has said nothing for too long is dead."""
         for place in list(self.places.values()):
-            if place.where is not None:
-                if place.asked is not None and now() - place.seen > self.runtime.heartbeat:
-                    self.nodes.suspects.add(place.where.node)
-                    self.nodes.end(place, silent=True)
-                    self._died(place, f"it did not answer for {self.runtime.heartbeat:g} s")
-            elif now() - place.born > self.runtime.startup and (not self.begun or comes_back(place.name)):
-                missing = sorted(each.name for each in self.places.values() if each.where is None)
-                who, limit = ", ".join(missing[:5]), self.runtime.startup
-                raise WorkerError(f"Nothing was heard of {who} for {limit:g} s: {self.nodes.room()}.")
+            if place.where is not None and place.asked is not None and now() - place.seen > self.runtime.heartbeat:
+                self.nodes.suspects.add(place.where.node)
+                self.nodes.end(place, silent=True)
+                self._died(place, f"it did not answer for {self.runtime.heartbeat:g} s")
+            elif not place.ready and now() - place.born > self.runtime.startup:
+                self._never_came(place)
+
+    def _never_came(self, place: Place) -> None:
+        """Others can do without a worker that was to come again, or wait for it; nobody can do without the rest."""
+        if not self.begun or comes_back(place.name):
+            missing = sorted(each.name for each in self.places.values() if not each.ready)
+            who, limit = ", ".join(missing[:5]), self.runtime.startup
+            raise WorkerError(f"Nothing was heard of {who} for {limit:g} s: {self.nodes.room()}.")
 
     def _died(self, place: Place, why: str) -> None:
         name, life = place.name, place.life
