@@ -19,8 +19,8 @@ class Wire:
         self.outbox = Outbox(self.call, lambda calls: [call for call in calls if call not in self.answered])
         self.outbox.connect("server-0", "a handle")
 
-    def call(self, handle, data):
-        self.calls.append((handle, [each.body for each in unpacked(data, 10)]))
+    def call(self, handle, parts):
+        self.calls.append((handle, [each.body for each in unpacked(parts, 10)]))
         return len(self.calls)
 
 
@@ -61,12 +61,29 @@ def test_receipts_do_not_wait_for_ever():
     assert len(wire.calls) == 2
 
 
+def test_what_is_short_waits_for_more_while_calls_are_answered_slowly():
+    wire = Wire()
+    for clock in range(outbox.BUSY + 5):
+        wire.outbox.put(message(Pull(clock), clock))
+        wire.outbox.turned()
+    assert len(wire.calls) == outbox.BUSY + 1
+    assert wire.outbox.late.is_set()
+    wire.answered.update({1, 2})
+    wire.outbox.put(message(Pull(9), 9))
+    wire.outbox.turned()
+    assert wire.calls[-1][1] == [Pull(clock) for clock in (5, 6, 7, 8, 9)]
+    for received in range(100):
+        wire.outbox.put(message(Receipt(received, 0)))
+        wire.outbox.turned()
+    assert len(wire.calls) == outbox.BUSY + 3
+
+
 def test_no_more_calls_than_the_window_and_no_more_messages_than_there_is_room_for():
     wire = Wire()
     for sequence in range(outbox.MOST_WAITING + 100):
         wire.outbox.put(message(Pull(sequence), sequence))
         if sequence < 50:
-            wire.outbox.turned()
+            wire.outbox.catch_up()
     assert len(wire.calls) == outbox.WINDOW
     assert wire.outbox.refused == 100 - outbox.WINDOW
     wire.answered.update({1, 2})

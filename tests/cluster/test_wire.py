@@ -11,6 +11,7 @@ pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
 from hogwild.errors import MessageError
 from hogwild.messages.message import Answer, Begin, Envelope, Halted, Push, Receipt, Values
 from hogwild.messages.vectors import INDEX, Sparse
+from hogwild.runtimes.ray import wire
 from hogwild.runtimes.ray.wire import BODIES, packed, unpacked
 
 SIZE = 10
@@ -89,7 +90,7 @@ def test_what_does_not_fit_is_refused(body):
 def test_what_is_damaged_is_refused_or_read_as_something():
     """Nothing but MessageError is ever raised, and nothing is larger than it may be."""
     chance = random.Random(3)
-    whole = packed([example(kind) for kind in BODIES.values()])
+    (whole,) = packed([example(kind) for kind in BODIES.values()])
     refused = 0
     for _ in range(3000):
         data = bytearray(whole)
@@ -98,8 +99,40 @@ def test_what_is_damaged_is_refused_or_read_as_something():
         if chance.random() < 0.3:
             data = data[: chance.randrange(len(data))]
         try:
-            for each in unpacked(bytes(data), SIZE):
+            for each in unpacked((bytes(data),), SIZE):
                 assert each.nbytes < 1000
         except MessageError:
             refused += 1
     assert refused > 500
+
+
+def test_large_arrays_are_sent_as_they_are():
+    values = np.arange(wire.ONE_PIECE, dtype=np.float32)
+    head, *arrays = packed(
+        [envelope(Values(values, 0, 0, 0, 0)), example(Push), envelope(Values(values[:0], 0, 0, 0, 0))]
+    )
+    assert len(head) < 1000
+    assert np.shares_memory(arrays[0], values)
+    found = unpacked((head, *arrays), len(values))
+    assert same(found[0].body.values, values)
+    assert same(found[1].body.change, SPARSE)
+    assert same(found[2].body.values, values[:0])
+
+
+def test_arrays_that_are_not_what_was_said_are_refused():
+    values = np.arange(wire.ONE_PIECE, dtype=np.float32)
+    head, array = packed([envelope(Values(values, 0, 0, 0, 0))])
+    for wrong in (
+        (),
+        (array, array),
+        (array[:-4],),
+        (array[:-1],),
+        (array.view(np.float32),),
+        (array.tobytes(),),
+        (None,),
+    ):
+        with pytest.raises(MessageError):
+            unpacked((head, *wrong), len(values))
+    for wrong in ((None,), (), ("text",), (values,), (object(), array)):
+        with pytest.raises(MessageError):
+            unpacked(wrong, len(values))

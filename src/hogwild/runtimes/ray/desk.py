@@ -17,6 +17,7 @@ from hogwild.messages.message import Envelope, Place, Receipt
 from hogwild.runtimes.local.actor import Actor, Measurer, now
 from hogwild.runtimes.ray.keeping import Keeping
 from hogwild.runtimes.ray.outbox import A_WHILE, Outbox
+from hogwild.runtimes.ray.wire import Parts
 
 IDLE = 1.0  # seconds after which the clerk looks whether there is something to do
 
@@ -124,8 +125,8 @@ class Desk:
         self.failure = f"{name} failed: {type(error).__name__}: {error}\n{told}"
 
 
-def _deliver(handle: Any, data: bytes) -> Any:
-    return handle.deliver.remote(data)
+def _deliver(handle: Any, parts: Parts) -> Any:
+    return handle.deliver.remote(*parts)
 
 
 def _unanswered(calls: list[Any]) -> list[Any]:

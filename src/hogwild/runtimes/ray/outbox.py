@@ -9,16 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hogwild.messages.message import Envelope, Receipt
-from hogwild.runtimes.ray.wire import packed
+from hogwild.runtimes.ray.wire import Parts, packed
 
 WINDOW = 16  # calls to one destination that are not answered
+BUSY = 2  # of those; with more, what is short waits until it can go together with what comes next
+SHORT = 16 << 10  # bytes
 MOST_WAITING = 4096  # messages to one destination; more are not taken: the post sends them again
 MOST_TOGETHER = 256  # messages in one call
 LARGE = 4 << 20  # bytes after which a call is full
 RECEIPTS = 16  # that may wait for something else to go with
 A_WHILE = 0.02  # seconds that they wait at most
 
-Call = Callable[[Any, bytes], Any]  # (handle, data) -> something to wait for
+Call = Callable[[Any, Parts], Any]  # (handle, what) -> something to wait for
 Unanswered = Callable[[list[Any]], list[Any]]
 
 
@@ -74,11 +76,18 @@ class Outbox:
         with self._lock:
             for name in self._touched:
                 line = self._lines.get(name)
-                if line is not None and (line.waiting or line.receipts >= RECEIPTS):
+                if line is not None and (line.waiting or line.receipts >= RECEIPTS) and not self._better_later(line):
                     self._flush(line)
                 if line is not None and (line.waiting or line.receipt is not None):
                     self.late.set()
             self._touched.clear()
+
+    def _better_later(self, line: _Line) -> bool:
+        """Whether calls are answered more slowly than they are made, and more would only make that worse."""
+        if len(line.calls) <= BUSY or len(line.waiting) >= MOST_TOGETHER or _long(line):
+            return False
+        line.calls = self._unanswered(line.calls)
+        return len(line.calls) > BUSY
 
     def catch_up(self) -> None:
         """Send what has waited. For the clerk."""
@@ -97,6 +106,10 @@ class Outbox:
                     return
             line.calls.append(self._call(line.handle, packed(_batch(line))))
             self.calls += 1
+
+
+def _long(line: _Line) -> bool:
+    return bool(line.waiting) and line.waiting[0].nbytes > SHORT
 
 
 def _batch(line: _Line) -> list[Envelope]:

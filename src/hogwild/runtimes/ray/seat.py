@@ -125,13 +125,13 @@ class Seat:
         self._actor = actor
         actor.thread.start()
 
-    def deliver(self, data: bytes) -> None:
+    def deliver(self, *parts: Any) -> None:
         """Take in what others say."""
         actor = self._actor
         if actor is not None and actor.unread > MOST_UNREAD:
             return
         try:
-            envelopes = unpacked(data, self.company.setting.size)
+            envelopes = unpacked(parts, self.company.setting.size)
         except MessageError:
             self._malformed += 1
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -87,8 +88,12 @@ class Watch:
     def _look(self) -> None:
         """Hear who answers, and ask those who have not been asked for a while."""
         asked = {place.asked: place for place in self.places.values() if place.asked is not None}
-        if asked:
-            self.ray.wait(list(asked), timeout=TICK)
+        due = min((place.due for place in self.places.values() if place.asked is None), default=now() + TICK)
+        rest = min(TICK, max(1e-3, due - now()))
+        if not asked:
+            time.sleep(rest)
+        else:
+            self.ray.wait(list(asked), timeout=rest)
             for answered in self.ray.wait(list(asked), num_returns=len(asked), timeout=0)[0]:
                 self._heard(asked[answered], answered)
         pause = now() - self._looked

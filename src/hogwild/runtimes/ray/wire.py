@@ -20,12 +20,16 @@ BODIES: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Body), Rec
 FLOATS = ("float16", "float32", "float64")
 PLAIN = 16 << 20  # bytes of everything but arrays in one call, at most
 ALIGNED = 8
+ONE_PIECE = 64 << 10  # bytes of arrays; Ray sends up to 100 KiB along with a call, and more through its object store
 _HEAD = [field.name for field in fields(Envelope) if field.name != "body"]
 _TEXT = {"sender", "to"}
 
+Parts = tuple[Any, ...]
+"""Bytes, and perhaps arrays of bytes: nothing else is sent."""
 
-def packed(envelopes: Iterable[Envelope]) -> bytes:
-    """Some messages as bytes.
+
+def packed(envelopes: Iterable[Envelope]) -> Parts:
+    """Some messages as bytes: all in one piece, or large arrays by themselves, so that they are not copied.
 
     >>> from hogwild.messages.message import Pull
     >>> data = packed([Envelope("worker-0", 0, "server-0", 0, 7, 1, 3, Pull(3))])
@@ -41,25 +45,31 @@ def packed(envelopes: Iterable[Envelope]) -> bytes:
         for envelope in envelopes
     ]  # fmt: skip
     head = msgpack.packb(table, default=_plain)
-    start = len(head).to_bytes(ALIGNED, "little") + head
-    return b"".join([start, bytes(-len(start) % ALIGNED), *writer.buffers])
+    start = len(head).to_bytes(ALIGNED, "little") + head + bytes(-len(head) % ALIGNED)
+    if sum(array.nbytes for array in writer.arrays) > ONE_PIECE:
+        return start, *(array.view(np.uint8) for array in writer.arrays)
+    gaps = (piece for array in writer.arrays for piece in (array.tobytes(), bytes(-array.nbytes % ALIGNED)))
+    return (b"".join([start, *gaps]),)
 
 
-def unpacked(data: bytes, size: int) -> list[Envelope]:
+def unpacked(parts: Parts, size: int) -> list[Envelope]:
     """The messages in some bytes, of a run that exchanges ``size`` numbers; refuse what cannot be such messages."""
     try:
+        data, *apart = parts
+        if type(data) is not bytes or not all(type(part) is np.ndarray and part.dtype == np.uint8 for part in apart):
+            raise MessageError("a message is not made of bytes.")
         length = int.from_bytes(data[:ALIGNED], "little")
         if length > min(len(data) - ALIGNED, PLAIN):
             raise MessageError("a message is cut off, or too large.")
         table = msgpack.unpackb(memoryview(data)[ALIGNED : ALIGNED + length], strict_map_key=False)
         start = ALIGNED + length + -length % ALIGNED
-        reader = _Reader(data, start, size)
+        reader = _Reader(data, start, size, apart if apart else None)
         envelopes = [_envelope(reader, row) for row in _list(table)]
     except MessageError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, msgpack.UnpackException) as error:
         raise MessageError(f"a message cannot be read ({type(error).__name__}: {error}).") from error
-    if reader.at != len(data):
+    if reader.at != len(data) or reader.apart:
         raise MessageError("a message has more bytes than it says.")
     return envelopes
 
@@ -79,13 +89,11 @@ def _envelope(reader: _Reader, row: Any) -> Envelope:
 
 @dataclass(slots=True, eq=False)
 class _Writer:
-    buffers: list[Any]
+    arrays: list[Floats]
 
     def array(self, array: Floats) -> list[Any]:
-        """Put the bytes of an array behind the others; how to find them again."""
-        array = np.ascontiguousarray(array)
-        gap = -array.nbytes % ALIGNED
-        self.buffers += [array.data.cast("B") if array.nbytes else b"", bytes(gap)]
+        """Put an array behind the others; how to find it again."""
+        self.arrays.append(np.ascontiguousarray(array))
         return [array.dtype.name, len(array)]
 
 
@@ -94,13 +102,19 @@ class _Reader:
     data: bytes
     at: int
     size: int
+    apart: list[Any] | None  # arrays that are not in the data
 
     def array(self, found: Any, kinds: tuple[str, ...] = FLOATS) -> Floats:
         """The next array, which lies in the bytes that came."""
         kind, length = _list(found)
         if kind not in kinds or type(length) is not int or not 0 <= length <= self.size:
             raise MessageError(f"an array of {length!r} {kind!r} is none of a run of {self.size:,} numbers.")
-        array: Floats = np.frombuffer(self.data, kind, length, self.at) if length else np.zeros(0, kind)
+        if self.apart is not None:
+            array: Floats = self.apart.pop(0).view(kind)
+            if array.shape != (length,):
+                raise MessageError(f"an array has the shape {array.shape}, not {length:,} numbers.")
+            return frozen(array)
+        array = np.frombuffer(self.data, kind, length, self.at) if length else np.zeros(0, kind)
         self.at += array.nbytes + -array.nbytes % ALIGNED
         return frozen(array)
 
