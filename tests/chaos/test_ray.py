@@ -1,7 +1,7 @@
 """Participants on a cluster are killed or stopped, or a whole node is, at random moments, ``HOGWILD_KILLS`` times each.
 
-Every run ends soon enough, at the same objective as one that nothing happens to; with a ledger for a problem, no push is
-lost and none counts twice. ``HOGWILD_SEED`` repeats a sequence.
+Every run ends soon enough, at the same objective as one that nothing happens to; with a ledger for a problem, no push
+is lost and none counts twice. ``HOGWILD_SEED`` repeats a sequence.
 """
 
 from __future__ import annotations
@@ -60,17 +60,21 @@ class Fate:
     def __init__(self, way: str, after: float, luck: float, node: Any) -> None:
         self.way, self.after, self.luck, self.node = way, after, luck, node
         self.placed: dict[str, dict[str, Any]] = {}
-        self.died: list[str] = []
+        self.events: list[dict[str, Any]] = []
         self.struck = ""
         self.timer = threading.Timer(after, self.strike)
 
     def __call__(self, event: str, **more: Any) -> None:
+        self.events.append({"event": event, **more})
         if event == "placed":
             self.placed[more["participant"]] = more
-        elif event == "died":
-            self.died.append(more["participant"])
         elif event == "ready":
             self.timer.start()
+
+    @property
+    def dead(self) -> list[str]:
+        """Who has died."""
+        return [event["participant"] for event in self.events if event["event"] == "died"]
 
     def strike(self) -> None:
         if self.way == "kill a node":
@@ -115,7 +119,7 @@ def test_the_objective_is_the_same(fate, name, way):
         what = fate(way, 0.8 * usual.seconds)
         run = train(strategy, SLOW, budget=25, callbacks=[lambda event, what=what: what(**event)])
         what.timer.cancel()
-        told = f"seed {SEED}, turn {turn}: {what.struck or 'nobody'} after {what.after:.2f} s; died: {what.died}"
+        told = f"seed {SEED}, turn {turn}: {what.struck or 'nobody'} after {what.after:.2f} s; dead: {what.dead}"
         assert run.stopped == "epochs", told
         assert run.objective <= 1.01 * usual.objective, told
         assert run.seconds <= 2 * usual.seconds + HEARTBEAT + STARTING, told
@@ -130,4 +134,4 @@ def test_no_push_is_lost_or_counts_twice(fate, way, tmp_path):
         outcome = SLOW.play(ledgers.company(strategy, 250, 0.0, folder, what))
         what.timer.cancel()
         assert outcome.reason == "epochs", f"seed {SEED}, turn {turn}"
-        ledgers.check(outcome, folder, WORKERS)
+        ledgers.check(outcome, folder, WORKERS, ledgers.processes_of_the_dead(what.events))

@@ -6,6 +6,7 @@ the parameters tell which pushes they contain, and the files which there were.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ def learners(half: int, folder: str, seconds: float) -> Any:
 
     class Learner:
         def __init__(self, worker: int) -> None:
+            import os
             from itertools import count
 
             for life in count():
@@ -42,6 +44,8 @@ def learners(half: int, folder: str, seconds: float) -> Any:
                     self.file = open(f"{folder}/{worker}-{life}", "x")  # noqa: PTH123, SIM115
                 except FileExistsError:
                     continue
+                with open(f"{folder}/{worker}-{life}.process", "w") as file:  # noqa: PTH123
+                    file.write(str(os.getpid()))
                 self.first, self.made = (worker * LIVES + life) * BURSTS, 0
                 return
 
@@ -60,21 +64,27 @@ def learners(half: int, folder: str, seconds: float) -> Any:
     return Learner
 
 
-def check(outcome: Outcome, folder: Path, workers: int) -> int:
-    """No push counts twice and none is lost, but for the last ones of the dead; return how many those were."""
+def processes_of_the_dead(events: Iterable[dict[str, Any]]) -> set[int]:
+    """The processes of those who have died, as far as they had begun, by what was told."""
+    events = list(events)
+    died = {(event["participant"], event["life"]) for event in events if event["event"] == "died"}
+    placed = (event for event in events if event["event"] == "placed")
+    return {event["process"] for event in placed if (event["participant"], event["life"]) in died}
+
+
+def check(outcome: Outcome, folder: Path, workers: int, dead: set[int]) -> None:
+    """No push counts twice and none is lost, but for the last ones of those whose processes have died."""
     assert outcome.values is not None
     halves = outcome.values.reshape(2, workers, LIVES, BURSTS)
     assert set(np.unique(halves)) <= {0.0, 1.0}, "a push counts twice, or in part"
-    ended = 0
     for worker in range(workers):
-        lives = sorted(int(file.name.partition("-")[2]) for file in folder.glob(f"{worker}-*"))
         for life in range(LIVES):
-            made = (folder / f"{worker}-{life}").stat().st_size if life in lives else 0
+            file = folder / f"{worker}-{life}"
+            made = file.stat().st_size if file.exists() else 0
             for row in halves[:, worker, life]:
                 counted = int(row.sum())
                 assert row[:counted].all(), f"worker {worker}, life {life}: a push is missing before others"
                 assert counted <= made
-                if lives and life == lives[-1]:
-                    assert counted == made, f"worker {worker}, life {life}: {made - counted} pushes are lost"
-        ended += len(lives) - 1
-    return ended
+                if counted < made:
+                    process = int(file.with_suffix(".process").read_text())
+                    assert process in dead, f"worker {worker}, life {life}: {made - counted} pushes are lost"

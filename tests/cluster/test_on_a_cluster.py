@@ -111,8 +111,7 @@ def test_it_goes_on_without_the_dead_and_no_push_is_lost_or_counts_twice(who, wh
     assert striker.struck
     assert [(event["participant"], event["life"]) for event in striker.of("died")] == [(who, 0)]
     assert outcome.reason == "epochs"
-    ended = ledgers.check(outcome, tmp_path, strategy.workers)
-    assert ended <= who.startswith("worker")
+    ledgers.check(outcome, tmp_path, strategy.workers, ledgers.processes_of_the_dead(striker.events))
     if not strategy.bounded:  # others do what the dead have not
         assert outcome.values.sum() / 2 + outcome.more["crashes"] >= 120
     assert not psutil.pid_exists(striker.struck)
@@ -138,7 +137,7 @@ def test_a_node_dies_with_all_that_is_on_it(cluster, tmp_path):
     assert killed
     assert {event["participant"] for event in striker.of("died")} >= set(killed)
     assert outcome.reason == "epochs"
-    ledgers.check(outcome, tmp_path, 3)
+    ledgers.check(outcome, tmp_path, 3, ledgers.processes_of_the_dead(striker.events))
     cluster.remove_node(lost, allow_graceful=False)
 
 
