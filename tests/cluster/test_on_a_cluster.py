@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 
 import ledgers
 import numpy as np
@@ -39,13 +40,15 @@ def cluster():
 
 
 @pytest.fixture(autouse=True)
-def nothing_left():
+def nothing_left(cluster):
     """No process of a run outlives it."""
     yield
-    left = [
-        process for process in psutil.process_iter(["name"]) if (process.info["name"] or "").startswith("ray::Seat")
-    ]
-    _, left = psutil.wait_procs(left, timeout=10)
+    left = []
+    for node in cluster.list_all_nodes():
+        with suppress(psutil.Error):
+            raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+            left += [each for each in raylet.children(recursive=True) if each.name().startswith("ray::Seat")]
+    _, left = psutil.wait_procs(left, timeout=20)
     assert left == []
 
 
