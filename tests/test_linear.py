@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import references
-from hogwild import Constant, Linear, Serial, minimise
+from hogwild import Constant, Linear, Serial, Start, minimise
 from hogwild.data import Chunk, opened
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import LOSSES
@@ -287,3 +287,14 @@ def test_one_compiled_loop_serves_arrays_that_may_be_written_and_others():
     types = [signature[3] for signature in kernels[0].signatures]
     assert types
     assert not any(array.mutable for data in types for array in data)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.001])
+def test_a_penalty_is_not_rounded_away_where_steps_are_small(rate):
+    y = np.tile([1.0, -1.0], 500)
+    X = scipy.sparse.csr_matrix(10 * y[:, None])  # every row is satisfied: there is the penalty alone
+    run = minimise(
+        Linear((X, y), "hinge", l2=1e-5, intercept=False), "sgd", Constant(rate), "serial", budget=100,
+        start=Start((np.ones((1, 1)), np.zeros((1, 1)))),
+    )  # fmt: skip
+    assert 1 - run.model.weights[0, 0] == pytest.approx(1 - np.exp(-rate * 1e-5 * 1000 * 100), rel=0.02)

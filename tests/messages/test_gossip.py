@@ -87,13 +87,13 @@ def test_the_mean_of_all_is_the_mean_of_what_they_learnt(synchronous, link):
     strategy = Gossip("ring", synchronous, workers=5, period=2)
     outcome, _ = count(strategy, Simulator("exponential:0.001", link, slow={1: 4.0}))
     assert outcome.reason == "epochs"
-    assert trained(outcome) >= 240
+    assert trained(outcome) >= 120
     np.testing.assert_allclose(outcome.values, trained(outcome) / 5, rtol=1e-5)
 
 
 def pairing(number, lost=()):
     """One of three workers, after its first burst, and what it has said."""
-    worker = Pairing(number, Setting(3, frozen(np.zeros(3, np.float32)), 10, 100), topologies.named("star"), 1)
+    worker = Pairing(number, Setting(3, frozen(np.zeros(3, np.float32)), 10, 100), Plan(topologies.named("star")), 1)
     for name in lost:
         list(worker.react(Lost(name)))
     began = Begin(((number, 0),), 0, 0, ("worker-0", "worker-1", "worker-2"))
@@ -162,7 +162,7 @@ def test_staleness_is_what_was_mixed_in_meanwhile():
     assert told(run, "staleness")[0]["mean"] > 0.5
     run = train(Gossip("ring", workers=4), Simulator(), budget=2)
     assert told(run, "staleness")[0]["most"] == 0
-    assert told(run, "staleness")[0]["count"] == 2 * 240
+    assert told(run, "staleness")[0]["count"] == 2 * 120
 
 
 def test_stops_at_a_target_and_in_time():

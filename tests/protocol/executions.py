@@ -79,7 +79,7 @@ def written(thing: Any, between: str = ", ") -> str:
     if not is_dataclass(thing):
         return repr(thing)
     try:
-        usual: Any = type(thing)()  # type: ignore[operator]
+        usual: Any = Execution(None) if isinstance(thing, Execution) else type(thing)()  # type: ignore[operator]
     except TypeError:
         usual = None
     told = [(each.name, getattr(thing, each.name)) for each in fields(thing)

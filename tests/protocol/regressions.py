@@ -5,7 +5,7 @@ from __future__ import annotations
 from executions import Execution
 
 from hogwild.runtimes.simulator import Crash, Link
-from hogwild.strategies import ParameterServer
+from hogwild.strategies import AllToAll, Gossip, ParameterServer
 
 REGRESSIONS = {
     # Several messages are delivered at once, the state is kept after the first, and the server crashes: the others had
@@ -67,6 +67,24 @@ REGRESSIONS = {
     # All workers have ended before the run begins.
     "all over before it began": Execution(
         ParameterServer(2, combine="sum"), seconds=0.0, link=Link("heavy-tail:0.0001"), seed=8
+    ),
+    # A worker ends in a life in which it never began, and another waits for the last change of the life before.
+    "ended in its second life": Execution(
+        AllToAll(3, synchronous=False, period=2),
+        link=Link("exponential:0.0003", loss=0.12),
+        faults=(Crash("worker-0", 0.0, 0.0), Crash("worker-0", 0.0008, 0.0)),
+    ),
+    # A worker is told to begin with somebody who was gone before it came.
+    "gone before another came": Execution(
+        AllToAll(3, synchronous=False, period=2),
+        faults=(Crash("worker-0", 0.0, 0.0), Crash("worker-1", 0.0, None)),
+        detection=0.0022,
+    ),
+    "gone before another came to meet it": Execution(
+        Gossip("clique", synchronous=False, workers=3),
+        bursts=6,
+        faults=(Crash("worker-0", 0.0, 0.0), Crash("worker-1", 0.0, None)),
+        detection=0.0022,
     ),
     # Time is up, and the last worker crashes before it has ended.
     "nobody left to end": Execution(

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 
 from executions import Execution, executions
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from hogwild.runtimes.simulator import Crash, Link
 from hogwild.strategies import AllToAll, Gossip
 
 EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "60"))
@@ -20,9 +21,13 @@ topologies = st.sampled_from(["ring", "clique", "star", "exponential", "one-peer
 gossips = st.builds(Gossip, topologies, st.booleans(), st.integers(1, 6), st.integers(1, 3))
 all_to_alls = st.builds(AllToAll, st.integers(1, 6), st.booleans(), st.integers(1, 3), st.just("mean"))
 
+# A worker that is back before others have begun in a view with its earlier life.
+REBORN = Execution(AllToAll(2, False, 1, "mean"), link=Link(0.003), faults=(Crash("worker-0", 0.0041, 0.0),))
+
 
 @settings(max_examples=EXECUTIONS, suppress_health_check=SLOW, print_blob=True)
 @given(executions(gossips | all_to_alls))
+@example(REBORN)
 def test_workers_without_servers_keep_their_promises(execution: Execution) -> None:
     outcome = execution.play()
     assert outcome.reason in ("epochs", "seconds")

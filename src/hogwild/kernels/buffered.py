@@ -54,7 +54,7 @@ def descend_buffered(
         return np.nan
     mine, then = bias.copy(), bias.copy()
     rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
-    alone, scale = control[WAITING], np.float32(1)
+    alone, exact, scale = control[WAITING], 1.0, np.float32(1)
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
     bent, width = np.float32(control[BENT] / WHOLE), longest(indptr, order)
     noted = np.empty(np.uint64(SLOTS) * width, np.uint64)
@@ -80,10 +80,11 @@ def descend_buffered(
                 step(mine, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
                 moved += abs(mine[0, 0] - before)
                 pulled += abs(g + tilt)
-        scale = decayed(scale, rate, l2)
-        if scale < SMALLEST:
-            fold(own, scale)
-            scale = np.float32(1)
+        exact = decayed(exact, rate, l2)
+        if exact < SMALLEST:
+            fold(own, exact)
+            exact = 1.0
+        scale = np.float32(exact)
         waiting += 1
         alone += 1
         if alone >= control[PERIOD]:
@@ -101,8 +102,8 @@ def descend_buffered(
     control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE) if bent >= 0 else WHOLE  # not a number: start anew
     if intercept and waiting:
         merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
-    if scale != 1:
-        fold(own, scale)
+    if exact != 1:
+        fold(own, exact)
     return total
 
 

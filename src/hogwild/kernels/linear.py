@@ -38,7 +38,7 @@ def descend(
     """
     if state.shape[1] != numbers():  # never: so the compiler knows it, and need not multiply to find a coordinate
         return np.nan
-    exact, scale = 1.0, np.float32(1)  # the same; a rounded one would drift
+    exact, scale = 1.0, np.float32(1)  # the same; rounded after each term it would drift, or not move at all
     own = bias.copy()
     seen = own.copy()  # not a second look at bias, which another worker may have changed by then
     guarded = np.intp(state.shape[0])
@@ -190,12 +190,7 @@ def no_decay(scale: Any, rate: Any, l2: Any) -> Any:
 
 
 def decay(scale: Any, rate: Any, l2: Any) -> Any:
-    """What a step of L2 makes of all weights, touched or not, and so of their common factor."""
-    return scale / (np.float32(1) + rate * l2)
-
-
-def decay_exactly(scale: Any, rate: Any, l2: Any) -> Any:
-    """The same in double precision; what is divided does not wait for the row before."""
+    """What a step of L2 makes of all weights, touched or not, and so of their common factor, in double precision."""
     return scale * (1.0 / (1.0 + float(rate) * float(l2)))
 
 

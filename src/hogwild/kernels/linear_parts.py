@@ -47,7 +47,6 @@ def descend(
         "dot": bind(dot, **columns),
         "pace": bind(PACES[pace], value=columns["value"]),
         **_penalties(rests, penalised, scaled),
-        "decayed": linear.decay_exactly if scaled else linear.no_decay,
     }
     if access == "turns":
         return specialise(template, cache=keep, fused=True, **parts)

@@ -74,7 +74,7 @@ class Gossip:
         def works(number: int) -> Role:
             if self.synchronous:
                 return InStep(number, setting, self.period, Averaged(number, setting, plan, compression))
-            return Pairing(number, setting, self.topology, self.period, compression)
+            return Pairing(number, setting, plan, self.period, compression)
 
         return without_servers(setting, self.synchronous, partial(Views, self._about), works)
 

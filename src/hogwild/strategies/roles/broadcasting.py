@@ -53,7 +53,7 @@ class Broadcasting:
         self.early: list[tuple[str, Mix]] = []  # changes of a view that has not begun here
         self.training = self.paused = self.halting = self.ended = self.silent = False
         self.asked: int | None = None  # for which view it is to say where it stands, after its burst
-        self.absent: set[int] = set()
+        self.here: set[int] = set()  # other workers that are there
         self.awaited: set[int] = set()  # whose last change has not come
         self.left: set[int] = set()
         self.delays: dict[str, Counter[int]] = {}
@@ -66,17 +66,18 @@ class Broadcasting:
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
         if isinstance(event, Started):
+            self.here = {number_of(name) for name in event.here if name.startswith("worker")}
             yield Say(COORDINATOR, Ready())
         elif isinstance(event, Heard):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Trained):
             yield from self._trained(event)
         elif isinstance(event, Lost) and event.peer.startswith("worker"):
-            self.absent.add(number_of(event.peer))
+            self.here.discard(number_of(event.peer))
             self.awaited.discard(number_of(event.peer))
             yield from self._halted()
         elif isinstance(event, Joined) and event.peer.startswith("worker"):
-            self.absent.discard(number_of(event.peer))
+            self.here.add(number_of(event.peer))
             self.left.discard(number_of(event.peer))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
@@ -105,7 +106,7 @@ class Broadcasting:
         self.view, self.members = body.view, tuple(number_of(name) for name in body.members)
         self.values = (self.setting.start if body.values is None else body.values).copy()
         self.version, self.progress, self.clock = 0, body.progress, max(self.clock, body.clock)
-        self.awaited = set(self.members) - self.absent - {self.me}
+        self.awaited = self.here.intersection(self.members)
         self.paused = False
         early, self.early = self.early, []
         for sender, mix in early:
@@ -130,7 +131,7 @@ class Broadcasting:
         mix = Mix(self.sender(change(self.before, event.values)), self.clock, self.view, event.terms, self.seen)
         if self.asked is not None:
             # Nobody else gets it any more: here it counts so much that their mean is what it would have been.
-            add(self.values, mix.vector, self._times() * len({*self.members} - self.absent))
+            add(self.values, mix.vector, self._times() * (1 + len(self.here.intersection(self.members))))
             self.progress += event.terms
             yield from self._stand()
         else:
@@ -139,7 +140,7 @@ class Broadcasting:
             if exact:
                 self.values = event.values.copy()
             for member in self.members:
-                if member != self.me and member not in self.absent:
+                if member in self.here:
                     yield Say(worker(member), mix)
         if self.halting or not self.paused:
             yield from self._next()
@@ -178,9 +179,9 @@ class Broadcasting:
         yield from self._leave()
 
     def _leave(self) -> Iterator[Action]:
-        for member in self.members:
-            if member != self.me and member not in self.absent:
-                yield Say(worker(member), Leave())
+        # To all who are there, if it has begun or not: to some it may be a member since its last life.
+        for other in sorted(self.here):
+            yield Say(worker(other), Leave())
         yield from self._halted()
 
     def _halted(self) -> Iterator[Action]:

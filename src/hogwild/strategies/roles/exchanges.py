@@ -15,6 +15,8 @@ from hogwild.messages.vectors import Floats, Sparse, Vector, add, change, frozen
 from hogwild.topologies.topology import Links, Topology
 from hogwild.topologies.weights import Weights, mixing
 
+MOST_LINKS = 64  # layouts that are remembered
+
 
 class Exchange(Protocol):
     """A worker's parameters, and how they are exchanged."""
@@ -56,6 +58,7 @@ class Plan:
         self.topology = topology
         self._view = 0
         self._rounds: dict[tuple[int, int], tuple[Links, Weights]] = {}
+        self._links: dict[tuple[tuple[int, ...], int], Links] = {}
 
     def at(self, view: int, members: tuple[int, ...], clock: int) -> tuple[Links, Weights]:
         """Links and weights of a round."""
@@ -67,6 +70,15 @@ class Plan:
                 self._view, self._rounds = view, {}
             self._rounds[key] = found
         return found
+
+    def near(self, me: int, members: tuple[int, ...], clock: int) -> list[int]:
+        """The neighbours of one, where each knows by itself who is there."""
+        key = members, clock % self.topology.cycle(len(members))
+        links = self._links.get(key)
+        if links is None:
+            links = self.topology.links(*key)
+            self._links = {**self._links, key: links} if len(self._links) < MOST_LINKS else {key: links}
+        return sorted(links[me])
 
 
 class Averaged:

@@ -29,11 +29,11 @@ from hogwild.messages.message import (
 )  # fmt: skip
 from hogwild.messages.setting import Setting
 from hogwild.messages.vectors import Floats, Vector, add, checked, frozen
+from hogwild.strategies.roles.exchanges import Plan
 from hogwild.strategies.roles.iterates import Iterates
 from hogwild.strategies.roles.labour import Labour
-from hogwild.topologies.topology import Topology
 
-DRIFT = 32  # bursts after which a partner that has not answered is waited for
+DRIFT = 8  # bursts after which a partner that has not answered is waited for
 
 
 class Pairing:
@@ -46,15 +46,15 @@ class Pairing:
     """
 
     def __init__(
-        self, me: int, setting: Setting, topology: Topology, period: int, compression: Compression | None = None
+        self, me: int, setting: Setting, plan: Plan, period: int, compression: Compression | None = None
     ) -> None:
         self.me, self.setting, self.period, self.compression = me, setting, period, compression
-        self.links, self.cycle = topology.links, topology.cycle
+        self.near = plan.near
         self.labour, self.iterates = Labour(setting), Iterates(setting)
         self.clock = 0  # bursts
         self.view = -1
         self.members: set[int] = set()
-        self.absent: set[int] = set()  # who has died and not come back
+        self.absent: set[int] = set()  # who is not there
         self.values: Floats = setting.start.copy()
         self.before: Floats = setting.start  # where the burst that is going on began
         self.mixed = 0  # how often something was mixed in since then
@@ -64,7 +64,6 @@ class Pairing:
         self.training = self.waiting = self.halting = self.ended = False
         self.alone = 0  # bursts since it asked its partner
         self.delays: Counter[int] = Counter()
-        self._near: dict[int, list[int]] = {}  # neighbours, by round of the topology's cycle
 
     @property
     def epoch(self) -> int:
@@ -74,6 +73,8 @@ class Pairing:
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
         if isinstance(event, Started):
+            # Nobody tells of those who were gone before it came.
+            self.absent = {k for k in range(self.setting.workers) if k != self.me and worker(k) not in event.here}
             yield Say(COORDINATOR, Ready())
         elif isinstance(event, Heard):
             yield from self._heard(event.sender, event.body)
@@ -83,7 +84,7 @@ class Pairing:
             yield from self._lost(number_of(event.peer))
         elif isinstance(event, Joined) and event.peer.startswith("worker"):
             self.absent.discard(number_of(event.peer))
-            self._meets(self.members | {number_of(event.peer)})
+            self.members = self.members | {number_of(event.peer)}
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Mix):
@@ -112,7 +113,7 @@ class Pairing:
         if not new:
             return  # whom it meets it knows from who is there
         # That may have been long on its way: some who were there then are not now, and others are.
-        self._meets(self.members | {number_of(name) for name in body.members} - self.absent)
+        self.members = self.members | {number_of(name) for name in body.members} - self.absent
         self.values = (self.setting.start if body.values is None else body.values).copy()
         self.progress = float(body.progress)
         early, self.early = self.early, []
@@ -152,18 +153,8 @@ class Pairing:
 
     # Meeting others
 
-    def _meets(self, members: set[int]) -> None:
-        self.members, self._near = members, {}
-
-    def _neighbours(self) -> list[int]:
-        members = tuple(sorted(self.members | {self.me}))
-        round = self.clock % self.cycle(len(members))
-        if round not in self._near:
-            self._near[round] = sorted(self.links(members, round)[self.me])
-        return self._near[round]
-
     def _meet(self) -> Iterator[Action]:
-        near = self._neighbours()
+        near = self.near(self.me, tuple(sorted(self.members | {self.me})), self.clock)
         if self.partner is None and near:
             self.partner, self.alone = near[np.random.default_rng([self.me, self.clock]).integers(len(near))], 0
             vector = self._sent(frozen(self.values.copy()))
@@ -199,7 +190,7 @@ class Pairing:
 
     def _lost(self, peer: int) -> Iterator[Action]:
         self.absent.add(peer)
-        self._meets(self.members - {peer})
+        self.members = self.members - {peer}
         self.early = [(sender, mix) for sender, mix in self.early if number_of(sender) != peer]
         if peer == self.partner:
             self.partner = None

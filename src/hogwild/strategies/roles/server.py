@@ -61,6 +61,7 @@ class Server:
         self.waiting: dict[str, int] = {}  # who wants parameters for which clock
         self.asked: list[Ask] = []  # by the coordinator, for when all have left
         self.begun = False
+        self.ended = 0  # workers that have done their part: in the steps of the others they still count
         self.here: set[str] = set()
         self.left: set[str] = set()  # who has said so
         self.delays: dict[str, Counter[int]] = {}  # of pushes, in pushes of others, by worker
@@ -113,6 +114,7 @@ class Server:
             yield from self._keep()  # or it would not be waited for after a crash, until it is heard of again
             yield Say(sender, Place(self.clocks.of(sender)))
         elif isinstance(body, Leave):
+            self.ended += sender in self.clocks
             self.left.add(sender)
             yield from self._without(sender)
         elif isinstance(body, Begin) and not self.begun:
@@ -178,7 +180,7 @@ class Server:
             self.lags[max(0, clock - self.clocks.least)] += 1
         if self.correction is not None:
             self.reads[worker] = self.values
-        return Say(worker, Values(self.values, clock, self.version, self.progress, len(self.clocks) or 1))
+        return Say(worker, Values(self.values, clock, self.version, self.progress, self.ended + len(self.clocks) or 1))
 
     def _add(self, pushes: list[tuple[str, Push]]) -> None:
         """Add some pushes at once: each in full, or their mean, each counting as much as it has samples."""
@@ -226,7 +228,7 @@ class Server:
             "averaged": self.averaged, "version": self.version, "progress": self.progress, "clocks": self.clocks.copy(),
             "pending": {clock: list(pushes) for clock, pushes in self.pending.items()}, "round": self.round,
             "delays": {worker: counts.copy() for worker, counts in self.delays.items()}, "lags": self.lags.copy(),
-            "outer": self.outer.copy(), "begun": self.begun,
+            "outer": self.outer.copy(), "begun": self.begun, "ended": self.ended,
         })  # fmt: skip
 
     def _restore(self, kept: dict[str, Any]) -> None:
