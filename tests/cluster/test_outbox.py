@@ -69,9 +69,10 @@ def test_what_is_short_waits_for_more_while_calls_are_answered_slowly():
     assert len(wire.calls) == outbox.BUSY + 1
     assert wire.outbox.late.is_set()
     wire.answered.update({1, 2})
-    wire.outbox.put(message(Pull(9), 9))
+    last = outbox.BUSY + 5
+    wire.outbox.put(message(Pull(last), last))
     wire.outbox.turned()
-    assert wire.calls[-1][1] == [Pull(clock) for clock in (5, 6, 7, 8, 9)]
+    assert wire.calls[-1][1] == [Pull(clock) for clock in range(outbox.BUSY + 1, last + 1)]
     for received in range(100):
         wire.outbox.put(message(Receipt(received, 0)))
         wire.outbox.turned()
