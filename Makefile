@@ -28,13 +28,15 @@ tests: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/estimators
 	$(BIN)/pytest -n 2 --dist loadfile tests/estimators
 
-# Long suites: 500 damaged inputs per reader; 50 trainings killed and resumed, and 30 whose processes are killed.
+# Long suites: 500 damaged inputs per reader; 50 trainings killed and resumed, 30 whose processes are killed,
+# and on a cluster 10 of each strategy for each way to die.
 fuzz: $(READY)
 	HOGWILD_FUZZ=500 $(BIN)/pytest -n 2 tests/fuzz
 
 chaos: $(READY)
 	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos/test_kill.py --timeout 3000
 	HOGWILD_KILLS=30 $(BIN)/pytest tests/chaos/test_kill_workers.py --timeout 3000
+	HOGWILD_KILLS=10 $(BIN)/pytest tests/chaos/test_ray.py --timeout 6000
 
 # Simulated executions in which everything goes wrong that can: a minute or two for a thousand.
 executions: $(READY)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hogwild.run import Start as Start
     from hogwild.runtimes import Local as Local
     from hogwild.runtimes import Processes as Processes
+    from hogwild.runtimes import Ray as Ray
     from hogwild.runtimes import Simulator as Simulator
     from hogwild.runtimes import Threads as Threads
     from hogwild.runtimes.simulator import Crash as Crash
@@ -92,7 +93,7 @@ _HOMES = {
         "LocalSGD", "DiLoCo", "ElasticAveraging", "AllToAll", "Gossip",
     ),
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
-    "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local"),
+    "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
     "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
     "hogwild.estimators": ("HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM"),
 }  # fmt: skip

@@ -41,7 +41,7 @@ class Places:
     ] = None  # fmt: skip
     slow: Annotated[
         list[str] | None,
-        _option("Worker 2 takes 10 times as long (local: so many seconds more for each burst). Several times if "
+        _option("Worker 2 takes 10 times as long (local, ray: so many seconds more for each burst). Several times if "
                 "need be.", metavar="2:10"),
     ] = None  # fmt: skip
     latency: Annotated[str | None, _option("Of a message, as --compute.", metavar="TIME")] = None
@@ -64,6 +64,13 @@ class Places:
         None
     )
     detection: Annotated[float | None, _option("Until a crash is noticed.", metavar="SECONDS")] = None
+    address: Annotated[
+        str | None,
+        _option("ray: the cluster's head, or auto; left out, RAY_ADDRESS or an own one.", metavar="HOST:PORT"),
+    ] = None
+    heartbeat: Annotated[float | None, _option("ray: who is silent for so long is dead.", metavar="SECONDS")] = None
+    restarts: Annotated[int | None, _option("ray: how often each is started again.", metavar="N")] = None
+    cpus: Annotated[float | None, _option("ray: CPUs of the cluster that each worker takes.", metavar="N")] = None
     record: Annotated[Path | None, _option("local: write here how long everything took.", metavar="FILE")] = None
     replay: Annotated[
         Path | None, _option("simulator: let everything take as long as was recorded here.", metavar="FILE")

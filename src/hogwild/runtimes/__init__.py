@@ -7,10 +7,11 @@ from typing import Any
 from hogwild.naming import kebab, pick
 from hogwild.runtimes.local.runtime import Local
 from hogwild.runtimes.processes.runtime import Processes
+from hogwild.runtimes.ray.runtime import Ray
 from hogwild.runtimes.simulator.runtime import Simulator
 from hogwild.runtimes.threads import Threads
 
-RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator, Local)}
+RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator, Local, Ray)}
 
 
 def usual(strategy: Any) -> str:
@@ -27,4 +28,4 @@ def named(runtime: str | Any) -> Any:
     return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
 
 
-__all__ = ["RUNTIMES", "Local", "Processes", "Simulator", "Threads", "named", "usual"]
+__all__ = ["RUNTIMES", "Local", "Processes", "Ray", "Simulator", "Threads", "named", "usual"]

@@ -87,8 +87,9 @@ def task_of_rows(
     state = problem.start(rule)
 
     def measure(values: Floats) -> dict[str, float]:
-        unpack(values, state)
-        parameters = values_of(state, rule)
+        here = problem.start(rule)  # where this is sent to, what is sent along cannot be written to
+        unpack(values, here)
+        parameters = values_of(here, rule)
         if not all(np.isfinite(part).all() for part in parameters):
             return {"loss": float("nan")}
         figures: dict[str, float] = problem.metrics(_sums(problem, problem.data, parameters))

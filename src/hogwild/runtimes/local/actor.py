@@ -36,6 +36,7 @@ class Surroundings(Protocol):
     longest: float  # seconds of the longest burst so far, of anybody
 
     def deliver(self, envelope: Envelope, sent: float, due: float) -> None: ...
+    def turned(self) -> None: ...
     def keep(self, name: str, what: Any) -> None: ...
     def measure(self, actor: Actor, action: Measure) -> None: ...
     def tell(self, action: Tell) -> None: ...
@@ -69,6 +70,11 @@ class Actor:
     def put(self, event: Event, sent: float = 0.0, due: float = 0.0) -> None:
         """Something happens to it, at once or when it is due. From any thread."""
         self._mailbox.put((sent, due, event))
+
+    @property
+    def unread(self) -> int:
+        """How much waits for it."""
+        return self._mailbox.qsize()
 
     def receipt(self, event: Received) -> None:
         """Something it reads before it does anything else, but need not be woken for. From any thread."""
@@ -128,6 +134,7 @@ class Actor:
             while self._receipts:
                 self._take(self._receipts.popleft())
             self._take(event)
+        self.house.turned()
         if self.diary is not None:
             self._note(self.diary, event, sent, came, began)
 
@@ -135,6 +142,7 @@ class Actor:
         with self.lock:
             while self._receipts and not self.over.is_set():
                 self._take(self._receipts.popleft())
+        self.house.turned()
 
     def _take(self, event: Event) -> None:
         self.events += 1

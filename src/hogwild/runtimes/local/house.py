@@ -80,6 +80,9 @@ class House:
         else:
             actor.put(Received(envelope), sent, due)
 
+    def turned(self) -> None:
+        """A reaction is over; here everything has been delivered by then."""
+
     def keep(self, name: str, what: Any) -> None:
         """Write something down for the next life of somebody, who has his lock."""
         self.kept[name] = what

@@ -95,6 +95,10 @@ class BatchLearner:
         self._chance: dict[int, tuple[int, chance.State]] = {}  # of each shard: before which term, random numbers
         self._before: tuple[Train, Any] | None = None  # the last burst, and what was known when it began
 
+    def rehearse(self, start: Floats) -> None:
+        """Have everything loaded before others wait for it; another does it, for this one would remember it."""
+        BatchLearner(self.batches, self.feed).burst(Train(start, (0, self.batches.workers), 0, 1, 0, 1))
+
     def burst(self, train: Train) -> Trained:
         """Descend along some minibatches, one after the other or all as one."""
         if self.batches.remembers:

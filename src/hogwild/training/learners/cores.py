@@ -29,6 +29,14 @@ class Cores:
     workers: int  # of each node
     pool: ThreadPoolExecutor
 
+    def __reduce__(self) -> Any:
+        """Sent to another process, it has threads there, of one node."""
+        return _of_one_node, (self.strategy, self.workers)
+
+
+def _of_one_node(strategy: Any, workers: int) -> Cores:
+    return Cores(strategy, workers, ThreadPoolExecutor(workers, thread_name_prefix="hogwild-node"))
+
 
 def inner_strategy(within: Any) -> Any:
     """The strategy that a node uses on its own cores; None where one works alone.
@@ -73,6 +81,11 @@ class NodeLearner:
         self.state: State = problem.start(rows.rule)
         self.descend = problem.descent(rows.rule, strategy.access, 1 if strategy.replicas else cores.workers, False)
         self.sync = problem.sync(strategy.access)
+
+    def rehearse(self, start: Floats) -> None:
+        """Have everything compiled and at hand before others wait for it."""
+        self.alone.rehearse(start)
+        self.burst(Train(start, (0, self.rows.workers), 0, 2 * self.cores.workers, 0, 1))
 
     def burst(self, train: Train) -> Trained:
         """Descend along some rows, on all cores; along too few for that, on one."""

@@ -32,8 +32,6 @@ class Flat:
         self._tensors = [*parameters, *(tensor for tensor in net.buffers() if tensor.is_floating_point())]
         self.parameters = sum(tensor.numel() for tensor in parameters)
         self.size = sum(tensor.numel() for tensor in self._tensors)
-        # What others have sent may not be written to, and PyTorch wants no such arrays: it is copied through this one.
-        self._room = np.empty(self.size, np.float32)
 
     def values(self) -> Floats:
         """A copy of them."""
@@ -47,8 +45,8 @@ class Flat:
     @torch.no_grad()
     def put(self, values: Floats, buffers: bool = True) -> None:
         """Let the model have these; its buffers only if asked to."""
-        self._room[:] = values
-        whole, first = torch.from_numpy(self._room), 0
+        # What others have sent may not be written to, and PyTorch wants no such arrays.
+        whole, first = torch.from_numpy(np.array(values, np.float32)), 0
         for tensor in self._tensors if buffers else self._tensors[: self._parameters]:
             tensor.copy_(whole[first : first + tensor.numel()].view_as(tensor))
             first += tensor.numel()

@@ -75,6 +75,11 @@ class Rows:
             raise ParameterError(f"There are {self.workers:,} workers and {rows:,} rows: use no more than those.")
         self._walk(0)
 
+    def __reduce__(self) -> Any:
+        """Sent elsewhere, it makes its walks anew there."""
+        given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle
+        return type(self), given
+
     def _walk(self, epoch: int) -> _Walk:
         """All rows in the order of an epoch."""
         with self._lock:
@@ -146,6 +151,10 @@ class RowLearner:
         self.state: State = problem.start(self.rows.rule)
         self.descend = problem.descent(self.rows.rule, "free", 1, alone)
         self.sync = problem.sync("free")
+
+    def rehearse(self, start: Floats) -> None:
+        """Have everything compiled and at hand before others wait for it."""
+        self.burst(Train(start, (0, self.rows.workers), 0, 1, 0, 1))
 
     def burst(self, train: Train) -> Trained:
         """Descend along some rows, one after the other or all from the same parameters."""

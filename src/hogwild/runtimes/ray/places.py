@@ -1,0 +1,92 @@
+"""Where participants are: processes that are started on the nodes of a cluster, and killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+
+from hogwild.messages.message import COORDINATOR
+from hogwild.messages.post import comes_back
+from hogwild.runtimes.local.actor import now
+from hogwild.runtimes.ray.seat import Pulse, Seat, Where, here
+
+
+@dataclass(eq=False)
+class Place:
+    """One life of a participant, as the driver knows it."""
+
+    name: str
+    life: int
+    handle: Any
+    born: float = field(default_factory=now)
+    seen: float = field(default_factory=now)  # when it last answered
+    asked: Any = None  # what it has not answered yet
+    due: float = 0.0  # when it is asked again
+    where: Where | None = None  # known once its process is up
+    since: float | None = None  # when it began
+    pulse: Pulse = field(default_factory=Pulse)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can begin."""
+        return self.pulse.ready
+
+    @property
+    def begun(self) -> bool:
+        """Whether it takes part."""
+        return self.since is not None
+
+
+class Nodes:
+    """Starts seats and ends them. ``suspects`` are nodes on which somebody has fallen silent."""
+
+    def __init__(self, ray: Any, cpus: float) -> None:
+        self.ray, self.cpus = ray, cpus
+        self.suspects: set[str] = set()
+        self._homes: dict[str, str] = {}  # of servers
+        self._seat = ray.remote(Seat)
+        self._mine = ray.get_runtime_context().get_node_id()
+        self._machine = here()
+
+    def start(self, name: str, life: int, *arguments: Any) -> Place:
+        """Have a life begin: the coordinator on this node, servers and workers spread over all of them."""
+        affinity = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
+        if name == COORDINATOR:
+            options["scheduling_strategy"] = affinity(self._mine, soft=False)
+        elif comes_back(name):
+            options["scheduling_strategy"] = affinity(self._least(name), soft=True)
+        else:
+            options |= {"num_cpus": self.cpus, "scheduling_strategy": "SPREAD"}
+        handle = self._seat.options(**options).remote(name, life, *arguments)
+        return Place(name, life, handle, asked=handle.where.remote())
+
+    def _least(self, name: str) -> str:
+        """The node with the fewest servers, of those that nobody has fallen silent on."""
+        nodes: list[str] = [node["NodeID"] for node in self.ray.nodes() if node["Alive"]]
+        trusted = [node for node in nodes if node not in self.suspects] or nodes
+        self._homes.pop(name, None)
+        servers = Counter(self._homes.values())
+        home = self._homes[name] = min(trusted, key=lambda node: servers[node], default=self._mine)
+        return home
+
+    def end(self, place: Place, silent: bool = False) -> None:
+        """Kill somebody. Ray asks a process to end first, which one that stands still does not hear for seconds."""
+        with suppress(Exception):
+            self.ray.kill(place.handle, no_restart=True)
+        if silent and place.where is not None and place.where.machine == self._machine:
+            with suppress(psutil.Error, OSError):
+                if psutil.Process(place.where.process).create_time() == place.where.created:
+                    os.kill(place.where.process, signal.SIGKILL)
+
+    def room(self) -> str:
+        """What the cluster has, in words."""
+        nodes = [node for node in self.ray.nodes() if node["Alive"]]
+        cpus = sum(node["Resources"].get("CPU", 0.0) for node in nodes)
+        return f"the cluster has {len(nodes)} nodes with {cpus:g} CPUs, and each worker takes {self.cpus:g}"

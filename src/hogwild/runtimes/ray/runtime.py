@@ -1,0 +1,66 @@
+"""A cluster: what is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hogwild.messages.company import Company, Outcome
+from hogwild.naming import must
+
+
+@dataclass(frozen=True, slots=True)
+class Ray:
+    """Run a strategy by messages on a Ray cluster, a process for each participant (extra ``ray``).
+
+    ``address`` is that of the cluster's head, or "auto" for the one on this machine; left out, it is that of the
+    variable ``RAY_ADDRESS``, and where there is none a cluster is started on this machine and stopped at the end.
+
+    Who does not answer for ``heartbeat`` seconds is dead: it is killed, the others go on, and it is started again, up
+    to ``restarts`` times. Processes have ``startup`` seconds to come up and to be ready. Each worker takes ``cpus`` of
+    the cluster's CPUs, for each of its cores where it has several. ``slow`` are workers that take so many seconds more
+    for each burst. When nobody has said anything for ``silence`` seconds, the run has failed.
+
+    >>> Ray(heartbeat=5.0).restarts
+    3
+    """
+
+    address: str | None = None
+    heartbeat: float = 3.0
+    restarts: int = 3
+    cpus: float = 1.0
+    startup: float = 120.0
+    silence: float = 600.0
+    slow: Mapping[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.address is not None and not isinstance(self.address, str):
+            raise must("address", "an address such as '10.0.0.1:6379', 'auto' or None", self.address)
+        for name in ("heartbeat", "startup", "silence"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise must(name, "a positive number of seconds", getattr(self, name))
+        if not isinstance(self.restarts, int) or self.restarts < 0:
+            raise must("restarts", "a number of times, at least 0", self.restarts)
+        if not 0 <= self.cpus < math.inf:
+            raise must("cpus", "a number of CPUs, at least 0", self.cpus)
+        if not all(0 <= seconds < math.inf for seconds in self.slow.values()):
+            raise must("slow", "seconds for some workers, such as {2: 0.05}", self.slow)
+
+    virtual = False  # its seconds are real
+    saves = True  # it can write checkpoints
+
+    def play(self, company: Company) -> Outcome:
+        """Run it to its end."""
+        from hogwild.runtimes.ray.cluster import connected, load
+
+        load()
+        from hogwild.runtimes.ray.watch import Watch
+
+        with connected(self.address, self.cpus * company.cores * company.setting.workers) as ray:
+            return Watch(ray, self, company).play()
+
+    def describe(self) -> dict[str, Any]:
+        """What was asked, for records."""
+        return {"runtime": repr(self)}

@@ -1,0 +1,206 @@
+"""What goes over the wire: a table of what is said, and behind it the raw bytes of arrays.
+
+Everything that comes in is checked: kinds by name, types, and sizes against those of the run. None of it is ever run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, get_args
+
+import msgpack
+import numpy as np
+
+from hogwild.errors import MessageError
+from hogwild.messages.message import Body, Envelope, Receipt
+from hogwild.messages.vectors import INDEX, Floats, Sparse, Vector, checked, frozen
+
+BODIES: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Body), Receipt)}
+FLOATS = ("float16", "float32", "float64")
+PLAIN = 16 << 20  # bytes of everything but arrays in one call, at most
+ALIGNED = 8
+ONE_PIECE = 64 << 10  # bytes of arrays; Ray sends up to 100 KiB along with a call, and more through its object store
+_HEAD = [field.name for field in fields(Envelope) if field.name != "body"]
+_TEXT = {"sender", "to"}
+
+Parts = tuple[Any, ...]
+"""Bytes, and perhaps arrays of bytes: nothing else is sent."""
+
+
+def packed(envelopes: Iterable[Envelope]) -> Parts:
+    """Some messages as bytes: all in one piece, or large arrays by themselves, so that they are not copied.
+
+    >>> from hogwild.messages.message import Pull
+    >>> data = packed([Envelope("worker-0", 0, "server-0", 0, 7, 1, 3, Pull(3))])
+    >>> unpacked(data, size=10)[0].body
+    Pull(clock=3)
+    """
+    writer = _Writer([])
+    table = [
+        [
+            *(getattr(envelope, name) for name in _HEAD), type(envelope.body).__name__,
+            [_CODES[_type(field)][0](writer, getattr(envelope.body, field.name)) for field in fields(envelope.body)],
+        ]
+        for envelope in envelopes
+    ]  # fmt: skip
+    head = msgpack.packb(table, default=_plain)
+    start = len(head).to_bytes(ALIGNED, "little") + head + bytes(-len(head) % ALIGNED)
+    if sum(array.nbytes for array in writer.arrays) > ONE_PIECE:
+        return start, *(array.view(np.uint8) for array in writer.arrays)
+    gaps = (piece for array in writer.arrays for piece in (array.tobytes(), bytes(-array.nbytes % ALIGNED)))
+    return (b"".join([start, *gaps]),)
+
+
+def unpacked(parts: Parts, size: int) -> list[Envelope]:
+    """The messages in some bytes, of a run that exchanges ``size`` numbers; refuse what cannot be such messages."""
+    try:
+        data, *apart = parts
+        if type(data) is not bytes or not all(type(part) is np.ndarray and part.dtype == np.uint8 for part in apart):
+            raise MessageError("a message is not made of bytes.")
+        length = int.from_bytes(data[:ALIGNED], "little")
+        if length > min(len(data) - ALIGNED, PLAIN):
+            raise MessageError("a message is cut off, or too large.")
+        table = msgpack.unpackb(memoryview(data)[ALIGNED : ALIGNED + length], strict_map_key=False)
+        start = ALIGNED + length + -length % ALIGNED
+        reader = _Reader(data, start, size, apart if apart else None)
+        envelopes = [_envelope(reader, row) for row in _list(table)]
+    except MessageError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, msgpack.UnpackException) as error:
+        raise MessageError(f"a message cannot be read ({type(error).__name__}: {error}).") from error
+    if reader.at != len(data) or reader.apart:
+        raise MessageError("a message has more bytes than it says.")
+    return envelopes
+
+
+def _envelope(reader: _Reader, row: Any) -> Envelope:
+    *head, kind, content = _list(row)
+    if kind not in BODIES or len(head) != len(_HEAD):
+        raise MessageError(f"nothing of the kind {kind!r} can be said.")
+    known = fields(BODIES[kind])
+    if len(_list(content)) != len(known):
+        raise MessageError(f"a {kind} has {len(known)} parts, not {len(content)}.")
+    for name, value in zip(_HEAD, head, strict=True):
+        (_str if name in _TEXT else _int)(reader, value)
+    body = BODIES[kind](*(_CODES[_type(field)][1](reader, value) for field, value in zip(known, content, strict=True)))
+    return Envelope(**dict(zip(_HEAD, head, strict=True)), body=body)
+
+
+@dataclass(slots=True, eq=False)
+class _Writer:
+    arrays: list[Floats]
+
+    def array(self, array: Floats) -> list[Any]:
+        """Put an array behind the others; how to find it again."""
+        self.arrays.append(np.ascontiguousarray(array))
+        return [array.dtype.name, len(array)]
+
+
+@dataclass(slots=True, eq=False)
+class _Reader:
+    data: bytes
+    at: int
+    size: int
+    apart: list[Any] | None  # arrays that are not in the data
+
+    def array(self, found: Any, kinds: tuple[str, ...] = FLOATS) -> Floats:
+        """The next array, which lies in the bytes that came."""
+        kind, length = _list(found)
+        if kind not in kinds or type(length) is not int or not 0 <= length <= self.size:
+            raise MessageError(f"an array of {length!r} {kind!r} is none of a run of {self.size:,} numbers.")
+        if self.apart is not None:
+            array: Floats = self.apart.pop(0).view(kind)
+            if array.shape != (length,):
+                raise MessageError(f"an array has the shape {array.shape}, not {length:,} numbers.")
+            return frozen(array)
+        array = np.frombuffer(self.data, kind, length, self.at) if length else np.zeros(0, kind)
+        self.at += array.nbytes + -array.nbytes % ALIGNED
+        return frozen(array)
+
+
+def _vector_out(writer: _Writer, vector: Vector | None) -> Any:
+    if vector is None:
+        return None
+    if isinstance(vector, Sparse):
+        return [vector.size, writer.array(vector.indices), writer.array(vector.values)]
+    return writer.array(vector)
+
+
+def _vector_in(reader: _Reader, found: Any) -> Vector:
+    if len(_list(found)) == 2:
+        return reader.array(found)
+    size, indices, values = found
+    if _int(reader, size) > reader.size:
+        raise MessageError(f"a vector of {size:,} is none of a run of {reader.size:,} numbers.")
+    sparse = Sparse(reader.array(indices, (np.dtype(INDEX).name,)), reader.array(values), size)
+    return checked(sparse, size)
+
+
+def _floats_in(reader: _Reader, found: Any) -> Floats:
+    return reader.array(found)
+
+
+def _maybe(read: Callable[[_Reader, Any], Any]) -> Callable[[_Reader, Any], Any]:
+    return lambda reader, found: None if found is None else read(reader, found)
+
+
+def _is(kind: type) -> Callable[[_Reader, Any], Any]:
+    def read(reader: _Reader, found: Any) -> Any:
+        if type(found) is not kind:
+            raise MessageError(f"{found!r} is no {kind.__name__}.")
+        return found
+
+    return read
+
+
+_int, _str, _float, _bool, _dict = _is(int), _is(str), _is(float), _is(bool), _is(dict)
+
+
+def _list(found: Any) -> list[Any]:
+    if not isinstance(found, list):
+        raise MessageError(f"{found!r} is no list.")
+    return found
+
+
+def _pairs(reader: _Reader, found: Any) -> tuple[tuple[int, int], ...]:
+    return tuple((_int(reader, first), _int(reader, second)) for first, second in _list(found))
+
+
+def _names(reader: _Reader, found: Any) -> tuple[str, ...]:
+    return tuple(_str(reader, name) for name in _list(found))
+
+
+def _number(reader: _Reader, found: Any) -> float:
+    return float(found) if type(found) is int else _float(reader, found)
+
+
+def _as_is(writer: _Writer, value: Any) -> Any:
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as those of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"A {type(value).__name__} cannot be sent.")
+
+
+def _type(field: Any) -> str:
+    return str(field.type).replace(" ", "")
+
+
+# By the types of a message's parts, as they are written there.
+_CODES: dict[str, tuple[Callable[[_Writer, Any], Any], Callable[[_Reader, Any], Any]]] = {
+    "int": (_as_is, _int),
+    "bool": (_as_is, _bool),
+    "float": (_as_is, _number),
+    "str": (_as_is, _str),
+    "tuple[tuple[int,int],...]": (_as_is, _pairs),
+    "tuple[str,...]": (_as_is, _names),
+    "dict[str,Any]": (_as_is, _dict),
+    "Floats": (_vector_out, _floats_in),
+    "Floats|None": (_vector_out, _maybe(_floats_in)),
+    "Vector": (_vector_out, _vector_in),
+    "Vector|None": (_vector_out, _maybe(_vector_in)),
+}

@@ -1,0 +1,162 @@
+"""What goes out: together, not too much at once, and receipts when something else goes or after a while."""
+
+import pytest
+
+pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
+
+from hogwild.messages.message import Envelope, Place, Pull, Receipt
+from hogwild.runtimes.ray import outbox
+from hogwild.runtimes.ray.keeping import EVERY, Keeping
+from hogwild.runtimes.ray.outbox import Outbox
+from hogwild.runtimes.ray.wire import unpacked
+
+
+class Wire:
+    """Notes the calls, and answers them when it is told to."""
+
+    def __init__(self):
+        self.calls, self.answered = [], set()
+        self.outbox = Outbox(self.call, lambda calls: [call for call in calls if call not in self.answered])
+        self.outbox.connect("server-0", "a handle")
+
+    def call(self, handle, parts):
+        self.calls.append((handle, [each.body for each in unpacked(parts, 10)]))
+        return len(self.calls)
+
+
+def message(body, sequence=0, to="server-0", life=0):
+    return Envelope("worker-0", 0, to, life, sequence, 0, 0, body)
+
+
+def test_one_call_for_a_turn():
+    wire = Wire()
+    for clock in range(5):
+        wire.outbox.put(message(Pull(clock), clock))
+    assert wire.calls == []
+    wire.outbox.turned()
+    assert wire.calls == [("a handle", [Pull(clock) for clock in range(5)])]
+
+
+def test_a_receipt_goes_with_what_is_said_next_and_the_last_says_all():
+    wire = Wire()
+    for received in (1, 2, 3):
+        wire.outbox.put(message(Receipt(received, 0)))
+        wire.outbox.turned()
+    assert wire.calls == []
+    assert wire.outbox.late.is_set()
+    wire.outbox.put(message(Pull(1)))
+    wire.outbox.turned()
+    assert wire.calls == [("a handle", [Receipt(3, 0), Pull(1)])]
+
+
+def test_receipts_do_not_wait_for_ever():
+    wire = Wire()
+    wire.outbox.put(message(Receipt(1, 0)))
+    wire.outbox.turned()
+    wire.outbox.catch_up()
+    assert wire.calls == [("a handle", [Receipt(1, 0)])]
+    for received in range(outbox.RECEIPTS):
+        wire.outbox.put(message(Receipt(received, 0)))
+        wire.outbox.turned()
+    assert len(wire.calls) == 2
+
+
+def test_what_is_short_waits_for_more_while_calls_are_answered_slowly():
+    wire = Wire()
+    for clock in range(outbox.BUSY + 5):
+        wire.outbox.put(message(Pull(clock), clock))
+        wire.outbox.turned()
+    assert len(wire.calls) == outbox.BUSY + 1
+    assert wire.outbox.late.is_set()
+    wire.answered.update({1, 2})
+    last = outbox.BUSY + 5
+    wire.outbox.put(message(Pull(last), last))
+    wire.outbox.turned()
+    assert wire.calls[-1][1] == [Pull(clock) for clock in range(outbox.BUSY + 1, last + 1)]
+    for received in range(100):
+        wire.outbox.put(message(Receipt(received, 0)))
+        wire.outbox.turned()
+    assert len(wire.calls) == outbox.BUSY + 3
+
+
+def test_no_more_calls_than_the_window_and_no_more_messages_than_there_is_room_for():
+    wire = Wire()
+    for sequence in range(outbox.MOST_WAITING + 100):
+        wire.outbox.put(message(Pull(sequence), sequence))
+        if sequence < 50:
+            wire.outbox.catch_up()
+    assert len(wire.calls) == outbox.WINDOW
+    assert wire.outbox.refused == 100 - outbox.WINDOW
+    wire.answered.update({1, 2})
+    wire.outbox.catch_up()
+    assert len(wire.calls) == outbox.WINDOW + 2
+    assert wire.calls[-1][1][0] == Pull(outbox.WINDOW + outbox.MOST_TOGETHER)
+    assert wire.outbox.late.is_set()
+
+
+def test_nothing_is_said_to_those_who_are_not_there():
+    wire = Wire()
+    wire.outbox.put(message(Pull(1)))
+    wire.outbox.disconnect("server-0")
+    wire.outbox.turned()
+    wire.outbox.put(message(Pull(2)))
+    wire.outbox.connect("server-0", "another handle")
+    wire.outbox.put(message(Pull(3)))
+    wire.outbox.turned()
+    assert wire.calls == [("another handle", [Pull(3)])]
+
+
+class Store:
+    """A vault that takes its time."""
+
+    def __init__(self, safe=None):
+        self.stored, self.answers = [], {}
+        self.keeping = Keeping(self.store, self.answers.get, dict(safe or {}))
+
+    def store(self, what):
+        self.stored.append(what)
+        return len(self.stored)
+
+
+def test_kept_is_what_has_arrived():
+    store, keeping = (one := Store()), one.keeping
+    keeping.keep(({"server-0": (0, 5)}, "state"))
+    assert keeping.honest(message(Receipt(5, 5))).body == Receipt(5, 0)
+    assert keeping.catch_up(0.0) == []
+    assert store.stored == [({"server-0": (0, 5)}, "state")]
+    assert keeping.honest(message(Receipt(7, 7))).body == Receipt(7, 0)
+    store.answers[1] = True
+    assert [each.body for each in keeping.catch_up(0.1)] == [Receipt(7, 5)]
+    assert keeping.honest(message(Receipt(9, 9), life=1)).body == Receipt(9, 0)
+    assert not keeping.busy
+
+
+def test_it_is_not_kept_too_often_and_what_was_refused_is_not_safe():
+    store, keeping = (one := Store()), one.keeping
+    for number in range(3):
+        keeping.keep(({"server-0": (0, number)}, number))
+        keeping.catch_up(0.01 * number)
+    store.answers[1] = False
+    assert keeping.catch_up(0.1) == []
+    assert len(store.stored) == 1
+    keeping.catch_up(EVERY)
+    assert [what for _, what in store.stored] == [0, 2]
+    assert keeping.honest(message(Receipt(2, 2))).body == Receipt(2, 0)
+
+
+def test_after_a_crash_it_knows_what_is_safe():
+    keeping = Store({"server-0": (3, 8)}).keeping
+    assert keeping.honest(message(Receipt(9, 9), life=3)).body == Receipt(9, 8)
+
+
+def test_who_enters_waits_until_that_is_kept():
+    store, keeping = (one := Store()), one.keeping
+    keeping.keep(({}, "before"))
+    keeping.catch_up(0.0)
+    keeping.keep(({}, "that somebody has entered"))
+    keeping.hold(message(Place(4)))
+    store.answers[1] = True
+    assert keeping.catch_up(0.01) == []
+    assert store.stored[-1] == ({}, "that somebody has entered")
+    store.answers[2] = True
+    assert [each.body for each in keeping.catch_up(0.02)] == [Place(4)]

@@ -1,0 +1,138 @@
+"""What goes over the wire comes out as it went in, and what is damaged is refused, whatever it is."""
+
+import random
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
+
+from hogwild.errors import MessageError
+from hogwild.messages.message import Answer, Begin, Envelope, Halted, Push, Receipt, Values
+from hogwild.messages.vectors import INDEX, Sparse
+from hogwild.runtimes.ray import wire
+from hogwild.runtimes.ray.wire import BODIES, packed, unpacked
+
+SIZE = 10
+SPARSE = Sparse(np.array([1, 7], INDEX), np.array([0.5, -2.0], np.float32), SIZE)
+# A value for every type that parts of messages have.
+SAMPLES = {
+    "int": 3, "float": 0.25, "bool": True, "str": "worker-1", "tuple[tuple[int,int],...]": ((0, 5), (2, 0)),
+    "tuple[str,...]": ("worker-0", "worker-1"), "dict[str,Any]": {"delays": {"worker-0": {0: 4, 12: 1}}, "terms": 7},
+    "Floats": np.arange(5, dtype=np.float32), "Floats|None": np.arange(3, dtype=np.float64), "Vector": SPARSE,
+    "Vector|None": np.arange(SIZE, dtype=np.float16),
+}  # fmt: skip
+
+
+def envelope(body):
+    return Envelope("worker-0", 1, "server-0", 2, 7, 1, 3, body)
+
+
+def example(kind):
+    return envelope(kind(*(SAMPLES[str(field.type).replace(" ", "")] for field in fields(kind))))
+
+
+def same(one, other):
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.tolist() == other.tolist()
+    if isinstance(one, Sparse):
+        return one.size == other.size and same(one.indices, other.indices) and same(one.values, other.values)
+    return type(one) is type(other) and one == other
+
+
+@pytest.mark.parametrize("kind", BODIES.values(), ids=BODIES)
+def test_everything_that_can_be_said(kind):
+    before = example(kind)
+    (after,) = unpacked(packed([before]), SIZE)
+    assert type(after.body) is kind
+    heads = [field.name for field in fields(Envelope) if field.name != "body"]
+    assert [getattr(before, name) for name in heads] == [getattr(after, name) for name in heads]
+    for field in fields(kind):
+        assert same(getattr(before.body, field.name), getattr(after.body, field.name)), field.name
+
+
+def test_many_at_once_and_none_of_the_arrays_can_be_written_to():
+    envelopes = [example(kind) for kind in BODIES.values()] * 3
+    found = unpacked(packed(envelopes), SIZE)
+    assert [type(each.body) for each in found] == [type(each.body) for each in envelopes]
+    values = next(each.body.values for each in found if isinstance(each.body, Values))
+    with pytest.raises(ValueError, match="read-only"):
+        values[0] = 1.0
+
+
+def test_numbers_of_numpy_are_numbers():
+    (found,) = unpacked(packed([envelope(Halted({"lags": {0: np.int64(3)}}))]), SIZE)
+    assert found.body.counts == {"lags": {0: 3}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Answer(1, np.zeros(SIZE + 1, np.float32), 0, 0),
+        Push(np.zeros(SIZE + 1, np.float32), 0, 0, 0, 0, 0, 0.0),
+        Push(Sparse(np.array([SIZE], INDEX), np.ones(1, np.float32), SIZE), 0, 0, 0, 0, 0, 0.0),
+        Push(Sparse(np.array([1, 2], INDEX), np.ones(1, np.float32), SIZE), 0, 0, 0, 0, 0, 0.0),
+        Push(Sparse(np.array([1], INDEX), np.ones(1, np.float32), SIZE * 2), 0, 0, 0, 0, 0, 0.0),
+        Values(np.zeros(3, np.int64), 0, 0, 0, 0),
+        Receipt("all", 0),
+        Receipt(True, 0),
+        Begin(((1, 2, 3),), 0, 0, ()),
+        Halted([]),
+    ],
+    ids=repr,
+)
+def test_what_does_not_fit_is_refused(body):
+    with pytest.raises(MessageError):
+        unpacked(packed([envelope(body)]), SIZE)
+
+
+def test_what_is_damaged_is_refused_or_read_as_something():
+    """Nothing but MessageError is ever raised, and nothing is larger than it may be."""
+    chance = random.Random(3)
+    (whole,) = packed([example(kind) for kind in BODIES.values()])
+    refused = 0
+    for _ in range(3000):
+        data = bytearray(whole)
+        for _ in range(chance.randint(1, 4)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        if chance.random() < 0.3:
+            data = data[: chance.randrange(len(data))]
+        try:
+            for each in unpacked((bytes(data),), SIZE):
+                assert each.nbytes < 1000
+        except MessageError:
+            refused += 1
+    assert refused > 500
+
+
+def test_large_arrays_are_sent_as_they_are():
+    values = np.arange(wire.ONE_PIECE, dtype=np.float32)
+    head, *arrays = packed(
+        [envelope(Values(values, 0, 0, 0, 0)), example(Push), envelope(Values(values[:0], 0, 0, 0, 0))]
+    )
+    assert len(head) < 1000
+    assert np.shares_memory(arrays[0], values)
+    found = unpacked((head, *arrays), len(values))
+    assert same(found[0].body.values, values)
+    assert same(found[1].body.change, SPARSE)
+    assert same(found[2].body.values, values[:0])
+
+
+def test_arrays_that_are_not_what_was_said_are_refused():
+    values = np.arange(wire.ONE_PIECE, dtype=np.float32)
+    head, array = packed([envelope(Values(values, 0, 0, 0, 0))])
+    for wrong in (
+        (),
+        (array, array),
+        (array[:-4],),
+        (array[:-1],),
+        (array.view(np.float32),),
+        (array.tobytes(),),
+        (None,),
+    ):
+        with pytest.raises(MessageError):
+            unpacked((head, *wrong), len(values))
+    for wrong in ((None,), (), ("text",), (values,), (object(), array)):
+        with pytest.raises(MessageError):
+            unpacked(wrong, len(values))
