@@ -40,7 +40,8 @@ class Watch:
         self.alive: dict[str, float] = defaultdict(float)
         self.begun = False
         self._finish: tuple[Finish, float] | None = None
-        self._sent: Any = None  # what everybody gets, once in the object store of each node
+        self._sent: Any = None  # what everybody gets, once in the object store of each node,
+        self._without_data: Any = None  # and what is enough for servers
         self._looked = now()
         self._gathering = Gathering()
         self._cut = company.resumed
@@ -50,7 +51,8 @@ class Watch:
     def play(self) -> Outcome:
         """Run until somebody finishes it or fails."""
         try:
-            self._sent = self._stored()
+            self._sent = self._stored(self.company)
+            self._without_data = self._stored(replace(self.company, learner=_has_none, measure=_has_none))
             for name in self.company.cast if self._cut is None else self._cut["people"]:
                 self._start(name)
             self._attend()
@@ -60,11 +62,11 @@ class Watch:
                 self.nodes.end(place)
         return self._outcome()
 
-    def _stored(self) -> Any:
-        """What everybody needs, in the object store: each node gets it once."""
-        save = None if self.company.save is None else _nothing
+    def _stored(self, company: Company) -> Any:
+        """What participants need, in the object store: each node gets it once."""
+        save = None if company.save is None else _nothing
         try:
-            return self.ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
+            return self.ray.put(replace(company, tell=_nobody, interrupted=bool, save=save, resumed=None))
         except TypeError as error:
             what = re.search(r"cannot pickle .*", str(error))
             raise ParameterError(
@@ -153,7 +155,8 @@ class Watch:
     def _start(self, name: str) -> None:
         life = self.births[name]
         self.births[name] += 1
-        self.places[name] = self.nodes.start(name, life, self._sent, dict(self.runtime.slow))
+        company = self._without_data if comes_back(name) else self._sent
+        self.places[name] = self.nodes.start(name, life, company, dict(self.runtime.slow))
 
     def _arrived(self, place: Place) -> None:
         """Somebody is ready. At first all wait for each other; later it joins those who are there."""
@@ -304,3 +307,8 @@ def _nothing(cut: dict[str, Any]) -> None:
 
 def _nobody(event: str, **what: Any) -> None:
     """In other processes nobody is told anything."""
+
+
+def _has_none(_: Any) -> Any:
+    """A server has no data."""
+    raise AssertionError("a server was asked for something that needs data")
