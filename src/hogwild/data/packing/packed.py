@@ -201,6 +201,12 @@ class _Changed:
 
 
 def _reopened(
-    folder: Path, memory: int | None, checksums: int, first: int, last: int, encode: Encode | None, change: Change | None
+    folder: Path,
+    memory: int | None,
+    checksums: int,
+    first: int,
+    last: int,
+    encode: Encode | None,
+    change: Change | None,
 ) -> Packed:
     return Packed.__new__(Packed)._become(reopened(folder, memory, checksums), first, last, encode, change)
