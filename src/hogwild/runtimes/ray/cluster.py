@@ -44,8 +44,10 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
         options |= {"num_cpus": int(max(cpus, os.cpu_count() or 1) + 0.999), "include_dashboard": False}
     try:
         ray.init(named, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise WorkerError(f"There is no Ray cluster at {named!r}: {error}") from error
+    except Exception as error:  # Ray raises nothing more special when a node takes too long to start
+        ray.shutdown()
+        where = "could be started here" if named == "local" else f"is at {named!r}"
+        raise WorkerError(f"No Ray cluster {where}: {error}") from error
     try:
         yield ray
     finally:

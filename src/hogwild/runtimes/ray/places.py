@@ -62,10 +62,12 @@ class Nodes:
 
     def start(self, name: str, life: int) -> Place:
         """Have a life begin: the coordinator on this node, servers and workers spread over all of them."""
-        handle = self._taken(name) if comes_back(name) else None
-        if handle is not None:
+        stood_by = self._taken(name) if comes_back(name) else None
+        if stood_by is not None:
+            handle, where = stood_by
             handle.become.remote(name, life)
-        elif name == COORDINATOR:
+            return Place(name, life, handle, where=where)
+        if name == COORDINATOR:
             handle = self._new(name, life, self._on(self._mine, soft=False))
         elif comes_back(name):
             handle = self._new(name, life, self._on(self._least(name)))
@@ -86,17 +88,17 @@ class Nodes:
             handle = self._new(SPARE, 0, self._on(self._mine, soft=False))
             self._spares.append((handle, handle.where.remote()))
 
-    def _taken(self, name: str) -> Any:
-        """One that stands by and is up, or None."""
+    def _taken(self, name: str) -> tuple[Any, Where] | None:
+        """One that stands by and is up, and where it is."""
         for spare in list(self._spares):
             handle, up = spare
             if not self.ray.wait([up], timeout=0)[0]:
                 continue
             self._spares.remove(spare)
             with suppress(self.ray.exceptions.RayError):
-                self.ray.get(up)
+                where: Where = self.ray.get(up)
                 self._homes[name] = self._mine
-                return handle
+                return handle, where
         return None
 
     def dismiss(self) -> None:
