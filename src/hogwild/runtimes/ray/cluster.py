@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from hogwild.errors import MissingExtraError, ParameterError, WorkerError
+from hogwild.runtimes.ray.knocking import knock
+
+ANYWHERE = "auto"  # a cluster on this machine, wherever it is
+OWN = "local"  # one that is started here
 
 
 def load() -> Any:
@@ -33,20 +37,42 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    named = address or os.environ.get("RAY_ADDRESS") or "local"
-    if named.startswith("ray://"):
-        raise ParameterError(
-            f"{named!r} is an address for Ray's client. Run the program in the cluster instead, with `ray job submit`, "
-            "or give the address of its head, such as '10.0.0.1:6379'."
-        )
+    named = checked(address or os.environ.get("RAY_ADDRESS") or OWN)
     options: dict[str, Any] = {"logging_level": "warning", "log_to_driver": False}
-    if named == "local":
+    if named == OWN:
         options |= {"num_cpus": int(max(cpus, os.cpu_count() or 1) + 0.999), "include_dashboard": False}
+    elif named != ANYWHERE:
+        refusal = knock(named).refusal
+        if refusal:
+            raise WorkerError(refusal)
     try:
         ray.init(named, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise WorkerError(f"There is no Ray cluster at {named!r}: {error}") from error
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        where = "on this machine" if named in (OWN, ANYWHERE) else f"at {named!r}"
+        raise WorkerError(f"There is no Ray cluster {where} that can be used: {_one_line(error)}") from error
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def checked(address: str) -> str:
+    """Refuse an address that no program can run at.
+
+    >>> checked("10.0.0.1:6379")
+    '10.0.0.1:6379'
+    """
+    if address.startswith(("ray://", "http://", "https://")):
+        kind = "Ray's client" if address.startswith("ray://") else "Ray's dashboard"
+        raise ParameterError(
+            f"{address!r} is an address for {kind}. Run the program in the cluster instead, with `ray job submit`, "
+            "or give the address of its head, such as '10.0.0.1:6379'."
+        )
+    if address not in (OWN, ANYWHERE) and not address.rpartition(":")[2].isdecimal():
+        raise ParameterError(f"The address of a cluster's head has a port, such as '10.0.0.1:6379'. Got {address!r}.")
+    return address
+
+
+def _one_line(error: BaseException) -> str:
+    """What Ray says, without the advice that follows."""
+    return str(error).strip().split("\n")[0].partition(". ")[0].rstrip(".") + "."
