@@ -26,7 +26,7 @@ def look_at(address: str | None) -> tuple[dict[str, Any], list[Check]]:
     named = address or os.environ.get("RAY_ADDRESS") or "auto"
     found: dict[str, Any] = {"address": named, "nodes": [], "token": None, "tls": None}
     try:
-        from hogwild.runtimes.ray.cluster import checked, load
+        from hogwild.runtimes.ray.cluster import checked, load, located
 
         load()
     except MissingExtraError as error:
@@ -36,14 +36,12 @@ def look_at(address: str | None) -> tuple[dict[str, Any], list[Check]]:
 
     checked(named)
     try:
-        if named != "auto":
-            found |= _locks(knock(named))
-        found |= ask(named)
+        found["address"] = located(named)
+        found |= _locks(knock(found["address"]))
+        found |= ask(found["address"])
     except WorkerError as error:
         remedy = "Start one with 'ray start --head', or name its head: hogwild doctor --cluster HOST:PORT"
         return found, [Check("cluster", "error", str(error), remedy if "no Ray cluster" in str(error) else "")]
-    if named == "auto":
-        found |= _locks(knock(found["address"]))
     return found, [*check_nodes(found["nodes"], found["mine"]), *check_locks(found)]
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from hogwild.errors import HogwildError, WorkerError
 from hogwild.runtimes.ray.cluster import connected
 
-LIMIT = 60.0  # seconds in all
-ANSWERS = 20.0  # of them, in which the nodes have to answer
+LIMIT = 45.0  # seconds in all
+ANSWERS = 15.0  # of them, in which the nodes have to answer
 
 
 def ask(address: str, limit: float = LIMIT) -> dict[str, Any]:

@@ -41,15 +41,16 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
     options: dict[str, Any] = {"logging_level": "warning", "log_to_driver": False}
     if named == OWN:
         options |= {"num_cpus": int(max(cpus, os.cpu_count() or 1) + 0.999), "include_dashboard": False}
-    elif named != ANYWHERE:
+    else:
+        named = located(named)
         refusal = knock(named).refusal
         if refusal:
             raise WorkerError(refusal)
     try:
         ray.init(named, **options)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        where = "on this machine" if named in (OWN, ANYWHERE) else f"at {named!r}"
-        raise WorkerError(f"There is no Ray cluster {where} that can be used: {_one_line(error)}") from error
+        where = "cannot be started here" if named == OWN else f"at {named!r} cannot be used"
+        raise WorkerError(f"A Ray cluster {where}: {_one_line(error)}") from error
     try:
         yield ray
     finally:
@@ -71,6 +72,21 @@ def checked(address: str) -> str:
     if address not in (OWN, ANYWHERE) and not address.rpartition(":")[2].isdecimal():
         raise ParameterError(f"The address of a cluster's head has a port, such as '10.0.0.1:6379'. Got {address!r}.")
     return address
+
+
+def located(address: str) -> str:
+    """Where the cluster on this machine is, if that is what is asked for."""
+    if address != ANYWHERE:
+        return address
+    try:
+        from ray._private.services import canonicalize_bootstrap_address
+
+        found: str | None = canonicalize_bootstrap_address(ANYWHERE)
+    except (ImportError, ConnectionError, ValueError):
+        found = None
+    if found is None:
+        raise WorkerError("There is no Ray cluster on this machine: start one with `ray start --head`.")
+    return found
 
 
 def _one_line(error: BaseException) -> str:
