@@ -41,7 +41,7 @@ def look(address: str) -> dict[str, Any]:
     with connected(address, 0) as ray:
         nodes = [node for node in ray.nodes() if node["Alive"]]
         affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        versions = ray.remote(_probe()).options(num_cpus=0, max_retries=0)
+        versions = ray.remote(num_cpus=0, max_retries=0)(_probe())
         calls = {
             versions.options(scheduling_strategy=affinity(node["NodeID"], soft=False)).remote(): node for node in nodes
         }

@@ -21,7 +21,9 @@ class Ray:
     Who does not answer for ``heartbeat`` seconds is dead: it is killed, the others go on, and it is started again, up
     to ``restarts`` times. Processes have ``startup`` seconds to come up and to be ready. Each worker takes ``cpus`` of
     the cluster's CPUs, for each of its cores where it has several. ``slow`` are workers that take so many seconds more
-    for each burst. When nobody has said anything for ``silence`` seconds, the run has failed.
+    for each burst; ``late`` are workers that are started so many seconds after the run began. Workers for which there
+    is no room are not waited for longer than ``gather`` seconds once the others are ready: they join when there is,
+    such as when nodes are added. When nobody has said anything for ``silence`` seconds, the run has failed.
 
     >>> Ray(heartbeat=5.0).restarts
     3
@@ -34,6 +36,8 @@ class Ray:
     startup: float = 120.0
     silence: float = 600.0
     slow: Mapping[int, float] = field(default_factory=dict)
+    late: Mapping[int, float] = field(default_factory=dict)
+    gather: float = 10.0
 
     def __post_init__(self) -> None:
         if self.address is not None and not isinstance(self.address, str):
@@ -45,8 +49,11 @@ class Ray:
             raise must("restarts", "a number of times, at least 0", self.restarts)
         if not 0 <= self.cpus < math.inf:
             raise must("cpus", "a number of CPUs, at least 0", self.cpus)
-        if not all(0 <= seconds < math.inf for seconds in self.slow.values()):
-            raise must("slow", "seconds for some workers, such as {2: 0.05}", self.slow)
+        if not self.gather >= 0:
+            raise must("gather", "a number of seconds", self.gather)
+        for name in ("slow", "late"):
+            if not all(0 <= seconds < math.inf for seconds in getattr(self, name).values()):
+                raise must(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
 
     virtual = False  # its seconds are real
     saves = True  # it can write checkpoints

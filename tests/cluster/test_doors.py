@@ -1,0 +1,107 @@
+"""Clusters with locks on their doors: who may come in does so, and who may not is told why in one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import clusters
+import pytest
+
+pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
+pytest.importorskip("grpc", reason="pip install 'hogwild[ray]'")
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+SHOWN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
+TRAIN = ("--runtime", "ray", "--workers", "1", "--strategy", "parameter-server", "--epochs", "2", "--step", "0.1")
+NEEDS_OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make certificates")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("doors")
+
+
+@pytest.fixture(scope="module")
+def keys(folder):
+    return clusters.certificates(folder)
+
+
+@pytest.fixture(scope="module")
+def locked(folder, keys):
+    """A cluster that asks for a token and speaks TLS."""
+    with clusters.running(clusters.environment(folder, **SHOWN, **keys)) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    path = folder / "some.svm"
+    path.write_text("".join(f"{(-1) ** row} {row % 7 + 1}:1 {row % 11 + 8}:0.5\n" for row in range(200)))
+    return path
+
+
+def hogwild(variables, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "hogwild", *words], env=variables, capture_output=True, text=True, timeout=200, check=False
+    )
+
+
+@NEEDS_OPENSSL
+def test_a_run_takes_the_cluster_of_the_variable_and_leaves_it_standing(locked, folder, keys, data):
+    variables = clusters.environment(folder, **SHOWN, **keys, RAY_ADDRESS=locked.address)
+    log = folder / "events.jsonl"
+    ended = hogwild(variables, "train", str(data), *TRAIN, "--json", "--log", str(log))
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["runtime"] == "ray"
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    placed = {event["participant"] for event in events if event["event"] == "placed"}
+    assert placed == {"coordinator", "server-0", "worker-0"}
+    assert not any(event["event"] == "cluster" for event in events)
+
+    shown = hogwild(variables, "doctor", "--cluster", "--json")
+    assert shown.returncode == 0, shown.stderr
+    found = json.loads(shown.stdout)
+    assert found["cluster"]["address"] == locked.address
+    assert [node["cpus"] for node in found["cluster"]["nodes"]] == [2.0]
+    assert found["cluster"]["nodes"][0]["hogwild"] == found["cluster"]["mine"]["hogwild"]
+    assert (found["cluster"]["token"], found["cluster"]["tls"]) == (True, True)
+    assert {check["name"]: check["status"] for check in found["checks"]} == dict.fromkeys(
+        ("nodes", "versions", "token", "TLS"), "ok"
+    )
+
+
+REFUSED = {
+    "no token": ((), True, "asks for a token: set RAY_AUTH_MODE=token"),
+    "another token": (("RAY_AUTH_TOKEN",), True, "has another token than the one given"),
+    "no TLS": (("RAY_AUTH_TOKEN",), False, "If the cluster speaks TLS, set RAY_USE_TLS=1"),
+}
+
+
+@NEEDS_OPENSSL
+@pytest.mark.parametrize(("given", "tls", "said"), REFUSED.values(), ids=REFUSED)
+def test_who_may_not_come_in_is_told_why_in_one_line(locked, folder, keys, data, given, tls, said):
+    variables = clusters.environment(folder, **dict.fromkeys(given, "f" * 32), **(keys if tls else {}))
+    ended = hogwild(variables, "train", str(data), *TRAIN, "--address", locked.address)
+    assert ended.returncode == 1
+    (line,) = ended.stderr.strip().splitlines()
+    assert said in line
+
+
+def test_without_a_cluster_an_own_one_is_started_and_only_that_one_stopped(locked, folder, keys, data):
+    ended = hogwild(clusters.environment(folder), "train", str(data), *TRAIN, "--json", "--log", str(folder / "own"))
+    assert ended.returncode == 0, ended.stderr
+    placed = next(event for event in map(json.loads, (folder / "own").read_text().splitlines()) if "node" in event)
+    from hogwild.runtimes.ray.knocking import knock
+
+    variables = clusters.environment(folder, **SHOWN, **keys)
+    assert knock(locked.address, variables).refusal == ""
+    assert not _alive(placed["process"])
+
+
+def _alive(process):
+    import psutil
+
+    return psutil.pid_exists(process)
