@@ -45,7 +45,12 @@ def data(folder):
 
 def hogwild(variables, *words):
     return subprocess.run(
-        [sys.executable, "-m", "hogwild", *words], env=variables, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, "-m", "hogwild", *words],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
 
 
