@@ -6,5 +6,5 @@ data=$1
 run=$2
 mkdir -p "$run"
 exec hogwild train "$data" --loss hinge --l2 1e-5 --epochs "${EPOCHS:-10}" \
-    --runtime ray --strategy parameter-server --staleness 8 --workers "${WORKERS:-4}" \
+    --runtime ray --strategy parameter-server --staleness 8 --push-every 64 --workers "${WORKERS:-4}" \
     --resume "$run/checkpoints" --log "$run/events.jsonl" --out "$run/model.safetensors"

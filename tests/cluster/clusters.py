@@ -89,3 +89,10 @@ def outward() -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug:
         plug.connect(("8.8.8.8", 80))  # nothing is sent
         return str(plug.getsockname()[0])
+
+
+def free_port() -> int:
+    """A port that nobody has, at least now."""
+    with socket.socket() as plug:
+        plug.bind(("127.0.0.1", 0))
+        return int(plug.getsockname()[1])

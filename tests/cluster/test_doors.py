@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import clusters
 import pytest
@@ -110,3 +112,47 @@ def _alive(process):
     import psutil
 
     return psutil.pid_exists(process)
+
+
+@NEEDS_OPENSSL
+def test_workers_come_late_or_when_there_is_room_for_them(locked, folder, keys, data):
+    """Of four workers two have a place; one has none until a node is added, and one is late."""
+    log = folder / "late.jsonl"
+    words = ("train", str(data), "--runtime", "ray", "--workers", "4", "--strategy", "parameter-server")
+    more = ("--epochs", "100000", "--step", "0.1", "--gather", "0.5", "--late", "3@0.2", "--log", str(log))
+    variables = clusters.environment(folder, **SHOWN, **keys, RAY_ADDRESS=locked.address)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "hogwild", *words, *more], env=variables, text=True, stderr=subprocess.PIPE
+    )
+    try:
+        (homeless,) = wait_for(run, log, "no room", 1)
+        first = {event["participant"] for event in wait_for(run, log, "placed", 4)}
+        assert len(first & {"worker-0", "worker-1", "worker-2"}) == 2
+        assert homeless["participant"] not in first
+        locked.add_node()
+        after = {event["participant"]: event["node"] for event in wait_for(run, log, "placed", 6)}
+        assert set(after) - first == {homeless["participant"], "worker-3"}
+        assert len(set(after.values())) == 2
+        joined = {event["participant"] for event in wait_for(run, log, "joined", 2)}
+        assert joined == {homeless["participant"], "worker-3"}
+        run.send_signal(signal.SIGINT)
+        run.wait(100)
+        assert run.returncode == 130
+    finally:
+        run.kill()
+        run.wait()
+
+
+def wait_for(run, log, kind, count, limit=120.0):
+    """The events of a kind, as soon as there are so many."""
+    until = time.monotonic() + limit
+    while time.monotonic() < until and run.poll() is None:
+        found = []
+        if log.exists():
+            lines = log.read_text().splitlines(keepends=True)
+            events = map(json.loads, (line for line in lines if line.endswith("\n")))
+            found = [event for event in events if event["event"] == kind]
+        if len(found) >= count:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{len(found)} events {kind!r} instead of {count}: {run.stderr.read() if run.poll() else ''}")

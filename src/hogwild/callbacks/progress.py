@@ -12,7 +12,7 @@ from hogwild.run import Event
 if TYPE_CHECKING:
     from rich.console import Console
 
-LINES = 10.0  # seconds between two tellings of how a cluster stands, where there is no terminal
+LINES = 30.0  # seconds between two tellings of how a cluster stands, where there is no terminal
 SPAN = 0.05  # seconds over which a rate is worth telling: some events come in bursts
 
 
@@ -73,6 +73,8 @@ class Progress:
 
     def _on_cluster(self, event: Event) -> None:
         if not self._bar.disable:
+            if not self._rate and not self._figures:
+                self._bar.update(self._task, description="Starting processes")
             self._bar.below = table_of(event["participants"])
         elif time.monotonic() - self._said >= LINES:
             self._said = time.monotonic()
