@@ -75,7 +75,7 @@ class Progress:
         if not self._bar.disable:
             if not self._rate and not self._figures:
                 self._bar.update(self._task, description="Starting processes")
-            self._bar.below = table_of(event["participants"])
+            self._bar.below = table_of(event["participants"], self._bar.console.width)
         elif time.monotonic() - self._said >= LINES:
             self._said = time.monotonic()
             for line in lines_of(event["participants"]):

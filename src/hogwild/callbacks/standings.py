@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 COLOURS = {"working": "green", "ready": "green", "silent": "bold yellow", "gone": "bold red"}
+FIGURES = ("bursts", "updates/s", "staleness", "pushes/s", "bytes/s", "restarts", "heard of")
 SHORT = 8  # characters of a node's name that are shown
+WIDE = 104  # columns of a terminal that has room for all
+LEFT_OUT = ("bursts", "heard of")  # where there is less: who is not heard of has another state anyway
 MOST = 40  # rows that are shown: those that are not well, and then the first ones
 
 Row = Mapping[str, Any]
 
 
-def table_of(rows: Iterable[Row]) -> Table:
+def table_of(rows: Iterable[Row], width: int = WIDE) -> Table:
     """A line for each participant: where it is, how it is, how fast and how stale, and when it was last heard of.
 
     >>> table_of([{"participant": "worker-0", "node": "4ac1f00d77", "state": "working", "bursts": 12}]).row_count
@@ -27,14 +30,16 @@ def table_of(rows: Iterable[Row]) -> Table:
     from rich.text import Text
 
     rows = list(rows)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    wide = width >= WIDE
+    figures = [name for name in FIGURES if wide or name not in LEFT_OUT]
+    table = Table(box=None, padding=(0, 2 if wide else 1, 0, 0), header_style="dim")
     for name in ("participant", "node", "state"):
         table.add_column(name, no_wrap=True)
-    for name in ("bursts", "updates/s", "staleness", "pushes/s", "bytes/s", "restarts", "heard of"):
+    for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
     for row in _chosen(rows):
-        state = Text(row["state"], COLOURS.get(row["state"], "yellow"))
-        table.add_row(row["participant"], row["node"][:SHORT], state, *_figures(row).values())
+        state, said = Text(row["state"], COLOURS.get(row["state"], "yellow")), _figures(row)
+        table.add_row(row["participant"], row["node"][:SHORT], state, *(said[name] for name in figures))
     if len(rows) > MOST:
         table.add_row(f"and {len(rows) - MOST} more")
     return table
