@@ -126,6 +126,10 @@ class Nodes:
                 if psutil.Process(place.where.process).create_time() == place.where.created:
                     os.kill(place.where.process, signal.SIGKILL)
 
+    def full(self) -> bool:
+        """Whether there is no room for another worker now."""
+        return float(self.ray.available_resources().get("CPU", 0.0)) < self.cpus
+
     def room(self) -> str:
         """What the cluster has, in words."""
         nodes = [node for node in self.ray.nodes() if node["Alive"]]
