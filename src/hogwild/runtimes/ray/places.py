@@ -48,11 +48,12 @@ class Place:
 class Nodes:
     """Starts seats and ends them; all get the same ``arguments``.
 
-    ``suspects`` are nodes on which somebody has fallen silent.
+    ``whole`` and ``without_data`` are the company in the object store, the latter for servers. ``suspects`` are nodes
+    on which somebody has fallen silent.
     """
 
-    def __init__(self, ray: Any, cpus: float, *arguments: Any) -> None:
-        self.ray, self.cpus, self.arguments = ray, cpus, arguments
+    def __init__(self, ray: Any, cpus: float, whole: Any, without_data: Any, *arguments: Any) -> None:
+        self.ray, self.cpus, self.whole, self.without_data, self.arguments = ray, cpus, whole, without_data, arguments
         self.suspects: set[str] = set()
         self._spares: list[tuple[Any, Any]] = []  # handles, and what they answer when they are up
         self._homes: dict[str, str] = {}  # of servers
@@ -77,7 +78,8 @@ class Nodes:
 
     def _new(self, name: str, life: int, where: Any, cpus: float = 0.0) -> Any:
         options = {"num_cpus": cpus, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": where}
-        return self._seat.options(**options).remote(name, life, *self.arguments)
+        company = self.without_data if name == SPARE or comes_back(name) else self.whole
+        return self._seat.options(**options).remote(name, life, company, *self.arguments)
 
     def _on(self, node: str, soft: bool = True) -> Any:
         return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=soft)

@@ -36,7 +36,9 @@ class Watch:
 
     def __init__(self, ray: Any, runtime: Ray, company: Company) -> None:
         self.ray, self.runtime, self.company = ray, runtime, company
-        self.nodes = Nodes(ray, runtime.cpus * company.cores, self._stored(ray), dict(runtime.slow), runtime.link)
+        whole = self._stored(ray, company)
+        without_data = self._stored(ray, replace(company, learner=_has_none, measure=_has_none))
+        self.nodes = Nodes(ray, runtime.cpus * company.cores, whole, without_data, dict(runtime.slow), runtime.link)
         self.places: dict[str, Place] = {}  # of those who are there, or on their way
         self.before: list[Place] = []
         self.births: Counter[str] = Counter()
@@ -71,11 +73,11 @@ class Watch:
                 self.nodes.end(place)
         return self._outcome()
 
-    def _stored(self, ray: Any) -> Any:
-        """What everybody needs, in the object store: each node gets it once."""
-        save = None if self.company.save is None else _nothing
+    def _stored(self, ray: Any, company: Company) -> Any:
+        """What participants need, in the object store: each node gets it once."""
+        save = None if company.save is None else _nothing
         try:
-            return ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
+            return ray.put(replace(company, tell=_nobody, interrupted=bool, save=save, resumed=None))
         except TypeError as error:
             what = re.search(r"cannot pickle .*", str(error))
             raise ParameterError(
@@ -387,3 +389,8 @@ def _nothing(cut: dict[str, Any]) -> None:
 
 def _nobody(event: str, **what: Any) -> None:
     """In other processes nobody is told anything."""
+
+
+def _has_none(_: Any) -> Any:
+    """A server has no data."""
+    raise AssertionError("a server was asked for something that needs data")
