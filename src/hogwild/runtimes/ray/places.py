@@ -63,9 +63,21 @@ class Nodes:
         elif comes_back(name):
             options["scheduling_strategy"] = affinity(self._least(name), soft=True)
         else:
-            options |= {"num_cpus": self.cpus, "scheduling_strategy": "SPREAD"}
+            options |= {"num_cpus": self.cpus, "scheduling_strategy": self._spread()}
         handle = self._seat.options(**options).remote(name, life, *arguments)
         return Place(name, life, handle, asked=handle.where.remote())
+
+    def _spread(self) -> Any:
+        """All nodes, but those that somebody has fallen silent on only if there is no room elsewhere.
+
+        A node that is cut off counts as alive until Ray has given it up, and who is sent there waits for that.
+        """
+        nodes = [node for node in self.ray.nodes() if node["Alive"]]
+        label = next((key for node in nodes for key, value in node["Labels"].items() if value == node["NodeID"]), None)
+        if label is None or not self.suspects:
+            return "SPREAD"
+        strategies = self.ray.util.scheduling_strategies
+        return strategies.NodeLabelSchedulingStrategy({}, soft={label: strategies.NotIn(*sorted(self.suspects))})
 
     def _least(self, name: str) -> str:
         """The node with the fewest servers, of those that nobody has fallen silent on."""

@@ -122,6 +122,7 @@ class Watch:
             self._felt(place, answer)
         else:
             place.where = answer
+            self.nodes.suspects.discard(answer.node)  # one can be heard there again
 
     def _felt(self, place: Place, pulse: Pulse) -> None:
         place.pulse = pulse
