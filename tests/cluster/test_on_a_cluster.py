@@ -118,6 +118,9 @@ def test_it_goes_on_without_the_dead_and_no_push_is_lost_or_counts_twice(who, wh
     if not strategy.bounded:  # others do what the dead have not
         assert outcome.values.sum() / 2 + outcome.more["crashes"] >= 120
     assert not psutil.pid_exists(striker.struck)
+    homes = [event["node"] for event in striker.of("placed") if event["participant"] == who]
+    if what == signal.SIGSTOP:  # its node may be out of reach
+        assert len(set(homes)) == len(homes)
 
 
 def test_a_node_dies_with_all_that_is_on_it(cluster, tmp_path):
