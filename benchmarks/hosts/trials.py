@@ -34,12 +34,16 @@ STRATEGIES = {
 
 @dataclass(frozen=True)
 class Weather:
-    """What the network does: seconds each way, share of packets lost, seconds for which a host is cut off."""
+    """What the network does: seconds each way, share of packets lost, seconds for which a host is cut off.
+
+    ``heartbeat`` is after how many seconds of silence somebody is dead.
+    """
 
     name: str
     delay: float = 0.0
     loss: float = 0.0
     cut: float = 0.0
+    heartbeat: float = 3.0
 
 
 CALM = Weather("calm")
@@ -48,6 +52,7 @@ WEATHERS = (
     Weather("20 ms each way, 1% lost", 0.02, 0.01),
     Weather("a host is cut off for 10 s", cut=10.0),
     Weather("both", 0.02, 0.01, 10.0),
+    Weather("a host is cut off for 10 s, heartbeat of 30 s", cut=10.0, heartbeat=30.0),
 )
 QUICK = (CALM, Weather("20 ms each way, 1% lost, a host is cut off for 5 s", 0.02, 0.01, 5.0))
 
@@ -78,7 +83,8 @@ class Trial:
             sys.executable, "-m", "hogwild", "train", path, "--l2", "1e-3", "--rule", "sgd", "--epochs", str(epochs),
             "--runtime", "ray", "--address", self.cluster.address, "--workers", str(WORKERS), "--strategy", *strategy,
             *(word for worker in range(WORKERS) for word in ("--slow", f"{worker}:{SLOW}")),
-            "--log", self.log, "--json", env=self.cluster.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            "--heartbeat", str(self.weather.heartbeat), "--log", self.log, "--json",
+            env=self.cluster.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         told: dict[str, Any] = {}
         try:
