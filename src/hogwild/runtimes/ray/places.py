@@ -73,7 +73,7 @@ class Nodes:
         elif comes_back(name):
             handle = self._new(name, life, self._on(self._least(name)))
         else:
-            handle = self._new(name, life, "SPREAD", self.cpus)
+            handle = self._new(name, life, self._spread(), self.cpus)
         return Place(name, life, handle, asked=handle.where.remote())
 
     def _new(self, name: str, life: int, where: Any, cpus: float = 0.0) -> Any:
@@ -109,6 +109,18 @@ class Nodes:
             with suppress(Exception):
                 self.ray.kill(handle, no_restart=True)
         self._spares = []
+
+    def _spread(self) -> Any:
+        """All nodes, but those that somebody has fallen silent on only if there is no room elsewhere.
+
+        A node that is cut off counts as alive until Ray has given it up, and who is sent there waits for that.
+        """
+        nodes = [node for node in self.ray.nodes() if node["Alive"]]
+        label = next((key for node in nodes for key, value in node["Labels"].items() if value == node["NodeID"]), None)
+        if label is None or not self.suspects:
+            return "SPREAD"
+        strategies = self.ray.util.scheduling_strategies
+        return strategies.NodeLabelSchedulingStrategy({}, soft={label: strategies.NotIn(*sorted(self.suspects))})
 
     def _least(self, name: str) -> str:
         """The node with the fewest servers, of those that nobody has fallen silent on."""

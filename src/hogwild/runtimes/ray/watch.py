@@ -142,6 +142,7 @@ class Watch:
             self._felt(place, answer)
         else:
             place.where = answer
+            self.nodes.suspects.discard(answer.node)  # one can be heard there again
 
     def _show(self) -> None:
         """Tell how everybody stands, now and then."""
