@@ -37,6 +37,7 @@ chaos: $(READY)
 	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos/test_kill.py --timeout 3000
 	HOGWILD_KILLS=30 $(BIN)/pytest tests/chaos/test_kill_workers.py --timeout 3000
 	HOGWILD_KILLS=10 $(BIN)/pytest tests/chaos/test_ray.py --timeout 6000
+	HOGWILD_KILLS=1 $(BIN)/pytest tests/chaos/test_hosts.py --timeout 3000
 
 # Simulated executions in which everything goes wrong that can: a minute or two for a thousand.
 executions: $(READY)
