@@ -92,7 +92,9 @@ def waiting(outcome: Outcome) -> dict[str, Any]:
         "idle_share": sum(idle.values()) / total if total else 0.0,
         "workers": {
             name: {
-                "seconds": idle[name], "share": idle[name] / outcome.alive[name], "busy": outcome.busy.get(name, 0.0)
+                "seconds": idle[name],
+                "share": idle[name] / outcome.alive[name],
+                "busy": outcome.busy.get(name, 0.0),
             }
             for name in idle
         },
