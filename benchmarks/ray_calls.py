@@ -231,7 +231,8 @@ def report(raw: dict[int, list[dict[str, float]]], version: str) -> list[str]:
         ),
         "",
         "A push and the pull after it, each waited for: what a worker does that never trains. Beside it a call that",
-        "adds one to the array and returns it. Ours is two calls, there and back, because a server may let a worker wait.",
+        "adds one to the array and returns it. Ours is two calls, there and back, because a server may have a worker",
+        "wait.",
         "",
         *results.table(["values", "bare calls/s", "our exchanges/s", "ours to bare"], exchanges),
     ]  # fmt: skip
