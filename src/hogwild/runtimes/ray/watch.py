@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TICK = 0.05  # seconds between two looks at Ctrl-C, and at what the coordinator has to tell
 CLOSING = 60.0  # seconds that a burst may go on after Ctrl-C
+PREPARING = 5  # heartbeats for who reads and compiles, so that it can hardly answer; nobody has begun to wait for it
 FAREWELL = 3.0  # seconds in which all may say what they counted
 
 
@@ -227,10 +228,11 @@ class Watch:
     def _judge(self) -> None:
         """Who has said nothing for too long is dead."""
         for place in list(self.places.values()):
-            if place.where is not None and place.asked is not None and now() - place.seen > self.runtime.heartbeat:
+            limit = self.runtime.heartbeat * (1 if place.ready else PREPARING)
+            if place.where is not None and place.asked is not None and now() - place.seen > limit:
                 self.nodes.suspects.add(place.where.node)
                 self.nodes.end(place, silent=True)
-                self._died(place, f"it did not answer for {self.runtime.heartbeat:g} s")
+                self._died(place, f"it did not answer for {limit:g} s")
             elif not place.ready and now() - place.born > self.runtime.startup:
                 self._never_came(place)
 
