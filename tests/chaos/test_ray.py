@@ -104,7 +104,8 @@ def test_a_node_dies_with_a_server_and_workers_on_it(cluster, second, tmp_path):
     assert fate.struck
     assert fate.dead >= set(fate.struck)
     if len(fate.of("died")) == len(fate.struck):  # else somebody was taken for dead before, and sits elsewhere now
-        assert {name.partition("-")[0] for name in fate.struck} == {"worker", "server"}
+        where = [(each["participant"], each["node"]) for each in fate.of("placed")]
+        assert {name.partition("-")[0] for name in fate.struck} == {"worker", "server"}, where
     assert outcome.record["loss"] <= 1.01 * optimum("logistic")
 
 

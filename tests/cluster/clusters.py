@@ -34,9 +34,12 @@ def cluster_of(nodes: int) -> Iterator[Any]:
 
 def patiently(start: Callable[[], Any], times: int = 4) -> Any:
     """Start a node; Ray gives up after half a minute, which on a busy machine is not always enough."""
+    before = set(psutil.Process().children(recursive=True))
     for _ in range(times - 1):
         with suppress(Exception):
             return start()
+        for process in set(psutil.Process().children(recursive=True)) - before:
+            process.kill()  # or there would be a node that nobody knows, some time
     return start()
 
 
