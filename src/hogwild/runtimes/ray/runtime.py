@@ -23,8 +23,10 @@ class Ray:
     to ``restarts`` times. Processes have ``startup`` seconds to come up and to be ready. Each worker takes ``cpus`` of
     the cluster's CPUs, for each of its cores where it has several. ``spares`` are processes that stand by to take the
     place of a server that dies, so that nobody waits until one is started. ``slow`` are workers that take so many
-    seconds more for each burst, ``late`` those that come at a time of their own. With a ``link`` messages are held up,
-    lost and doubled as it says. When nobody has said anything for ``silence`` seconds, the run has failed.
+    seconds more for each burst; ``late`` are workers that are started so many seconds after the run began. Workers for
+    which there is no room are not waited for longer than ``gather`` seconds once the others are ready: they join when
+    there is, such as when nodes are added. With a ``link`` messages are held up, lost and doubled as it says. When
+    nobody has said anything for ``silence`` seconds, the run has failed.
 
     >>> Ray(heartbeat=5.0).restarts
     3
@@ -40,6 +42,7 @@ class Ray:
     late: Mapping[int, float] = field(default_factory=dict)
     spares: int = 1
     link: Link | None = None
+    gather: float = 10.0
 
     def __post_init__(self) -> None:
         if self.address is not None and not isinstance(self.address, str):
@@ -52,6 +55,8 @@ class Ray:
                 raise must(name, f"a number of {what}, at least 0", getattr(self, name))
         if not 0 <= self.cpus < math.inf:
             raise must("cpus", "a number of CPUs, at least 0", self.cpus)
+        if not self.gather >= 0:
+            raise must("gather", "a number of seconds", self.gather)
         for name in ("slow", "late"):
             if not all(0 <= seconds < math.inf for seconds in getattr(self, name).values()):
                 raise must(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from hogwild.messages.post import RESEND as RESENDING
 from hogwild.messages.post import Post, comes_back
 from hogwild.runtimes.links import Link
 from hogwild.runtimes.local.actor import Actor, Measurer
-from hogwild.runtimes.ray.desk import Desk, News, deliver, unanswered
+from hogwild.runtimes.ray.desk import Desk, Lines, News
 from hogwild.runtimes.ray.rough import Rough
 from hogwild.runtimes.ray.vault import Vault
 from hogwild.runtimes.ray.wire import unpacked
@@ -53,6 +54,9 @@ class Pulse:
     saves: list[Save] = field(default_factory=list)
     finished: tuple[Finish, float] | None = None
     ready: bool = False  # whether it could begin
+    bursts: int = 0
+    updates: int = 0
+    delays: dict[str, dict[int, int]] = field(default_factory=dict)  # that it noticed, of each worker's changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,8 @@ class Seat:
         self.name, self.life = name, life
         lines = None
         if self.link is not None:
-            rough = Rough(self.link, [self.company.seed, life, *name.encode()], deliver, unanswered)
-            lines = rough.call, rough.unanswered
+            rough = Rough(self.link, [self.company.seed, life, *name.encode()], Lines())
+            lines = Lines(rough.call, rough.unanswered, rough.wait)
         self._desk = Desk(name, life, lines)
 
     def where(self) -> Where:
@@ -185,7 +189,8 @@ class Seat:
         post, finished = actor.participant.post, desk.finished
         return Pulse(
             actor.events, actor.busy, mine, desk.outbox.calls, actor.unread, post.resent, post.refused, self._malformed,
-            dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished, True,
+            dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished, True, actor.bursts,
+            actor.updates, _delays(self.name, actor.participant.role),
         )  # fmt: skip
 
     def keep(self, name: str, life: int, what: Any) -> bool:
@@ -216,3 +221,11 @@ class Seat:
             self._early.append(event)
         else:
             self._actor.put(event)
+
+
+def _delays(name: str, role: Any) -> dict[str, dict[int, int]]:
+    """How late changes came, as far as a role counts that: its own, or those of each worker."""
+    found = getattr(role, "delays", {})
+    if isinstance(found, Counter):
+        return {name: dict(found)}
+    return {worker: dict(counts) for worker, counts in list(found.items())}
