@@ -54,15 +54,15 @@ class Head:
 @contextmanager
 def running(variables: dict[str, str]):
     """A cluster of one node, for as long as the block lasts."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", PROGRAM], env=variables, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield Head(process)
-    finally:
-        process.stdin.close()
-        process.wait(60)
+    ) as process:  # fmt: skip
+        try:
+            yield Head(process)
+        finally:
+            process.stdin.close()
+            process.wait(60)
 
 
 def certificates(folder: Path) -> dict[str, str]:
