@@ -1,98 +1,119 @@
-"""Clusters that tests start in a process of their own: with a token, with certificates, or with neither."""
+"""Clusters of several nodes on this machine, and what happens to those who are on them."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import socket
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
-PROGRAM = """
-import json, sys
-from ray.cluster_utils import Cluster
-node = {"num_cpus": 2, "object_store_memory": 100 << 20}
-cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-print(json.dumps(cluster.address), flush=True)
-for line in sys.stdin:
-    cluster.add_node(**node)
-    print(json.dumps("added"), flush=True)
-cluster.shutdown()
-"""
-LOCKS = ("RAY_AUTH", "RAY_USE_TLS", "RAY_TLS", "RAY_ADDRESS")
+import psutil
 
-
-def environment(home: Path, **more: str) -> dict[str, str]:
-    """The variables of this process, without what is said of clusters, and with a home where no token is."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(LOCKS)}
-    return {**kept, "HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0", **more}
-
-
-class Head:
-    """A cluster in a process of its own."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.address: str = self._heard()
-
-    def add_node(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        assert self._heard() == "added"
-
-    def _heard(self) -> str:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, "the cluster could not be started"
-        return str(json.loads(line))
+NODE = {"num_cpus": 4, "object_store_memory": 100 << 20}
 
 
 @contextmanager
-def running(variables: dict[str, str]):
-    """A cluster of one node, for as long as the block lasts."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], env=variables, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        try:
-            yield Head(process)
-        finally:
-            process.stdin.close()
-            process.wait(60)
+def cluster_of(nodes: int) -> Iterator[Any]:
+    """So many nodes, to which this process is connected."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    try:
+        for _ in range(nodes - 1):
+            cluster.add_node(**NODE)
+        ray.init(cluster.address, logging_level="error", log_to_driver=False)
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
 
 
-def certificates(folder: Path) -> dict[str, str]:
-    """Variables that name a certificate for this machine, its key, and who signed it; made by openssl."""
-    openssl = shutil.which("openssl")
-    assert openssl is not None
-    address = socket.gethostbyname(socket.gethostname())
-    names = f"subjectAltName=DNS:localhost,DNS:{socket.gethostname()},IP:127.0.0.1,IP:{address},IP:{outward()}"
-    (folder / "names").write_text(names)
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    for words in (
-        ["req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt", "-days", "2", "-subj", "/CN=ca"],
-        ["req", *key, "-keyout", "node.key", "-out", "node.csr", "-subj", "/CN=node"],
-        ["x509", "-req", "-in", "node.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-         "-extfile", "names", "-out", "node.crt"],
-    ):  # fmt: skip
-        subprocess.run([openssl, *words], cwd=folder, check=True, capture_output=True)
-    files = {"SERVER_CERT": "node.crt", "SERVER_KEY": "node.key", "CA_CERT": "ca.crt"}
-    return {"RAY_USE_TLS": "1", **{f"RAY_TLS_{name}": str(folder / file) for name, file in files.items()}}
+def seats(cluster: Any) -> list[psutil.Process]:
+    """The processes of participants."""
+    found = []
+    for node in cluster.list_all_nodes():
+        with suppress(psutil.Error):
+            raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+            found += [each for each in raylet.children(recursive=True) if each.name().startswith("ray::Seat")]
+    return found
 
 
-def outward() -> str:
-    """The address of this machine that Ray takes: that from which it would send something out."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug:
-        plug.connect(("8.8.8.8", 80))  # nothing is sent
-        return str(plug.getsockname()[0])
+def assert_nothing_is_left(cluster: Any) -> None:
+    """No process of a run outlives it."""
+    _, left = psutil.wait_procs(seats(cluster), timeout=20)
+    assert left == []
 
 
-def free_port() -> int:
-    """A port that nobody has, at least now."""
-    with socket.socket() as plug:
-        plug.bind(("127.0.0.1", 0))
-        return int(plug.getsockname()[1])
+def kill_node(node: Any) -> None:
+    """As if its machine had gone: all of its processes at once."""
+    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+    for process in (raylet, *raylet.children(recursive=True)):
+        with suppress(psutil.Error):
+            process.kill()
+
+
+class Fate:
+    """Hears what is told of a run, and does things to participants at some times after it has begun."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.placed: dict[str, dict[str, Any]] = {}
+        self.struck: list[str] = []
+        self._plans: list[tuple[float, Callable[[], None]]] = []
+        self._timers: list[threading.Timer] = []
+        self._wake: set[str] = set()  # who is to wake up when it is dead
+
+    def __call__(self, event: str, **more: Any) -> None:
+        self.events.append({"event": event, **more})
+        if event == "placed":
+            self.placed[more["participant"]] = more
+        elif event == "ready":
+            self._timers = [threading.Timer(after, strike) for after, strike in self._plans]
+            for timer in self._timers:
+                timer.start()
+        elif event == "died" and more["participant"] in self._wake:
+            self._signal(more["participant"], signal.SIGCONT)
+
+    def at(self, seconds: float, strike: Callable[[], None]) -> None:
+        """Do something so many seconds after it has begun."""
+        self._plans.append((seconds, strike))
+
+    def over(self) -> None:
+        """What has not happened yet does not happen any more."""
+        for timer in self._timers:
+            timer.cancel()
+            timer.join()
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """What was told of a kind."""
+        return [event for event in self.events if event["event"] == kind]
+
+    @property
+    def dead(self) -> set[str]:
+        """Who has died."""
+        return {event["participant"] for event in self.of("died")}
+
+    def kill(self, *names: str) -> None:
+        """Kill some at once."""
+        for name in names:
+            self._signal(name, signal.SIGKILL)
+        self.struck += names
+
+    def stop(self, name: str, wake: bool = False) -> None:
+        """Let somebody stand still, for ever or until it is dead for the others."""
+        if wake:
+            self._wake.add(name)
+        self._signal(name, signal.SIGSTOP)
+        self.struck.append(name)
+
+    def end(self, node: Any) -> None:
+        """Let a node die."""
+        self.struck += [name for name, where in self.placed.items() if where["node"] == node.node_id]
+        kill_node(node)
+
+    def _signal(self, name: str, which: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.placed[name]["process"], which)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import clusters
+import heads
 import pytest
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
@@ -38,8 +38,8 @@ ray.shutdown()
 
 
 def test_prometheus_finds_them(tmp_path):
-    program = PROGRAM.replace("PORT", str(clusters.free_port()))
-    variables = clusters.environment(tmp_path, RAY_AUTH_MODE="disabled")
+    program = PROGRAM.replace("PORT", str(heads.free_port()))
+    variables = heads.environment(tmp_path, RAY_AUTH_MODE="disabled")
     ended = subprocess.run(
         [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=200, check=False
     )

@@ -48,7 +48,8 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
             raise WorkerError(refusal)
     try:
         ray.init(named, **options)
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+    except Exception as error:  # Ray raises nothing more special when a node takes too long to start
+        ray.shutdown()
         where = "cannot be started here" if named == OWN else f"at {named!r} cannot be used"
         raise WorkerError(f"A Ray cluster {where}: {_one_line(error)}") from error
     try:

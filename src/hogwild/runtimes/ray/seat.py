@@ -21,8 +21,10 @@ from hogwild.messages.message import COORDINATOR, Receipt, number_of
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import RESEND as RESENDING
 from hogwild.messages.post import Post, comes_back
+from hogwild.runtimes.links import Link
 from hogwild.runtimes.local.actor import Actor, Measurer
-from hogwild.runtimes.ray.desk import Desk, News
+from hogwild.runtimes.ray.desk import Desk, News, deliver, unanswered
+from hogwild.runtimes.ray.rough import Rough
 from hogwild.runtimes.ray.vault import Vault
 from hogwild.runtimes.ray.wire import unpacked
 from hogwild.runtimes.sittings import go_on, taking_part
@@ -90,9 +92,12 @@ class Seat:
     Its methods are called one after the other and return at once: what takes time is done by threads of its own.
     """
 
-    def __init__(self, name: str, life: int, company: Company, slow: Mapping[int, float]) -> None:
-        self.name, self.life, self.company, self.slow = name, life, company, slow
-        self._desk, self._vault = Desk(name, life), Vault()
+    def __init__(
+        self, name: str, life: int, company: Company, slow: Mapping[int, float], link: Link | None = None
+    ) -> None:
+        self.company, self.slow, self.link = company, slow, link
+        self.become(name, life)
+        self._vault = Vault()
         self._actor: Actor | None = None
         self._early: list[Event] = []  # what came before it had begun
         self._number = number_of(name) if name.startswith("worker") else -1
@@ -100,6 +105,15 @@ class Seat:
         self._ready = False
         self._malformed = 0
         threading.Thread(target=self._prepare, name="hogwild-prepares", daemon=True).start()
+
+    def become(self, name: str, life: int) -> None:
+        """Be somebody; one that has stood by, somebody else from now on."""
+        self.name, self.life = name, life
+        lines = None
+        if self.link is not None:
+            rough = Rough(self.link, [self.company.seed, life, *name.encode()], deliver, unanswered)
+            lines = rough.call, rough.unanswered
+        self._desk = Desk(name, life, lines)
 
     def where(self) -> Where:
         """The node and the process it is in."""

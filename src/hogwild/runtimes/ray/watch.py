@@ -36,7 +36,7 @@ class Watch:
 
     def __init__(self, ray: Any, runtime: Ray, company: Company) -> None:
         self.ray, self.runtime, self.company = ray, runtime, company
-        self.nodes = Nodes(ray, runtime.cpus * company.cores)
+        self.nodes = Nodes(ray, runtime.cpus * company.cores, self._stored(ray), dict(runtime.slow), runtime.link)
         self.places: dict[str, Place] = {}  # of those who are there, or on their way
         self.before: list[Place] = []
         self.births: Counter[str] = Counter()
@@ -44,37 +44,38 @@ class Watch:
         self.alive: dict[str, float] = defaultdict(float)
         self.begun = False
         self._finish: tuple[Finish, float] | None = None
-        self._sent: Any = None  # what everybody gets, once in the object store of each node
         self._looked = now()
         self._gathering = Gathering()
         self._came = now()  # when the last of those who are ready before all begin became so
-        self._late: dict[str, float] = {}
         self._standings, self._shown = Standings(), 0.0
         self._metrics = Metrics(f"{ray.get_runtime_context().get_job_id()}-{next(RUNS)}")
         self._cut = company.resumed
         if self._cut is not None:
             self.births.update(self._cut["births"] | lives_of(self._cut))
+        late = {worker(number): at for number, at in runtime.late.items()}
+        first = self._cut["people"] if self._cut is not None else company.cast.keys() - late.keys()
+        self._to_come = {name: late.get(name, 0.0) for name in company.cast if name not in first}
 
     def play(self) -> Outcome:
         """Run until somebody finishes it or fails."""
         try:
-            self._sent = self._stored()
-            self._late = {worker(number): at for number, at in self.runtime.late.items()}
-            for name in self.company.cast if self._cut is None else self._cut["people"]:
-                if self._cut is not None or name not in self._late:
+            for name in self.company.cast:
+                if name not in self._to_come:
                     self._start(name)
+            self._stand_by()
             self._attend()
             self._say_farewell()
         finally:
+            self.nodes.dismiss()
             for place in (*self.places.values(), *self.before):
                 self.nodes.end(place)
         return self._outcome()
 
-    def _stored(self) -> Any:
+    def _stored(self, ray: Any) -> Any:
         """What everybody needs, in the object store: each node gets it once."""
         save = None if self.company.save is None else _nothing
         try:
-            return self.ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
+            return ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
         except TypeError as error:
             what = re.search(r"cannot pickle .*", str(error))
             raise ParameterError(
@@ -123,10 +124,15 @@ class Watch:
         except self.ray.exceptions.RayActorError as error:
             if getattr(error, "actor_init_failed", False):
                 raise WorkerError(f"{place.name} could not be started: {error}") from error
+            if isinstance(error, self.ray.exceptions.ActorUnavailableError) and place.where is not None:
+                self.nodes.suspects.add(place.where.node)  # it cannot be reached, and perhaps nobody there can
             self._died(place, "its process ended")
             return
         except self.ray.exceptions.RayTaskError as error:
             raise WorkerError(f"{place.name} failed: {error}") from error
+        except self.ray.exceptions.RayError as error:  # what it said, or who was to carry it, is gone
+            self._died(place, f"it could not be heard ({type(error).__name__})")
+            return
         place.seen = now()
         often = place.name == COORDINATOR or not place.begun
         place.due = now() + (TICK if often else self.runtime.heartbeat / 3)
@@ -181,7 +187,11 @@ class Watch:
     def _start(self, name: str) -> None:
         life = self.births[name]
         self.births[name] += 1
-        self.places[name] = self.nodes.start(name, life, self._sent, dict(self.runtime.slow))
+        self.places[name] = self.nodes.start(name, life)
+
+    def _stand_by(self) -> None:
+        if any(comes_back(name) for name in self.company.cast):
+            self.nodes.stand_by(self.runtime.spares)
 
     def _arrived(self, place: Place) -> None:
         """Somebody is ready. At first all wait for each other; later it joins those who are there."""
@@ -196,6 +206,7 @@ class Watch:
         kept = None
         if comes_back(place.name):
             kept = self.places[COORDINATOR].handle.kept.remote(place.name, place.life)
+            self._stand_by()  # who stood by before may be a server now
         place.handle.begin.remote(self._peers(place.name), kept)
         self._placed(place)
 
@@ -205,11 +216,8 @@ class Watch:
             missing = [place for place in self.places.values() if not place.ready]
             if not missing or self._can_do_without(missing):
                 self._begin(missing)
-        for name, at in list(self._late.items()):
-            if self.begun and self._seconds() >= at:
-                del self._late[name]
-                if name not in self.places:
-                    self._start(name)
+        else:
+            self._let_come()
 
     def _can_do_without(self, missing: list[Place]) -> bool:
         """Whether those who are not there are workers without a place, and the others have waited long enough."""
@@ -233,13 +241,17 @@ class Watch:
                 self._placed(place)
         for place in missing:
             self._postpone(place)
-        for name in self.company.cast:
-            if name not in self.places and name not in self._late:
-                self._start(name)
+
+    def _let_come(self) -> None:
+        """Those who were not there when it began come at a time of their own, or as soon as it has begun."""
+        for name in [name for name, at in self._to_come.items() if self._seconds() >= at]:
+            del self._to_come[name]
+            self._start(name)
 
     def _postpone(self, place: Place) -> None:
         """Have somebody for whom there is no room come when there is."""
         del self.places[place.name]
+        self._to_come[place.name] = 0.0
         self.nodes.end(place)
         for _, handle in self._peers(place.name).values():
             handle.lost.remote(place.name, place.life)
@@ -327,6 +339,8 @@ class Watch:
             place.handle.pulse.remote(self._longest(), self._total()): place
             for place in self.places.values() if place.begun
         }  # fmt: skip
+        if not last:
+            return  # it was interrupted before it began
         for answered in self.ray.wait(list(last), num_returns=len(last), timeout=FAREWELL)[0]:
             try:
                 pulse = self.ray.get(answered)
