@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-import heads
+import own_clusters
 import psutil
 import pytest
 
@@ -31,13 +31,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def keys(folder):
-    return heads.certificates(folder)
+    return own_clusters.certificates(folder)
 
 
 @pytest.fixture(scope="module")
 def locked(folder, keys):
     """A cluster that asks for a token and speaks TLS."""
-    with heads.running(heads.environment(folder, **SHOWN, **keys)) as cluster:
+    with own_clusters.running(own_clusters.environment(folder, **SHOWN, **keys)) as cluster:
         yield cluster
 
 
@@ -61,7 +61,7 @@ def hogwild(variables, *words):
 
 @NEEDS_OPENSSL
 def test_a_run_takes_the_cluster_of_the_variable_and_leaves_it_standing(locked, folder, keys, data):
-    variables = heads.environment(folder, **SHOWN, **keys, RAY_ADDRESS=locked.address)
+    variables = own_clusters.environment(folder, **SHOWN, **keys, RAY_ADDRESS=locked.address)
     log = folder / "events.jsonl"
     ended = hogwild(variables, "train", str(data), *TRAIN, "--json", "--log", str(log))
     assert ended.returncode == 0, ended.stderr
@@ -93,13 +93,13 @@ REFUSED = {
 @NEEDS_OPENSSL
 @pytest.mark.parametrize(("given", "tls", "said"), REFUSED.values(), ids=REFUSED)
 def test_who_may_not_come_in_is_told_why(locked, folder, keys, given, tls, said):
-    variables = heads.environment(folder, **dict.fromkeys(given, "f" * 32), **(keys if tls else {}))
+    variables = own_clusters.environment(folder, **dict.fromkeys(given, "f" * 32), **(keys if tls else {}))
     assert said in knock(locked.address, variables).refusal
 
 
 @NEEDS_OPENSSL
 def test_the_command_line_says_it_in_one_line(locked, folder, keys, data):
-    ended = hogwild(heads.environment(folder, **keys), "train", str(data), *TRAIN, "--address", locked.address)
+    ended = hogwild(own_clusters.environment(folder, **keys), "train", str(data), *TRAIN, "--address", locked.address)
     assert ended.returncode == 1
     (line,) = ended.stderr.strip().splitlines()
     assert "asks for a token: set RAY_AUTH_MODE=token" in line
@@ -107,10 +107,12 @@ def test_the_command_line_says_it_in_one_line(locked, folder, keys, data):
 
 @NEEDS_OPENSSL
 def test_without_a_cluster_an_own_one_is_started_and_only_that_one_stopped(locked, folder, keys, data):
-    ended = hogwild(heads.environment(folder), "train", str(data), *TRAIN, "--json", "--log", str(folder / "own"))
+    ended = hogwild(
+        own_clusters.environment(folder), "train", str(data), *TRAIN, "--json", "--log", str(folder / "own")
+    )
     assert ended.returncode == 0, ended.stderr
     placed = next(event for event in map(json.loads, (folder / "own").read_text().splitlines()) if "node" in event)
-    variables = heads.environment(folder, **SHOWN, **keys)
+    variables = own_clusters.environment(folder, **SHOWN, **keys)
     assert knock(locked.address, variables).refusal == ""
     assert not psutil.pid_exists(placed["process"])
 
@@ -121,7 +123,7 @@ def test_workers_come_late_or_when_there_is_room_for_them(locked, folder, keys, 
     log = folder / "late.jsonl"
     words = ("train", str(data), "--runtime", "ray", "--workers", "4", "--strategy", "parameter-server")
     more = ("--epochs", "100000", "--step", "0.1", "--gather", "0.5", "--late", "3@0.2", "--log", str(log))
-    variables = heads.environment(folder, **SHOWN, **keys, RAY_ADDRESS=locked.address)
+    variables = own_clusters.environment(folder, **SHOWN, **keys, RAY_ADDRESS=locked.address)
     errors = folder / "errors"
     with errors.open("w") as file:
         run = subprocess.Popen([sys.executable, "-m", "hogwild", *words, *more], env=variables, stderr=file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import heads
+import own_clusters
 import pytest
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
@@ -38,8 +38,8 @@ ray.shutdown()
 
 
 def test_prometheus_finds_them(tmp_path):
-    program = PROGRAM.replace("PORT", str(heads.free_port()))
-    variables = heads.environment(tmp_path, RAY_AUTH_MODE="disabled")
+    program = PROGRAM.replace("PORT", str(own_clusters.free_port()))
+    variables = own_clusters.environment(tmp_path, RAY_AUTH_MODE="disabled")
     ended = subprocess.run(
         [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=200, check=False
     )

@@ -60,11 +60,12 @@ class Desk:
 
     def _clerk(self) -> None:
         """Send what had to wait, and have kept what is to be."""
-        late, keeping, pause = self.outbox.late, self.keeping, threading.Event()
+        late, stuck, keeping = self.outbox.late, self.outbox.stuck, self.keeping
         try:
             while True:
                 late.wait(IDLE)
-                pause.wait(A_WHILE)
+                if stuck.wait(A_WHILE) and (calls := self.outbox.awaited()):
+                    _answered(calls, A_WHILE)
                 if keeping is not None:
                     for envelope in keeping.catch_up(now()):
                         self.outbox.put(envelope)
@@ -134,6 +135,11 @@ def unanswered(calls: list[Any]) -> list[Any]:
     """Those that have not been answered yet. Nobody answers for the dead: Ray does, once it knows."""
     left: list[Any] = ray.wait(calls, num_returns=len(calls), timeout=0, fetch_local=False)[1]
     return left
+
+
+def _answered(calls: list[Any], limit: float) -> None:
+    """Wait until one of some calls is answered, or for so many seconds."""
+    ray.wait(calls, timeout=limit, fetch_local=False)
 
 
 def _keep(vault: Any, name: str, life: int, what: Any) -> Any:

@@ -48,11 +48,12 @@ class Place:
 class Nodes:
     """Starts seats and ends them; all get the same ``arguments``.
 
-    ``suspects`` are nodes on which somebody has fallen silent.
+    ``whole`` and ``without_data`` are the company in the object store, the latter for servers. ``suspects`` are nodes
+    on which somebody has fallen silent.
     """
 
-    def __init__(self, ray: Any, cpus: float, *arguments: Any) -> None:
-        self.ray, self.cpus, self.arguments = ray, cpus, arguments
+    def __init__(self, ray: Any, cpus: float, whole: Any, without_data: Any, *arguments: Any) -> None:
+        self.ray, self.cpus, self.whole, self.without_data, self.arguments = ray, cpus, whole, without_data, arguments
         self.suspects: set[str] = set()
         self._spares: list[tuple[Any, Any]] = []  # handles, and what they answer when they are up
         self._homes: dict[str, str] = {}  # of servers
@@ -72,12 +73,13 @@ class Nodes:
         elif comes_back(name):
             handle = self._new(name, life, self._on(self._least(name)))
         else:
-            handle = self._new(name, life, "SPREAD", self.cpus)
+            handle = self._new(name, life, self._spread(), self.cpus)
         return Place(name, life, handle, asked=handle.where.remote())
 
     def _new(self, name: str, life: int, where: Any, cpus: float = 0.0) -> Any:
         options = {"num_cpus": cpus, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": where}
-        return self._seat.options(**options).remote(name, life, *self.arguments)
+        company = self.without_data if name == SPARE or comes_back(name) else self.whole
+        return self._seat.options(**options).remote(name, life, company, *self.arguments)
 
     def _on(self, node: str, soft: bool = True) -> Any:
         return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=soft)
@@ -107,6 +109,18 @@ class Nodes:
             with suppress(Exception):
                 self.ray.kill(handle, no_restart=True)
         self._spares = []
+
+    def _spread(self) -> Any:
+        """All nodes, but those that somebody has fallen silent on only if there is no room elsewhere.
+
+        A node that is cut off counts as alive until Ray has given it up, and who is sent there waits for that.
+        """
+        nodes = [node for node in self.ray.nodes() if node["Alive"]]
+        label = next((key for node in nodes for key, value in node["Labels"].items() if value == node["NodeID"]), None)
+        if label is None or not self.suspects:
+            return "SPREAD"
+        strategies = self.ray.util.scheduling_strategies
+        return strategies.NodeLabelSchedulingStrategy({}, soft={label: strategies.NotIn(*sorted(self.suspects))})
 
     def _least(self, name: str) -> str:
         """The node with the fewest servers, of those that nobody has fallen silent on."""

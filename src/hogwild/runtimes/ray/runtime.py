@@ -23,10 +23,10 @@ class Ray:
     to ``restarts`` times. Processes have ``startup`` seconds to come up and to be ready. Each worker takes ``cpus`` of
     the cluster's CPUs, for each of its cores where it has several. ``spares`` are processes that stand by to take the
     place of a server that dies, so that nobody waits until one is started. ``slow`` are workers that take so many
-    seconds more for each burst, ``late`` those that are started so many seconds after the others. Workers for which
-    there is no room are not waited for longer than ``gather`` seconds once the others are ready: they join when there
-    is, such as when nodes are added. With a ``link`` messages are held up, lost and doubled as it says. When nobody has
-    said anything for ``silence`` seconds, the run has failed.
+    seconds more for each burst; ``late`` are workers that are started so many seconds after the run began. Workers for
+    which there is no room are not waited for longer than ``gather`` seconds once the others are ready: they join when
+    there is, such as when nodes are added. With a ``link`` messages are held up, lost and doubled as it says. When
+    nobody has said anything for ``silence`` seconds, the run has failed.
 
     >>> Ray(heartbeat=5.0).restarts
     3

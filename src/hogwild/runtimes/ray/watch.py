@@ -36,7 +36,9 @@ class Watch:
 
     def __init__(self, ray: Any, runtime: Ray, company: Company) -> None:
         self.ray, self.runtime, self.company = ray, runtime, company
-        self.nodes = Nodes(ray, runtime.cpus * company.cores, self._stored(ray), dict(runtime.slow), runtime.link)
+        whole = self._stored(ray, company)
+        without_data = self._stored(ray, replace(company, learner=_has_none, measure=_has_none))
+        self.nodes = Nodes(ray, runtime.cpus * company.cores, whole, without_data, dict(runtime.slow), runtime.link)
         self.places: dict[str, Place] = {}  # of those who are there, or on their way
         self.before: list[Place] = []
         self.births: Counter[str] = Counter()
@@ -71,11 +73,11 @@ class Watch:
                 self.nodes.end(place)
         return self._outcome()
 
-    def _stored(self, ray: Any) -> Any:
-        """What everybody needs, in the object store: each node gets it once."""
-        save = None if self.company.save is None else _nothing
+    def _stored(self, ray: Any, company: Company) -> Any:
+        """What participants need, in the object store: each node gets it once."""
+        save = None if company.save is None else _nothing
         try:
-            return ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
+            return ray.put(replace(company, tell=_nobody, interrupted=bool, save=save, resumed=None))
         except TypeError as error:
             what = re.search(r"cannot pickle .*", str(error))
             raise ParameterError(
@@ -140,6 +142,7 @@ class Watch:
             self._felt(place, answer)
         else:
             place.where = answer
+            self.nodes.suspects.discard(answer.node)  # one can be heard there again
 
     def _show(self) -> None:
         """Tell how everybody stands, now and then."""
@@ -216,8 +219,10 @@ class Watch:
             missing = [place for place in self.places.values() if not place.ready]
             if not missing or self._can_do_without(missing):
                 self._begin(missing)
-        else:
-            self._let_come()
+        for name, at in list(self._to_come.items()):
+            if self.begun and self._seconds() >= at:
+                del self._to_come[name]
+                self._start(name)
 
     def _can_do_without(self, missing: list[Place]) -> bool:
         """Whether those who are not there are workers without a place, and the others have waited long enough."""
@@ -241,17 +246,11 @@ class Watch:
                 self._placed(place)
         for place in missing:
             self._postpone(place)
-
-    def _let_come(self) -> None:
-        """Those who were not there when it began come at a time of their own, or as soon as it has begun."""
-        for name in [name for name, at in self._to_come.items() if self._seconds() >= at]:
-            del self._to_come[name]
-            self._start(name)
+            self._to_come[place.name] = 0.0
 
     def _postpone(self, place: Place) -> None:
         """Have somebody for whom there is no room come when there is."""
         del self.places[place.name]
-        self._to_come[place.name] = 0.0
         self.nodes.end(place)
         for _, handle in self._peers(place.name).values():
             handle.lost.remote(place.name, place.life)
@@ -391,3 +390,8 @@ def _nothing(cut: dict[str, Any]) -> None:
 
 def _nobody(event: str, **what: Any) -> None:
     """In other processes nobody is told anything."""
+
+
+def _has_none(_: Any) -> Any:
+    """A server has no data."""
+    raise AssertionError("a server was asked for something that needs data")
