@@ -228,10 +228,10 @@ class Watch:
     def _can_do_without(self, missing: list[Place]) -> bool:
         """Whether those who are not there are workers without a place, and the others have waited long enough."""
         homeless = all(place.where is None and place.name.startswith("worker") for place in missing)
-        others = any(place.ready and place.name.startswith("worker") for place in self.places.values())
+        others = sum(place.ready and place.name.startswith("worker") for place in self.places.values())
         if not homeless or not others or self._cut is not None or now() - self._came < self.runtime.gather:
             return False
-        return self.nodes.full() or now() - missing[0].born > self.runtime.startup
+        return self.nodes.full(others) or now() - missing[0].born > self.runtime.startup
 
     def _begin(self, missing: list[Place]) -> None:
         """Let all begin, or go on from a cut, to which those who were not there then come as new.
