@@ -184,7 +184,7 @@ def train(
 
     problem = Linear(training, loss_, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None)
     started = time.perf_counter()
-    with ExitStack() as closing:
+    with screen.alone(), ExitStack() as closing:
         run = minimise(
             problem,
             rule_,
