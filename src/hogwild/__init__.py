@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.linear import Linear as Linear
-    from hogwild.problems.linear_model import load as load
+    from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
     from hogwild.rules import FTRL as FTRL
@@ -78,7 +78,7 @@ _HOMES = {
     "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
-    "hogwild.problems.linear_model": ("load",),
+    "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
     "hogwild.averages": ("EMA",),
