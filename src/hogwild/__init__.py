@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.linear import Linear as Linear
+    from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
     from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
@@ -78,6 +79,7 @@ _HOMES = {
     "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
+    "hogwild.problems.matrix_completion": ("MatrixCompletion",),
     "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
