@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from hogwild.data.sampling import Whole as Whole
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
+    from hogwild.estimators import HogwildRecommender as HogwildRecommender
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.linear import Linear as Linear
-    from hogwild.problems.linear_model import load as load
+    from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
+    from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
     from hogwild.rules import FTRL as FTRL
@@ -78,7 +80,8 @@ _HOMES = {
     "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
-    "hogwild.problems.linear_model": ("load",),
+    "hogwild.problems.matrix_completion": ("MatrixCompletion",),
+    "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
     "hogwild.averages": ("EMA",),
@@ -95,7 +98,7 @@ _HOMES = {
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
     "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
-    "hogwild.estimators": ("HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM"),
+    "hogwild.estimators": ("HogwildClassifier", "HogwildRecommender", "HogwildRegressor", "HogwildOneClassSVM"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
