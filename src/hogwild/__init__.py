@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from hogwild.problems.linear_model import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
+    from hogwild.problems.sparse_mlp import SparseMLP as SparseMLP
+    from hogwild.problems.sparse_rows import SparseRows as SparseRows
+    from hogwild.problems.sparse_table import SparseTable as SparseTable
+    from hogwild.problems.step_profile import StepProfile as StepProfile
     from hogwild.rules import FTRL as FTRL
     from hogwild.rules import SGD as SGD
     from hogwild.rules import AdaGrad as AdaGrad
@@ -81,6 +85,10 @@ _HOMES = {
     "hogwild.problems.linear_model": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
+    "hogwild.problems.sparse_mlp": ("SparseMLP",),
+    "hogwild.problems.sparse_rows": ("SparseRows",),
+    "hogwild.problems.sparse_table": ("SparseTable",),
+    "hogwild.problems.step_profile": ("StepProfile",),
     "hogwild.averages": ("EMA",),
     "hogwild.data.sampling": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
@@ -102,7 +110,9 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME)]
 
 
-_NEEDS_TORCH = ("Module", "load_weights", "shared")
+_NEEDS_TORCH = (
+    "Module", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights", "shared",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
