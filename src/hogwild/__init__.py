@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
+    from hogwild.problems.graphed_step import GraphedStep as GraphedStep
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.linear_model import load as load
     from hogwild.problems.module import Module as Module
@@ -85,6 +86,7 @@ _HOMES = {
     "hogwild.problems.linear_model": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
+    "hogwild.problems.graphed_step": ("GraphedStep",),
     "hogwild.problems.sparse_mlp": ("SparseMLP",),
     "hogwild.problems.sparse_rows": ("SparseRows",),
     "hogwild.problems.sparse_table": ("SparseTable",),
@@ -111,7 +113,7 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 
 _NEEDS_TORCH = (
-    "Module", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights", "shared",
+    "GraphedStep", "Module", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights", "shared",
 )  # fmt: skip
 
 

@@ -29,6 +29,9 @@ class Batch:
 class Engine(Protocol):
     """Where a table is, and what is done to it there."""
 
+    def check(self, table: SparseTable) -> None:
+        """An error if something was wrong with an earlier batch, where it is not known at once."""
+
     def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
         """The weighted sum of each sample's rows."""
 
@@ -149,6 +152,9 @@ class _Sum(torch.autograd.Function):
 class OnCpu:
     """In main memory: compiled loops on all threads that PyTorch has."""
 
+    def check(self, table: SparseTable) -> None:
+        """Every batch has been looked at before it was used."""
+
     def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
         """The weighted sum of each sample's rows, after a look at every index."""
         weight, arrays = table.weight.detach().numpy(), _arrays(batch)
@@ -189,6 +195,11 @@ def _check(indices: Any, offsets: Any, rows: int) -> None:
             f"offset {-2 - at} of the batch is wrong", remedy="Offsets are one more than there are samples: they "
             f"begin with 0, never fall, and end with the number of indices, {len(indices):,}.",
         )  # fmt: skip
+
+
+def check_notes(table: SparseTable) -> None:
+    """An error if a GPU has met an index that no row has; does not wait for what it is doing now."""
+    _engine(table.weight.device.type).check(table)
 
 
 _engines: dict[str, Engine] = {"cpu": OnCpu()}

@@ -26,16 +26,25 @@ class OnGpu:
         self._notes: dict[torch.device, tuple[Tensor, Any]] = {}
         self._rates: dict[torch.device, Tensor] = {}
 
+    def check(self, table: SparseTable) -> None:
+        """An error if an earlier batch had an index that no row has."""
+        note, rows = self._note(table.weight.device)[0], len(table.weight)
+        if note[0]:
+            at, note[0] = int(note[0]) - 1, 0
+            raise DataError(
+                f"non-zero {at:,} of an earlier batch has an index that is not one of the table's rows, 0 to "
+                f"{rows - 1:,}", remedy="Check the data, or make the table as large as the input is wide.",
+            )  # fmt: skip
+
     def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
         """The weighted sum of each sample's rows."""
         weight, samples = table.weight.detach(), len(batch.offsets) - 1
-        note, seen = self._note(weight.device)
-        check(note, len(weight))
+        self.check(table)
         out = torch.empty(samples, weight.shape[1], device=weight.device)
         if samples:
             kernel = kernels.kernel(kernels.gather, table.binary)
             launch = kernel[samples, kernels.block(weight.shape[1]), _stream(weight)]
-            launch(*map(kernels.array, (weight, batch.indices, batch.offsets, _values(batch), out)), seen)
+            launch(*map(kernels.array, (weight, batch.indices, batch.offsets, _values(batch), out)), self._note(weight.device)[1])
         return out
 
     def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
@@ -67,14 +76,6 @@ class OnGpu:
             note = torch.zeros(1, dtype=torch.int64, pin_memory=on_gpu)
             self._notes[device] = note, kernels.cuda.as_cuda_array(_Mapped(note)) if on_gpu else note.numpy()
         return self._notes[device]
-
-
-def check(note: Tensor, rows: int) -> None:
-    """An error if an earlier batch had an index that no row has."""
-    if note[0]:
-        at, note[0] = int(note[0]) - 1, 0
-        what = f"non-zero {at:,} of an earlier batch has an index that is not one of the table's rows, 0 to {rows - 1:,}"
-        raise DataError(what, remedy="Check the data, or make the table as large as the input is wide.")
 
 
 def _values(batch: Batch) -> Tensor:
