@@ -68,7 +68,8 @@ def narrow(some: list[Batch]) -> list[Batch]:
 
 def net_of(width: int, hidden: list[int], binary: bool, update: str, device: str) -> hogwild.SparseMLP:
     torch.manual_seed(0)
-    return hogwild.SparseMLP(width, hidden, CLASSES, binary, update=update).to(device)
+    with torch.device(device):
+        return hogwild.SparseMLP(width, hidden, CLASSES, binary, update=update)
 
 
 def ours(net: hogwild.SparseMLP, given: list[Batch], fused: bool) -> Step:
@@ -170,6 +171,7 @@ def measured(width: int, hidden: list[int], distribution: str, device: str, coun
             timed(step, 2, device)
             few = max(2, count // 5) if name.startswith("EmbeddingBag") and device == "cpu" else count
             rates[name].append(timed(step, few, device))
+        print(distribution, hidden, *(f"{found[-1]:,.0f}" for found in rates.values()), flush=True)
     rows = []
     for name, found in rates.items():
         kind = ["EmbeddingBag, no values"] if "binary" in name or "no values" in name else list(rates)[:2]
@@ -198,7 +200,7 @@ def profiled(width: int, hidden: list[int], device: str, count: int) -> str:
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    width, count, turns = (10_000, 4, 1) if quick else (1_000_000, 200 if device == "cuda" else 20, 5)
+    width, count, turns = (10_000, 4, 1) if quick else (1_000_000, 50 if device == "cuda" else 20, 5)
     settings = [([64, 64], "uniform"), ([64, 64], "zipf"), ([16, 64], "uniform"), ([256, 64], "uniform")]
     text = [
         f"{torch.cuda.get_device_name() if device == 'cuda' else f'{torch.get_num_threads()} threads'}, "

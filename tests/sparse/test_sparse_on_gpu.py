@@ -9,7 +9,7 @@ from hogwild.errors import DataError
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
-WIDTH, BATCH = 5_000, 64
+WIDTH, BATCH = 5_000, 64  # columns of the input, samples of a batch
 
 
 def batches(binary, count=6):
@@ -18,7 +18,8 @@ def batches(binary, count=6):
     for _ in range(count):
         lengths = torch.randint(1, 9, (BATCH,), generator=chance)
         offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
-        indices = torch.randint(0, WIDTH, (int(offsets[-1]),), generator=chance, dtype=torch.int32)
+        # No row twice in a batch: in which order AdaGrad's steps are taken matters.
+        indices = torch.randperm(WIDTH, generator=chance, dtype=torch.int32)[: int(offsets[-1])]
         values = [] if binary else [torch.randn(len(indices), generator=chance)]
         made.append((indices, offsets, *values, torch.randint(0, 3, (BATCH,), generator=chance)))
     return made

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ if not hasattr(np, "row_stack"):  # numba-cuda refers to a name that NumPy 2.5 n
     np.row_stack = np.vstack  # type: ignore[attr-defined, unused-ignore]
 
 from numba import config, cuda
+from numba.core.errors import NumbaPerformanceWarning
 
 from hogwild.compiled import bind
 from hogwild.kernels.embedding import EPSILON
@@ -93,6 +95,17 @@ def kernel(template: Any, binary: bool) -> Any:
     return cuda.jit(bind(template, weight_of=cuda.jit(device=True)(one if binary else stored)))
 
 
+@functools.lru_cache(1024)
+def launcher(template: Any, binary: bool, samples: int, threads: tuple[int, ...], handle: int) -> Any:
+    """A kernel for so many samples on PyTorch's stream of this handle; kept, since making one takes as long as it runs.
+
+    That a small batch leaves most of a GPU idle is known.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaPerformanceWarning)
+        return kernel(template, binary)[samples, threads, stream(handle)]
+
+
 def block(width: int) -> tuple[int, int]:
     """How many lanes and groups of them suit rows of this width.
 
@@ -105,10 +118,29 @@ def block(width: int) -> tuple[int, int]:
 
 def array(tensor: Any) -> Any:
     """A tensor as Numba knows it, in the same memory; under Numba's simulator that is main memory."""
-    return tensor.detach().numpy() if config.ENABLE_CUDASIM else cuda.as_cuda_array(tensor.detach())
+    if config.ENABLE_CUDASIM:
+        return tensor.detach().numpy()
+    return _view(tensor.data_ptr(), tuple(tensor.shape), _TYPES[str(tensor.dtype)])
 
 
-@functools.cache
+_TYPES = {"torch.float32": "<f4", "torch.int32": "<i4", "torch.int64": "<i8"}
+
+
+class Memory:
+    """Some memory that a GPU can reach, as Numba is told of it."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], kind: str) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": shape, "typestr": kind, "data": (address, False), "version": 2, "strides": None,
+        }  # fmt: skip
+
+
+@functools.lru_cache(4096)
+def _view(address: int, shape: tuple[int, ...], kind: str) -> Any:
+    """Kept: a view of an address is the same whoever has the memory, and to make one takes longer than a kernel."""
+    return cuda.as_cuda_array(Memory(address, shape, kind), sync=False)
+
+
 def stream(handle: int) -> Any:
     """PyTorch's stream as Numba knows it."""
     return 0 if config.ENABLE_CUDASIM else cuda.external_stream(handle)

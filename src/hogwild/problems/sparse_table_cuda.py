@@ -42,8 +42,8 @@ class OnGpu:
         self.check(table)
         out = torch.empty(samples, weight.shape[1], device=weight.device)
         if samples:
-            kernel = kernels.kernel(kernels.gather, table.binary)
-            launch = kernel[samples, kernels.block(weight.shape[1]), _stream(weight)]
+            shape = kernels.block(weight.shape[1])
+            launch = kernels.launcher(kernels.gather, table.binary, samples, shape, _stream(weight))
             launch(*map(kernels.array, (weight, batch.indices, batch.offsets, _values(batch), out)), self._note(weight.device)[1])
         return out
 
@@ -58,10 +58,10 @@ class OnGpu:
         if table.update == "adagrad":
             steps = torch.empty(len(batch.indices), device=weight.device)
             square = gradient.square().mean(1)
-            find = kernels.kernel(kernels.pace, binary)[samples, WARPS, stream]
+            find = kernels.launcher(kernels.pace, binary, samples, (WARPS,), stream)
             find(kernels.array(table.squares), indices, offsets, *map(kernels.array, (values, square, rate, steps)))
             values, binary, rate = steps, False, torch.ones(1, device=weight.device)
-        move = kernels.kernel(kernels.scatter, binary)[samples, kernels.block(weight.shape[1]), stream]
+        move = kernels.launcher(kernels.scatter, binary, samples, kernels.block(weight.shape[1]), stream)
         move(kernels.array(weight), indices, offsets, *map(kernels.array, (values, gradient, rate)))
 
     def _rate(self, table: SparseTable, device: torch.device) -> Tensor:
@@ -74,7 +74,7 @@ class OnGpu:
         if device not in self._notes:
             on_gpu = device.type == "cuda"
             note = torch.zeros(1, dtype=torch.int64, pin_memory=on_gpu)
-            self._notes[device] = note, kernels.cuda.as_cuda_array(_Mapped(note)) if on_gpu else note.numpy()
+            self._notes[device] = note, kernels.array(note)  # a GPU writes to pinned main memory at its address
         return self._notes[device]
 
 
@@ -82,17 +82,5 @@ def _values(batch: Batch) -> Tensor:
     return batch.indices if batch.values is None else batch.values  # a binary kernel reads none
 
 
-def _stream(tensor: Tensor) -> Any:
-    if tensor.device.type != "cuda":
-        return 0
-    return kernels.stream(torch.cuda.current_stream(tensor.device).cuda_stream)
-
-
-class _Mapped:
-    """Pinned main memory, which a GPU writes to at its own address."""
-
-    def __init__(self, note: Tensor) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (1,), "typestr": "<i8", "data": (note.data_ptr(), False), "version": 2, "strides": None,
-        }  # fmt: skip
-
+def _stream(tensor: Tensor) -> int:
+    return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.device.type == "cuda" else 0
