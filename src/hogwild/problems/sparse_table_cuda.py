@@ -44,7 +44,8 @@ class OnGpu:
         if samples:
             shape = kernels.block(weight.shape[1])
             launch = kernels.launcher(kernels.gather, table.binary, samples, shape, _stream(weight))
-            launch(*map(kernels.array, (weight, batch.indices, batch.offsets, _values(batch), out)), self._note(weight.device)[1])
+            given = (weight, batch.indices, batch.offsets, _values(batch), out)
+            launch(*map(kernels.array, given), self._note(weight.device)[1])
         return out
 
     def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
@@ -66,14 +67,14 @@ class OnGpu:
 
     def _rate(self, table: SparseTable, device: torch.device) -> Tensor:
         """The step on the GPU: a graph that was captured must find another one there when it has changed."""
-        rate = self._rates.setdefault(device, torch.empty(1, device=device))
-        now = table.rate
+        if device not in self._rates:
+            self._rates[device] = torch.empty(1, device=device)
+        rate, now = self._rates[device], table.rate
         return rate.copy_(now) if isinstance(now, Tensor) else rate.fill_(now)
 
     def _note(self, device: torch.device) -> tuple[Tensor, Any]:
         if device not in self._notes:
-            on_gpu = device.type == "cuda"
-            note = torch.zeros(1, dtype=torch.int64, pin_memory=on_gpu)
+            note = torch.zeros(1, dtype=torch.int64, pin_memory=device.type == "cuda")
             self._notes[device] = note, kernels.array(note)  # a GPU writes to pinned main memory at its address
         return self._notes[device]
 
