@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.graphed_step import GraphedStep as GraphedStep
     from hogwild.problems.linear import Linear as Linear
-    from hogwild.problems.linear_model import load as load
+    from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
+    from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
     from hogwild.problems.sparse_mlp import SparseMLP as SparseMLP
@@ -83,7 +84,8 @@ _HOMES = {
     "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
-    "hogwild.problems.linear_model": ("load",),
+    "hogwild.problems.matrix_completion": ("MatrixCompletion",),
+    "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
     "hogwild.problems.graphed_step": ("GraphedStep",),
