@@ -202,13 +202,14 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     width, count, turns = (10_000, 4, 1) if quick else (1_000_000, 50 if device == "cuda" else 20, 5)
     settings = [([64, 64], "uniform"), ([64, 64], "zipf"), ([16, 64], "uniform"), ([256, 64], "uniform")]
+    on_gpu = device == "cuda"
+    where = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} threads"
     text = [
-        f"{torch.cuda.get_device_name() if device == 'cuda' else f'{torch.get_num_threads()} threads'}, "
-        f"torch {torch.__version__}. Input {width:,} wide, batches of {BATCH:,} rows with {LEAST} to {MOST} non-zeros,",
-        f"{CLASSES} classes, SGD; batches wait in the device's memory. {turns} turns in which all take their turn;",
+        f"{where}, torch {torch.__version__}. Input {width:,} wide, batches of {BATCH:,} rows with {LEAST} to {MOST}",
+        f"non-zeros, {CLASSES} classes, SGD; batches wait in the device's memory. {turns} turns in which each has one;",
         "ratios are within a turn, to the fastest of EmbeddingBag's settings with the same input (values or none).",
         "Without values EmbeddingBag reads none either; its dense layers have a fused SGD of their own.",
-        "One graph: the whole step captured as a CUDA graph, which sparse gradients do not allow.",
+        *(["One graph: a whole step captured as a CUDA graph, which sparse gradients do not allow."] * on_gpu),
         "",
     ]
     for hidden, distribution in settings[: 1 if quick else None]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
+    from hogwild.problems.record_loader import RecordLoader as RecordLoader
     from hogwild.problems.sparse_mlp import SparseMLP as SparseMLP
     from hogwild.problems.sparse_rows import SparseRows as SparseRows
     from hogwild.problems.sparse_table import SparseTable as SparseTable
@@ -89,6 +90,7 @@ _HOMES = {
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
     "hogwild.problems.graphed_step": ("GraphedStep",),
+    "hogwild.problems.record_loader": ("RecordLoader",),
     "hogwild.problems.sparse_mlp": ("SparseMLP",),
     "hogwild.problems.sparse_rows": ("SparseRows",),
     "hogwild.problems.sparse_table": ("SparseTable",),
@@ -115,7 +117,7 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 
 _NEEDS_TORCH = (
-    "GraphedStep", "Module", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights", "shared",
+    "GraphedStep", "Module", "RecordLoader", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights", "shared",
 )  # fmt: skip
 
 

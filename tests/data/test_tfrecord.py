@@ -127,7 +127,8 @@ def test_rows_are_written_at_once(tmp_path):
                 nz_values=floats([0.5, -2.0]), label=integers([4])),
         example(nz_idx=integers([900_000, 3]), nz_values=floats([-2.0, 0.5]), label=integers([4])),
         example(nz_idx=integers([3, 900_000, 3]), nz_values=floats([0.25, -2.0, 0.25]), label=integers([4])),
-        example(nz_idx=integers([3]) + integers([900_000]), nz_values=floats([0.5]) + floats([-2.0]), label=integers([4])),
+        example(nz_idx=integers([3]) + integers([900_000]), nz_values=floats([0.5]) + floats([-2.0]),
+                label=integers([4])),
         varint(9 << 3) + varint(5) + GOOD + varint(8 << 3 | 1) + bytes(8),  # fields that are not known
     ],
 )  # fmt: skip

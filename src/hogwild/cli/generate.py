@@ -29,6 +29,9 @@ def count(text: str) -> int:
     return int(number)
 
 
+RECORDS = "sparse-records"
+
+
 def _count(help: str) -> Any:
     return typer.Option(parser=count, metavar="N", help=help)
 
@@ -36,10 +39,17 @@ def _count(help: str) -> Any:
 def generate(
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="classification, regression, multiclass, rcv1 (text), clicks or dense."),
+        typer.Argument(
+            metavar="KIND", help="classification, regression, multiclass, rcv1 (text), clicks, dense, sparse-records."
+        ),
     ],
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The file to write: .svm, .vw (also .gz) or .npz.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="The file to write: .svm, .vw (also .gz) or .npz; sparse-records: .tfrecord.",
+            show_default=False,
+        ),
     ],
     rows: Annotated[int | None, _count("How many rows; 10k and 2e6 are fine.")] = None,
     features: Annotated[int | None, _count("How many columns.")] = None,
@@ -47,6 +57,13 @@ def generate(
     exponent: Annotated[float | None, typer.Option(min=0, help="How fast features get rarer with their rank.")] = None,
     noise: Annotated[float | None, typer.Option(min=0, help="How far labels stray from the planted model.")] = None,
     classes: Annotated[int | None, typer.Option(min=2, help="multiclass: how many classes.")] = None,
+    dense_size: Annotated[int | None, _count("sparse-records: how wide rows are with their zeros.")] = None,
+    min_nnz: Annotated[int | None, _count("sparse-records: non-zeros a row, at least.")] = None,
+    max_nnz: Annotated[int | None, _count("sparse-records: non-zeros a row, at most.")] = None,
+    distribution: Annotated[str | None, typer.Option(help="sparse-records: uniform or zipf.")] = None,
+    binary: Annotated[
+        bool, typer.Option("--binary", help="sparse-records: every value is 1, and none is written.")
+    ] = False,
     weights: Annotated[Path | None, typer.Option(help="Write the planted model here, an .npz file.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same file.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
@@ -62,13 +79,18 @@ def generate(
     """
     output = Output(as_json)
     given = {"rows": rows, "features": features, "nonzeros": nonzeros,
-             "exponent": exponent, "noise": noise, "classes": classes}  # fmt: skip
+             "exponent": exponent, "noise": noise, "classes": classes,
+             "dense_size": dense_size, "min_nnz": min_nnz, "max_nnz": max_nnz, "distribution": distribution,
+             "binary": binary or None}  # fmt: skip
     started = time.perf_counter()
     from hogwild.data.generate import kind as of_kind
     from hogwild.data.generate import write
     from hogwild.files import format_size
 
     chosen = {name: value for name, value in given.items() if value is not None}
+    if kind == RECORDS:
+        _write_records(output, out, chosen, seed, weights, overwrite)
+        return
     with output.progress() as bar:
         task = bar.add_task(f"Writing {out.name}", total=of_kind(kind, seed=seed, **chosen).n_rows)
         made = write(
@@ -89,3 +111,36 @@ def generate(
             "seconds": round(seconds, 3),
         }
     )
+
+
+def _write_records(
+    output: Output, out: Path, chosen: dict[str, Any], seed: int, weights: Path | None, overwrite: bool
+) -> None:
+    """Sparse rows as TFRecords, as they are drawn: there may be more of them than memory holds."""
+    from dataclasses import fields
+
+    from hogwild.data.generate.sparse_records import SparseRecords
+    from hogwild.data.generate.writing import check_free
+    from hogwild.errors import ParameterError
+    from hogwild.files import format_size
+
+    known = {field.name for field in fields(SparseRecords)}
+    for name in [*chosen, *(["weights"] if weights is not None else [])]:
+        if name not in known:
+            raise ParameterError(f"There is no '{name}' for the kind '{RECORDS}'. It takes {', '.join(sorted(known))}.")
+    endings = (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")
+    if not out.name.lower().endswith(endings):
+        raise ParameterError(f"The file to write must end in one of {', '.join(endings)}. Got '{out.name}' instead.")
+    check_free([out], overwrite)
+    started, made = time.perf_counter(), SparseRecords(**chosen, seed=seed)
+    with output.progress() as bar:
+        task = bar.add_task(f"Writing {out.name}", total=made.rows)
+        made.write(out, lambda done: bar.update(task, completed=done))
+    seconds, size = time.perf_counter() - started, out.stat().st_size
+    output.show(f"{made.rows:,} rows x {made.dense_size:,} features in {out} ({format_size(size)}, {seconds:.1f} s)")
+    output.result(
+        {
+            "kind": RECORDS, "out": out, "rows": made.rows, "features": made.dense_size, "classes": made.classes,
+            "distribution": made.distribution, "bytes": size, "seed": seed, "seconds": round(seconds, 3),
+        }
+    )  # fmt: skip

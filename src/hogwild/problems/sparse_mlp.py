@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +50,7 @@ class SparseMLP(nn.Module):
         self.table = SparseTable(dense_size, hidden[0], binary=binary, update=update, factor=factor)
         self.bias = nn.Parameter(torch.zeros(hidden[0]))
         layers: list[nn.Module] = []
-        for width, next_width in zip(sizes, sizes[1:], strict=False):
+        for width, next_width in pairwise(sizes):
             layers += [nn.ReLU(), nn.Linear(width, next_width)]
         self.layers = nn.Sequential(*layers)
 

@@ -44,12 +44,27 @@ class SparseRows:
         self._ids = np.arange(len(rows)) if opened.ids is None else opened.ids
         self._offsets, self._indices = rows.indptr, rows.indices.astype(np.uint32, copy=False).view(np.int32)
         ones = self.binary or rows.layout == "binary"
-        self._values = np.ones(1, np.float32) if ones else rows.values.astype(np.float32, copy=False)
+        self._values = rows.values.astype(np.float32, copy=False)
         self._ones = ones
-        self._targets = _numbered(given, self.labels)
+        self._targets = numbered(given, self.labels)
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    @property
+    def n_rows(self) -> int:
+        """How many samples there are."""
+        return len(self)
+
+    @property
+    def n_features(self) -> int:
+        """How wide they would be with their zeros."""
+        return self.width
+
+    @property
+    def nonzeros(self) -> int:
+        """How many entries they have in all."""
+        return int((self._offsets[self._ids + 1] - self._offsets[self._ids]).sum())
 
     def __getitem__(self, number: int) -> tuple[Tensor, ...]:
         """One sample, as a batch of one."""
@@ -59,18 +74,33 @@ class SparseRows:
         """A batch of these samples."""
         chosen = numbers.numpy()
         rows = self._ids[chosen]
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(self._offsets[rows + 1] - self._offsets[rows], out=offsets[1:])
-        indices = np.empty(offsets[-1], np.int32)
-        values = np.empty(0 if self._ones else offsets[-1], np.float32)
-        _collect(self._offsets, self._indices, self._values, rows, offsets, indices, values)
-        parts = [torch.from_numpy(indices), torch.from_numpy(offsets)]
-        if not self.binary:
-            parts.append(torch.ones(len(indices)) if self._ones else torch.from_numpy(values))
-        return (*parts, torch.from_numpy(self._targets[chosen]))
+        stored = None if self._ones else self._values
+        return collected(self._offsets, self._indices, stored, rows, self._targets[chosen], binary=self.binary)
 
 
-def _numbered(given: NDArray[Any], labels: tuple[float, ...]) -> NDArray[np.int64]:
+def collected(
+    starts: NDArray[Any],
+    indices: NDArray[Any],
+    values: NDArray[Any] | None,
+    rows: NDArray[Any],
+    targets: NDArray[Any],
+    *,
+    binary: bool,
+) -> tuple[Tensor, ...]:
+    """Some rows of a matrix behind each other, as a batch; where no values are stored, they are ones."""
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(starts[rows + 1] - starts[rows], out=offsets[1:])
+    chosen = np.empty(offsets[-1], np.int32)
+    weights = np.empty(0 if binary or values is None else offsets[-1], np.float32)
+    _collect(starts, indices, weights if values is None else values, rows, offsets, chosen, weights)
+    parts = [torch.from_numpy(chosen), torch.from_numpy(offsets)]
+    if not binary:
+        parts.append(torch.ones(len(chosen)) if values is None else torch.from_numpy(weights))
+    return (*parts, torch.from_numpy(targets))
+
+
+def numbered(given: NDArray[Any], labels: tuple[float, ...]) -> NDArray[np.int64]:
+    """Which of the labels each of those given is."""
     known = np.asarray(labels)
     numbers = np.minimum(np.searchsorted(known, given), len(known) - 1)
     wrong = np.flatnonzero(known[numbers] != given)

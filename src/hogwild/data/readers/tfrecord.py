@@ -9,7 +9,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -114,4 +114,6 @@ def _is_gzip(first: bytes) -> bool:
     """A record of 559,903 bytes begins as gzip does; but then with the right checksum of its length."""
     if not first.startswith(b"\x1f\x8b"):
         return False
-    return len(first) < 12 or int(masked_crc(np.frombuffer(first, np.uint8), 0, 8)) != int.from_bytes(first[8:], "little")
+    return len(first) < 12 or int(masked_crc(np.frombuffer(first, np.uint8), 0, 8)) != int.from_bytes(
+        first[8:], "little"
+    )

@@ -72,10 +72,10 @@ def is_named(data: Any, start: Any, stop: Any, name: Any) -> Any:
     """Whether some bytes are a name."""
     if stop - start != len(name):
         return False
+    same = True
     for k in range(len(name)):
-        if data[start + k] != name[k]:
-            return False
-    return True
+        same &= data[start + k] == name[k]
+    return same
 
 
 @inner
