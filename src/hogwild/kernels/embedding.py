@@ -5,7 +5,7 @@ once. There is no gradient of the table, nothing is sorted or summed up, and thr
 each other.
 """
 
-# mypy: disable-error-code="name-defined"
+# mypy: disable-error-code="name-defined, call-arg"
 # ruff: noqa: F821  (a kernel's parts are bound when it is specialised)
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The threads of a block are a rectangle: ``lanes`` of them have a column each, so
 and none is waited for. An index that no row has is left out and noted.
 """
 
-# mypy: disable-error-code="name-defined, attr-defined"
+# mypy: disable-error-code="name-defined, attr-defined, no-untyped-call"
 # ruff: noqa: F821  (a kernel's parts are bound when it is specialised)
 
 from __future__ import annotations

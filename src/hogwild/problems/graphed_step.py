@@ -89,7 +89,8 @@ class GraphedStep:
         stepped = [one for group in self.optimiser.param_groups for one in group["params"]]
         before = [one.detach().clone() for one in stepped if one is not self._table.weight]
         kept = {one: {k: v.clone() for k, v in state[one].items() if isinstance(v, Tensor)} for one in list(state)}
-        side: Any = torch.cuda.Stream(device)
+        new_stream: Any = torch.cuda.Stream
+        side = new_stream(device)
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             for _ in range(WARMING):

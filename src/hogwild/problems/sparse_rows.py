@@ -29,7 +29,7 @@ class SparseRows:
     def __init__(
         self, source: Any, labels: tuple[float, ...] | None = None, *, binary: bool | None = None, width: int = 0
     ) -> None:
-        opened = sources.opened(source)
+        opened: Any = sources.opened(source)
         rows = getattr(opened, "rows", None)
         if rows is None or rows.layout == "dense":
             kind = "dense" if rows is not None else "packed"
@@ -38,14 +38,12 @@ class SparseRows:
         if binary and rows.layout != "binary":
             raise DataError("not every value is 1", remedy="Use binary=False for data with values.")
         self.binary = rows.layout == "binary" if binary is None else binary
-        self.width = max(width, rows.features)
+        self.width: int = max(width, rows.features)
         given = opened.labels()
         self.labels = tuple(np.unique(given).tolist()) if labels is None else labels
         self._ids = np.arange(len(rows)) if opened.ids is None else opened.ids
         self._offsets, self._indices = rows.indptr, rows.indices.astype(np.uint32, copy=False).view(np.int32)
-        ones = self.binary or rows.layout == "binary"
-        self._values = rows.values.astype(np.float32, copy=False)
-        self._ones = ones
+        self._values = None if rows.layout == "binary" else rows.values.astype(np.float32, copy=False)
         self._targets = numbered(given, self.labels)
 
     def __len__(self) -> int:
@@ -74,8 +72,7 @@ class SparseRows:
         """A batch of these samples."""
         chosen = numbers.numpy()
         rows = self._ids[chosen]
-        stored = None if self._ones else self._values
-        return collected(self._offsets, self._indices, stored, rows, self._targets[chosen], binary=self.binary)
+        return collected(self._offsets, self._indices, self._values, rows, self._targets[chosen], binary=self.binary)
 
 
 def collected(

@@ -15,7 +15,7 @@ _MASK = 0xA282EAD8  # added to what is stored: a checksum of data that holds its
 def _tables() -> Any:
     """Row ``k`` is what a byte does to the checksum ``k`` bytes later."""
     tables = np.zeros((8, 256), np.uint32)
-    rest = np.arange(256, dtype=np.uint32)
+    rest: Any = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         rest = (rest >> 1) ^ np.where(rest & 1, np.uint32(_POLYNOMIAL), np.uint32(0)).astype(np.uint32)
     tables[0] = rest
