@@ -199,7 +199,11 @@ def profiled(width: int, hidden: list[int], device: str, count: int) -> str:
 
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+        measure(device, out, quick)
+
+
+def measure(device: str, out: Path, quick: bool) -> None:
     width, count, turns = (10_000, 4, 1) if quick else (1_000_000, 50 if device == "cuda" else 10, 5)
     settings = [([64, 64], "uniform"), ([64, 64], "zipf"), ([16, 64], "uniform"), ([256, 64], "uniform")]
     on_gpu = device == "cuda"

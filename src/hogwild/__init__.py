@@ -117,7 +117,8 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 
 _NEEDS_TORCH = (
-    "GraphedStep", "Module", "RecordLoader", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights", "shared",
+    "GraphedStep", "Module", "RecordLoader", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights",
+    "shared",
 )  # fmt: skip
 
 
