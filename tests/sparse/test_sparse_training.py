@@ -273,7 +273,7 @@ def test_from_generated_records_to_predictions(tmp_path):
 def test_options_that_cannot_be_meant(records, options, message):
     done = CliRunner().invoke(app, ["train", str(records), "--problem", "sparse-mlp", *options])
     assert done.exit_code != 0
-    assert message in done.output + done.stderr
+    assert message in f"{done.output}{done.exception}"
 
 
 def test_a_model_file_that_is_not_whole(tmp_path):

@@ -16,6 +16,8 @@ from hogwild.naming import must
 from hogwild.problems.batch_threads import for_all
 from hogwild.problems.step_profile import NO_PROFILE
 
+SPREAD = 0.05  # of the numbers a table begins with: rows that are rare or unknown must not drown those that are learnt
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
@@ -71,7 +73,7 @@ class SparseTable(nn.Module):
         if not factor > 0:
             raise must("factor", "a positive number", factor)
         self.binary, self.update, self.factor = binary, update, float(factor)
-        self.weight = nn.Parameter(torch.randn(rows, width))
+        self.weight = nn.Parameter(torch.randn(rows, width).mul_(SPREAD))
         self.register_buffer("squares", torch.zeros(rows if update == "adagrad" else 0))
         self.profile: Any = NO_PROFILE
         self._optimiser: torch.optim.Optimizer | None = None
