@@ -16,7 +16,7 @@ from hogwild.messages.events import Measured
 from hogwild.messages.message import Envelope, Place, Receipt
 from hogwild.runtimes.local.actor import Actor, Measurer, now
 from hogwild.runtimes.ray.keeping import Keeping
-from hogwild.runtimes.ray.outbox import A_WHILE, Outbox
+from hogwild.runtimes.ray.outbox import A_WHILE, Call, Outbox, Unanswered
 from hogwild.runtimes.ray.wire import Parts
 
 IDLE = 1.0  # seconds after which the clerk looks whether there is something to do
@@ -28,11 +28,11 @@ News = list[tuple[str, float, dict[str, Any]]]
 class Desk:
     """Takes what an actor does to where it belongs: to others, to the vault, or to the driver when it asks."""
 
-    def __init__(self, name: str, life: int) -> None:
+    def __init__(self, name: str, life: int, lines: tuple[Call, Unanswered] | None = None) -> None:
         self.name, self.life = name, life
         self.latency: Delay = named(0.0)
         self.hurry, self.longest = threading.Event(), 0.0
-        self.outbox = Outbox(_deliver, _unanswered)
+        self.outbox = Outbox(*(lines or (deliver, unanswered)))
         self.keeping: Keeping | None = None
         self.measurer: Measurer | None = None
         self.sent = (0, 0)  # messages and bytes of all, as the driver last heard
@@ -60,11 +60,12 @@ class Desk:
 
     def _clerk(self) -> None:
         """Send what had to wait, and have kept what is to be."""
-        late, keeping, pause = self.outbox.late, self.keeping, threading.Event()
+        late, stuck, keeping = self.outbox.late, self.outbox.stuck, self.keeping
         try:
             while True:
                 late.wait(IDLE)
-                pause.wait(A_WHILE)
+                if stuck.wait(A_WHILE) and (calls := self.outbox.awaited()):
+                    _answered(calls, A_WHILE)
                 if keeping is not None:
                     for envelope in keeping.catch_up(now()):
                         self.outbox.put(envelope)
@@ -125,13 +126,20 @@ class Desk:
         self.failure = f"{name} failed: {type(error).__name__}: {error}\n{told}"
 
 
-def _deliver(handle: Any, parts: Parts) -> Any:
+def deliver(handle: Any, parts: Parts) -> Any:
+    """Call somebody."""
     return handle.deliver.remote(*parts)
 
 
-def _unanswered(calls: list[Any]) -> list[Any]:
+def unanswered(calls: list[Any]) -> list[Any]:
+    """Those that have not been answered yet. Nobody answers for the dead: Ray does, once it knows."""
     left: list[Any] = ray.wait(calls, num_returns=len(calls), timeout=0, fetch_local=False)[1]
     return left
+
+
+def _answered(calls: list[Any], limit: float) -> None:
+    """Wait until one of some calls is answered, or for so many seconds."""
+    ray.wait(calls, timeout=limit, fetch_local=False)
 
 
 def _keep(vault: Any, name: str, life: int, what: Any) -> Any:
