@@ -26,7 +26,7 @@ class Terms:
         str | None,
         _option("linear: hinge, squared-hinge, logistic (the default), softmax, modified-huber, perceptron, squared, "
                 "huber[:width], epsilon-insensitive[:width], squared-epsilon-insensitive[:width], quantile[:share] "
-                "or poisson."),
+                "or poisson. matrix-completion: squared (the default) or bpr."),
     ] = None  # fmt: skip
     l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
     l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
@@ -38,6 +38,14 @@ class Terms:
     update: Annotated[str | None, _option("sparse-mlp: how embeddings are updated: adagrad or sgd.")] = None
     factor: Annotated[float | None, _option("sparse-mlp: the embeddings' step, times that of the layers.")] = None
     device: Annotated[str | None, _option("sparse-mlp: cpu or cuda.")] = None
+    rank: Annotated[int | None, _option("matrix-completion: how many factors a user or an item has; 32.", min=1)] = None
+    biases: Annotated[
+        bool | None, _option("matrix-completion: learn biases of users and items.", "--biases/--no-biases")
+    ] = None
+    nonnegative: Annotated[bool | None, _option("matrix-completion: factors of at least zero.", "--nonnegative")] = None
+    user: Annotated[str | None, _option("matrix-completion: the column with the user.", metavar="NAME")] = None
+    item: Annotated[str | None, _option("matrix-completion: the column with the item.", metavar="NAME")] = None
+    rating: Annotated[str | None, _option("matrix-completion: the column with the rating.", metavar="NAME")] = None
 
 
 def given(problem: str, terms: Terms) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from hogwild.estimators.classifier import HogwildClassifier
 from hogwild.estimators.one_class import HogwildOneClassSVM
+from hogwild.estimators.recommender import HogwildRecommender
 from hogwild.estimators.regressor import HogwildRegressor
 
-__all__ = ["HogwildClassifier", "HogwildOneClassSVM", "HogwildRegressor"]
+__all__ = ["HogwildClassifier", "HogwildOneClassSVM", "HogwildRecommender", "HogwildRegressor"]

@@ -37,7 +37,7 @@ def evaluate_pairs() -> Any:
     return specialise(claims.survey, evaluate=preferences.evaluate_pairs)
 
 
-def _walk(template: Function, access: str, **parts: Function) -> Any:
+def _walk(template: Function, access: str, **parts: Any) -> Any:
     if access == "turns":
         return specialise(template, **parts)
     loop = bind(claims.with_turns, kernel=bind(template, **parts))

@@ -1,8 +1,8 @@
 """The inner loops of learning preferences: what a user has met comes before what the user has not.
 
 Bayesian personalised ranking (Rendle et al. 2009): a term is a user, an item the user has met, and one that is drawn
-when the term is visited. The tables and the names of the parts are those of :mod:`hogwild.kernels.factors`; ``hold`` and
-``release`` here know three rows.
+when the term is visited. The tables and the names of the parts are those of :mod:`hogwild.kernels.factors`; ``hold``
+and ``release`` here know three rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def descend_pairs(
         if j == i:  # nothing was found that the user has not met
             weight = NOTHING
         cost, slope = preference(float(gap))
-        total += cost * weight
+        total += float(cost * weight)
         g, pull, rate = np.float32(slope * weight), l2 * weight, np.float32(rates[k])
         claim(sync, k)
         if weight != NOTHING:

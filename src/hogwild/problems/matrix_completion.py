@@ -11,7 +11,7 @@ import numpy as np
 
 from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.memory import Memory
-from hogwild.data.ratings import Ratings, open_ratings
+from hogwild.data.ratings import Ids, Ratings, open_ratings
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import ParameterError
@@ -55,7 +55,7 @@ class MatrixCompletion(Unframed):
     """
 
     sums = 4  # that are measured
-    usual: ClassVar[Usual] = Usual("sgd", "cosine", 0.03, 30)
+    usual: ClassVar[Usual] = Usual("sgd", "cosine", 0.03, 20)
 
     def __init__(
         self,
@@ -69,17 +69,18 @@ class MatrixCompletion(Unframed):
         mean: float | None = None,
         seed: int = 0,
     ) -> None:
-        if not isinstance(rank, Integral) or isinstance(rank, bool) or rank < 1:
+        if not _is_count(rank):
             raise must("rank", "a positive integer", rank)
-        self.rank, self.loss, self.seed = int(rank), pick("loss", loss, LOSSES), int(seed)
+        self.rank, self.seed = int(rank), int(seed)
+        self.loss: str = pick("loss", loss, LOSSES)
         self.l2 = DEFAULT_L2[self.loss] if l2 is None else float(l2)
         if not 0 <= self.l2 < float("inf"):
             raise must("l2", "a number of at least 0", l2)
         self.biases, self.nonnegative = bool(biases), bool(nonnegative)
         self.ratings: Ratings = open_ratings(source)
         self._mean = mean
-        self.wide = -(-self.rank // LANES) * LANES
-        self.room = -(-(self.wide + 1) // LINE) * LINE  # the factors, the bias, and the rest of its cache line
+        self.wide: int = -(-self.rank // LANES) * LANES
+        self.room: int = -(-(self.wide + 1) // LINE) * LINE  # the factors, the bias, and the rest of its cache line
 
     @cached_property
     def data(self) -> Memory:
@@ -103,6 +104,11 @@ class MatrixCompletion(Unframed):
     def work(self) -> int:
         """Of an epoch: the products of a row of factors with another."""
         return self.data.nonzeros * self.wide
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How large it is, in its own words."""
+        return {"ratings": self.data.n_rows, "users": self.ratings.n_users, "items": self.ratings.n_items}
 
     def open_like(self, source: Any) -> Memory:
         """Held-out ratings; users and items are known by the names they have here."""
@@ -129,6 +135,18 @@ class MatrixCompletion(Unframed):
         for number, (first, count) in enumerate(((0, n_users), (n_users, n_items))):
             drawn = np.random.default_rng([self.seed, number]).standard_normal((count, self.rank), np.float32)
             values[first : first + count, : self.rank] += SPREAD * (np.abs(drawn) if self.nonnegative else drawn)
+        return (table,)
+
+    def grown(self, state: State, users: Ids, items: Ids, rule: Any) -> State:
+        """Parameters that were trained for these users and items, for those there are now: new ones begin afresh."""
+        (table,) = self.start(rule)
+        numbers, room = table.shape[1], self.room
+        if state[0].shape != ((len(users) + len(items) + 1) * room, numbers):
+            raise ParameterError("These parameters were trained with another rank or rule: fit anew.")
+        now, before = (part.T.reshape(numbers, -1, room) for part in (table, state[0]))
+        now[:, : len(users)] = before[:, : len(users)]
+        first = self.ratings.n_users
+        now[:, first : first + len(items)] = before[:, len(users) : -1]
         return (table,)
 
     def sync(self, access: str) -> Array:
@@ -237,7 +255,7 @@ class MatrixCompletion(Unframed):
         return starts, numbers, np.uint64(self.ratings.n_users), np.uint64(self.ratings.n_items)
 
 
-DEFAULT_L2 = {"squared": 0.05, "bpr": 0.01}
+DEFAULT_L2 = {"squared": 0.07, "bpr": 0.01}
 
 
 def _aligned(rows: int, numbers: int) -> Array:
@@ -245,6 +263,10 @@ def _aligned(rows: int, numbers: int) -> Array:
     memory = np.empty(rows * numbers + LINE, np.float32)
     first = -(memory.ctypes.data // memory.itemsize) % LINE
     return memory[first : first + rows * numbers].reshape(numbers, rows).T
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and value is not True and int(value) > 0
 
 
 def _single(labels: Array) -> Array:

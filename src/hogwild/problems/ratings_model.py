@@ -49,7 +49,7 @@ class RatingsModel:
         return int(self.user_factors.shape[1])
 
     def predict(self, users: Any, items: Any) -> Floats:
-        """What each user would give to each item, pair by pair; of those that are not known, what all have in common."""
+        """What each user would give to each item, pair by pair; of those not known, what all have in common."""
         return self.scores_of(self.users.numbers_of(users), self.items.numbers_of(items))
 
     def scores_of(self, users: NDArray[Any], items: NDArray[Any]) -> Floats:
@@ -101,9 +101,9 @@ class RatingsModel:
         numbers = self.users.numbers_of(users), self.items.numbers_of(items)
         predicted = self.scores_of(*numbers)
         unknown = {"unknown_users": int((numbers[0] < 0).sum()), "unknown_items": int((numbers[1] < 0).sum())}
-        scored = ratings is not None and self.loss == "squared"
-        scores = {"rmse": float(np.sqrt(np.mean((predicted - ratings) ** 2)))} if scored else {}
-        return Answers(predicted, scores=scores, more=unknown)
+        if ratings is None or self.loss != "squared":
+            return Answers(predicted, more=unknown)
+        return Answers(predicted, scores={"rmse": float(np.sqrt(np.mean((predicted - ratings) ** 2)))}, more=unknown)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""

@@ -13,8 +13,8 @@ from hogwild.naming import quoted
 SEPARATORS = ("::", "\t", ",", ";")
 NAMES = {
     "user": ("user", "userid", "user_id", "uid", "reviewerid", "reviewer_id", "customer_id"),
-    "item": ("item", "itemid", "item_id", "iid", "movie", "movieid", "movie_id", "asin", "isbn", "product_id", "book_id",
-             "bookid", "song_id", "artist_id", "business_id"),
+    "item": ("item", "itemid", "item_id", "iid", "movie", "movieid", "movie_id", "asin", "isbn", "product_id",
+             "book_id", "bookid", "song_id", "artist_id", "business_id"),
     "rating": ("rating", "ratings", "score", "stars", "overall", "value", "book_rating"),
 }  # fmt: skip
 
@@ -56,7 +56,7 @@ def dialect_of(first: str, columns: Columns, path: Path, unlabelled: bool = Fals
     named = columns != Columns()
     if not named and len(fields) >= 3 and _is_number(fields[2]):
         return Dialect(separator, (0, 1, 2), False)
-    if not named and len(fields) == 2 and unlabelled and not _place(fields, "user", None):
+    if not named and len(fields) == 2 and unlabelled and _place(fields, "user", None) is None:
         return Dialect(separator, (0, 1, -1), False)
     places = []
     for role in NAMES:

@@ -57,6 +57,11 @@ class Ratings:
         return cls.of(entries.row, entries.col, entries.data, known=known, name="matrix")
 
     @property
+    def n_rows(self) -> int:
+        """How many ratings there are."""
+        return self.data.n_rows
+
+    @property
     def n_users(self) -> int:
         """How many users there are."""
         return len(self.users)
@@ -87,7 +92,8 @@ class Ratings:
 def _check(users: Array, items: Array, values: Array, name: str) -> None:
     if not len(users) == len(items) == len(values):
         raise DataError(
-            f"there are {len(users):,} users, {len(items):,} items and {len(values):,} ratings: one of each is a rating",
+            f"there are {len(users):,} users, {len(items):,} items and {len(values):,} ratings, and a rating is one of "
+            "each",
             path=name,
         )
     if not len(users):

@@ -124,7 +124,7 @@ def parse_numbers(text: Any, separator: Any, places: Any, users: Any, items: Any
             continue
         column, seen = 0, 0
         while True:
-            if column == user or column == item or column == rating:
+            if column in (user, item, rating):
                 start, whole, scale, point = at, 0, 1.0, False
                 while 48 <= text[at] <= 57 or (column == rating and text[at] == 46 and not point):
                     if text[at] == 46:
