@@ -12,7 +12,6 @@ from hogwild.errors import DataError
 from hogwild.problems import sparse_table
 from hogwild.problems.sparse_table_cuda import OnGpu
 
-assert config.ENABLE_CUDASIM
 CPU = sparse_table._engines["cpu"]
 
 
@@ -50,6 +49,7 @@ def wrong_index():
 
 
 def main():
+    assert config.ENABLE_CUDASIM
     for binary in (False, True):
         for update in ("sgd", "adagrad"):
             for width in (5, 40):

@@ -83,7 +83,7 @@ def generate(
     Example: hogwild generate rcv1 train.svm --rows 100k --seed 1
     """
     output = Output(as_json)
-    given = {"rows": rows, "features": features, "nonzeros": nonzeros,
+    given: dict[str, Any] = {"rows": rows, "features": features, "nonzeros": nonzeros,
              "exponent": exponent, "noise": noise, "classes": classes}  # fmt: skip
     of_ratings = {"users": users, "items": items, "rank": rank}
     of_records = {"dense_size": dense_size, "min_nnz": min_nnz, "max_nnz": max_nnz, "distribution": distribution,
