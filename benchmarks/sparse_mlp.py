@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -207,7 +208,9 @@ def measure(device: str, out: Path, quick: bool) -> None:
     width, count, turns = (10_000, 4, 1) if quick else (1_000_000, 50 if device == "cuda" else 10, 5)
     settings = [([64, 64], "uniform"), ([64, 64], "zipf"), ([16, 64], "uniform"), ([256, 64], "uniform")]
     on_gpu = device == "cuda"
-    where = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} threads"
+    spins = os.environ.get("GOMP_SPINCOUNT")
+    waiting = f" that sleep while they wait (GOMP_SPINCOUNT={spins})" if spins else ""
+    where = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} threads{waiting}"
     text = [
         f"{where}, torch {torch.__version__}. Input {width:,} wide, batches of {BATCH:,} rows with {LEAST} to {MOST}",
         f"non-zeros, {CLASSES} classes, SGD; batches wait in the device's memory. {turns} turns in which each has one;",

@@ -10,7 +10,6 @@ from torch import nn
 import hogwild
 from hogwild.errors import DataError
 from hogwild.problems import sparse_table
-from hogwild.problems.sparse_table_cuda import OnGpu
 
 CPU = sparse_table._engines["cpu"]
 
@@ -32,12 +31,16 @@ def trained(engine, binary, update, width):
 
 def same(binary, update, width):
     """Within one sample rows are updated in another order, which AdaGrad notices where a row is there twice."""
+    from hogwild.problems.sparse_table_cuda import OnGpu
+
     cpu, gpu = (trained(engine, binary, update, width) for engine in (CPU, OnGpu()))
     for one, other in zip(cpu.state_dict().values(), gpu.state_dict().values(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 if update == "adagrad" else 1e-5)
 
 
 def wrong_index():
+    from hogwild.problems.sparse_table_cuda import OnGpu
+
     engine = sparse_table._engines["cpu"] = OnGpu()
     table = hogwild.SparseTable(3, 40, binary=True)
     bad = table(torch.tensor([0, 7, 2, -1]), torch.tensor([0, 3, 4]))
