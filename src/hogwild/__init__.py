@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hogwild.averages import EMA as EMA
+    from hogwild.data.records.writer import RecordWriter as RecordWriter
     from hogwild.data.sampling import LabelSkew as LabelSkew
     from hogwild.data.sampling import Replacement as Replacement
     from hogwild.data.sampling import SizeSkew as SizeSkew
@@ -97,6 +98,7 @@ _HOMES = {
     "hogwild.problems.sparse_table": ("SparseTable",),
     "hogwild.problems.step_profile": ("StepProfile",),
     "hogwild.averages": ("EMA",),
+    "hogwild.data.records.writer": ("RecordWriter",),
     "hogwild.data.sampling": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
