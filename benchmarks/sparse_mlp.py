@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import hogwild
 from benchmarks import results
+from hogwild.problems import large_pages
 
 BATCH, LEAST, MOST, CLASSES, RATE = 1024, 10, 100, 10, 0.1
 Batch = tuple[Tensor, ...]
@@ -24,11 +25,13 @@ Step = Callable[[int], Any]
 class Bag(nn.Module):
     """The same net on PyTorch's own layer."""
 
-    def __init__(self, like: hogwild.SparseMLP) -> None:
+    def __init__(self, like: hogwild.SparseMLP, large: bool) -> None:
         super().__init__()
+        weight = like.table.weight.detach()
+        weight = large_pages.empty(*weight.shape).copy_(weight) if large else weight.clone()
         self.bag = nn.EmbeddingBag.from_pretrained(
-            like.table.weight.detach().clone(), freeze=False, mode="sum", sparse=True, include_last_offset=True
-        )
+            weight, freeze=False, mode="sum", sparse=True, include_last_offset=True
+        )  # fmt: skip
         self.bias = nn.Parameter(like.bias.detach().clone())
         self.layers = nn.Sequential(*(_copy(layer) for layer in like.layers))
 
@@ -89,9 +92,9 @@ def ours(net: hogwild.SparseMLP, given: list[Batch], fused: bool) -> Step:
     return step
 
 
-def theirs(like: hogwild.SparseMLP, given: list[Batch], narrow_offsets: bool = False) -> Step:
+def theirs(like: hogwild.SparseMLP, given: list[Batch], narrow_offsets: bool = False, large: bool = False) -> Step:
     """Its own optimiser for the dense layers, so that their step can be fused: faster than one for all."""
-    net = Bag(like)
+    net = Bag(like, large)
     dense = [one for name, one in net.named_parameters() if not name.startswith("bag.")]
     table, rest = torch.optim.SGD(net.bag.parameters(), lr=RATE), torch.optim.SGD(dense, lr=RATE, fused=True)
     if narrow_offsets:
@@ -127,6 +130,14 @@ def contestants(width: int, hidden: list[int], distribution: str, device: str, c
         "EmbeddingBag, values": theirs(new(False), valued),
         "EmbeddingBag, values, 32-bit indices": theirs(new(False), valued, True),
         "EmbeddingBag, no values": theirs(new(True), ones),
+        **(
+            {
+                "EmbeddingBag, values, large pages": theirs(new(False), valued, large=True),
+                "EmbeddingBag, no values, large pages": theirs(new(True), ones, large=True),
+            }
+            if device == "cpu"
+            else {}
+        ),
         "ours, values": ours(new(False), narrow(valued), True),
         "ours, binary": ours(new(True), narrow(ones), True),
         "ours, values, AdaGrad": ours(new(False, "adagrad"), narrow(valued), True),
@@ -175,8 +186,9 @@ def measured(width: int, hidden: list[int], distribution: str, device: str, coun
         print(distribution, hidden, *(f"{found[-1]:,.0f}" for found in rates.values()), flush=True)
     rows = []
     for name, found in rates.items():
-        kind = ["EmbeddingBag, no values"] if "binary" in name or "no values" in name else list(rates)[:2]
-        best = [max(rates[peer][turn] for peer in kind) for turn in range(turns)]
+        without = "binary" in name or "no values" in name
+        peers = [peer for peer in rates if peer.startswith("EmbeddingBag") and ("no values" in peer) == without]
+        best = [max(rates[peer][turn] for peer in peers) for turn in range(turns)]
         ratios = [mine / other for mine, other in zip(found, best, strict=True)]
         rows.append([name, f"{statistics.median(found):,.0f}", results.span(ratios, ".2f", "x")])
     title = f"Widths {', '.join(map(str, hidden))}, {distribution} indices (losses after 4 steps within {apart:.1e}):"
@@ -206,7 +218,8 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
 
 def measure(device: str, out: Path, quick: bool) -> None:
     width, count, turns = (10_000, 4, 1) if quick else (1_000_000, 50 if device == "cuda" else 10, 5)
-    settings = [([64, 64], "uniform"), ([64, 64], "zipf"), ([16, 64], "uniform"), ([256, 64], "uniform")]
+    settings = [([64, 64], "uniform"), ([64, 64], "zipf"), ([16, 64], "uniform")]
+    settings += [([256, 64], "uniform")] * (device == "cuda")  # ten tables of a gigabyte each
     on_gpu = device == "cuda"
     spins = os.environ.get("GOMP_SPINCOUNT")
     waiting = f" that sleep while they wait (GOMP_SPINCOUNT={spins})" if spins else ""
@@ -216,6 +229,10 @@ def measure(device: str, out: Path, quick: bool) -> None:
         f"non-zeros, {CLASSES} classes, SGD; batches wait in the device's memory. {turns} turns in which each has one;",
         "ratios are within a turn, to the fastest of EmbeddingBag's settings with the same input (values or none).",
         "Without values EmbeddingBag reads none either; its dense layers have a fused SGD of their own.",
+        *(
+            ["Large pages: as ours, EmbeddingBag's table is in pages of 2 MiB (with PyTorch, THP_MEM_ALLOC_ENABLE=1)."]
+            * (not on_gpu)
+        ),
         *(["One graph: a whole step captured as a CUDA graph, which sparse gradients do not allow."] * on_gpu),
         "",
     ]

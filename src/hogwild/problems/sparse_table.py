@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from hogwild.errors import DataError, MissingExtraError, ParameterError
 from hogwild.kernels import embedding
 from hogwild.naming import must
+from hogwild.problems import large_pages
 from hogwild.problems.batch_threads import for_all
 from hogwild.problems.step_profile import NO_PROFILE
 
@@ -73,7 +74,7 @@ class SparseTable(nn.Module):
         if not factor > 0:
             raise must("factor", "a positive number", factor)
         self.binary, self.update, self.factor = binary, update, float(factor)
-        self.weight = nn.Parameter(torch.randn(rows, width).mul_(SPREAD))
+        self.weight = nn.Parameter(large_pages.empty(rows, width).normal_(0, SPREAD))
         self.register_buffer("squares", torch.zeros(rows if update == "adagrad" else 0))
         self.profile: Any = NO_PROFILE
         self._optimiser: torch.optim.Optimizer | None = None
