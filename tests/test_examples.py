@@ -21,7 +21,7 @@ ARGUMENTS = {
 
 # Networks are trained in this process, where PyTorch is loaded once for all of them: below.
 # So are the demo and what is simulated.
-HERE = ("demo.py", "films.py", "staleness.py")
+HERE = ("demo.py", "films.py", "sparse_clicks.py", "staleness.py")
 NETWORKS = {"digits_cnn.py": ["1", "2"], "digits_mlp.py": ["3", "2"], "fashion_mnist.py": ["", "1", "2"]}
 
 
@@ -78,6 +78,12 @@ def test_networks_learn_digits(example, monkeypatch, capsys):
     reached = [float(part.split("%")[0]) for part in shown.split("held out ")[1:]]
     assert max(reached) > 70
     assert "samples/s" in shown
+
+
+def test_a_sparse_perceptron_learns_clicks(capsys):
+    reached = runpy.run_path(str(EXAMPLES / "sparse_clicks.py"))["main"](rows=6_000, workers=2)
+    assert reached > 0.6
+    assert "rows/s" in capsys.readouterr().out
 
 
 def test_fashion_mnist_reads_the_files_as_they_are_published(tmp_path, monkeypatch, capsys):

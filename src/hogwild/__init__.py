@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hogwild.averages import EMA as EMA
+    from hogwild.data.records.writer import RecordWriter as RecordWriter
     from hogwild.data.sampling import LabelSkew as LabelSkew
     from hogwild.data.sampling import Replacement as Replacement
     from hogwild.data.sampling import SizeSkew as SizeSkew
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRecommender as HogwildRecommender
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
+    from hogwild.problems.graphed_step import GraphedStep as GraphedStep
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
     from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
+    from hogwild.problems.record_loader import RecordLoader as RecordLoader
+    from hogwild.problems.sparse_mlp import SparseMLP as SparseMLP
+    from hogwild.problems.sparse_rows import SparseRows as SparseRows
+    from hogwild.problems.sparse_table import SparseTable as SparseTable
+    from hogwild.problems.step_profile import StepProfile as StepProfile
     from hogwild.rules import FTRL as FTRL
     from hogwild.rules import SGD as SGD
     from hogwild.rules import AdaGrad as AdaGrad
@@ -84,7 +91,14 @@ _HOMES = {
     "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
+    "hogwild.problems.graphed_step": ("GraphedStep",),
+    "hogwild.problems.record_loader": ("RecordLoader",),
+    "hogwild.problems.sparse_mlp": ("SparseMLP",),
+    "hogwild.problems.sparse_rows": ("SparseRows",),
+    "hogwild.problems.sparse_table": ("SparseTable",),
+    "hogwild.problems.step_profile": ("StepProfile",),
     "hogwild.averages": ("EMA",),
+    "hogwild.data.records.writer": ("RecordWriter",),
     "hogwild.data.sampling": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
@@ -105,7 +119,10 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME)]
 
 
-_NEEDS_TORCH = ("Module", "load_weights", "shared")
+_NEEDS_TORCH = (
+    "GraphedStep", "Module", "RecordLoader", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights",
+    "shared",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

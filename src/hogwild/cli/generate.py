@@ -29,6 +29,9 @@ def count(text: str) -> int:
     return int(number)
 
 
+RECORDS = "sparse-records"
+
+
 def _count(help: str) -> Any:
     return typer.Option(parser=count, metavar="N", help=help)
 
@@ -37,14 +40,16 @@ def generate(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="classification, regression, multiclass, rcv1 (text), clicks, dense or ratings."
+            metavar="KIND",
+            help="classification, regression, multiclass, rcv1 (text), clicks, dense, ratings or sparse-records.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Argument(
             metavar="OUT",
-            help="The file to write: .svm, .vw (also .gz) or .npz; of ratings .csv, .tsv, .data or .dat.",
+            help="The file to write: .svm, .vw (also .gz) or .npz; of ratings .csv, .tsv, .data or .dat; of "
+            "sparse-records .tfrecord (also .gz).",
             show_default=False,
         ),
     ],
@@ -54,6 +59,13 @@ def generate(
     exponent: Annotated[float | None, typer.Option(min=0, help="How fast features get rarer with their rank.")] = None,
     noise: Annotated[float | None, typer.Option(min=0, help="How far labels stray from the planted model.")] = None,
     classes: Annotated[int | None, typer.Option(min=2, help="multiclass: how many classes.")] = None,
+    dense_size: Annotated[int | None, _count("sparse-records: how wide rows are with their zeros.")] = None,
+    min_nnz: Annotated[int | None, _count("sparse-records: non-zeros a row, at least.")] = None,
+    max_nnz: Annotated[int | None, _count("sparse-records: non-zeros a row, at most.")] = None,
+    distribution: Annotated[str | None, typer.Option(help="sparse-records: uniform or zipf.")] = None,
+    binary: Annotated[
+        bool, typer.Option("--binary", help="sparse-records: every value is 1, and none is written.")
+    ] = False,
     users: Annotated[int | None, _count("ratings: how many users.")] = None,
     items: Annotated[int | None, _count("ratings: how many items.")] = None,
     rank: Annotated[int | None, typer.Option(min=1, help="ratings: how many planted factors.")] = None,
@@ -71,19 +83,24 @@ def generate(
     Example: hogwild generate rcv1 train.svm --rows 100k --seed 1
     """
     output = Output(as_json)
-    given = {"rows": rows, "features": features, "nonzeros": nonzeros,
+    given: dict[str, Any] = {"rows": rows, "features": features, "nonzeros": nonzeros,
              "exponent": exponent, "noise": noise, "classes": classes}  # fmt: skip
     of_ratings = {"users": users, "items": items, "rank": rank}
+    of_records = {"dense_size": dense_size, "min_nnz": min_nnz, "max_nnz": max_nnz, "distribution": distribution,
+                  "binary": binary or None}  # fmt: skip
     started = time.perf_counter()
     if kind == "ratings":
-        _ratings(output, out, given | of_ratings, weights, seed, overwrite)
+        _ratings(output, out, given | of_ratings | of_records, weights, seed, overwrite)
         return
-    given |= of_ratings
+    given |= of_ratings | of_records
     from hogwild.data.generate import kind as of_kind
     from hogwild.data.generate import write
     from hogwild.files import format_size
 
     chosen = {name: value for name, value in given.items() if value is not None}
+    if kind == RECORDS:
+        _write_records(output, out, chosen, seed, weights, overwrite)
+        return
     with output.progress() as bar:
         task = bar.add_task(f"Writing {out.name}", total=of_kind(kind, seed=seed, **chosen).n_rows)
         made = write(
@@ -104,6 +121,39 @@ def generate(
             "seconds": round(seconds, 3),
         }
     )
+
+
+def _write_records(
+    output: Output, out: Path, chosen: dict[str, Any], seed: int, weights: Path | None, overwrite: bool
+) -> None:
+    """Sparse rows as TFRecords, as they are drawn: there may be more of them than memory holds."""
+    from dataclasses import fields
+
+    from hogwild.data.generate.sparse_records import SparseRecords
+    from hogwild.data.generate.writing import check_free
+    from hogwild.errors import ParameterError
+    from hogwild.files import format_size
+
+    known = {field.name for field in fields(SparseRecords)}
+    for name in [*chosen, *(["weights"] if weights is not None else [])]:
+        if name not in known:
+            raise ParameterError(f"There is no '{name}' for the kind '{RECORDS}'. It takes {', '.join(sorted(known))}.")
+    endings = (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")
+    if not out.name.lower().endswith(endings):
+        raise ParameterError(f"The file to write must end in one of {', '.join(endings)}. Got '{out.name}' instead.")
+    check_free([out], overwrite)
+    started, made = time.perf_counter(), SparseRecords(**chosen, seed=seed)
+    with output.progress() as bar:
+        task = bar.add_task(f"Writing {out.name}", total=made.rows)
+        made.write(out, lambda done: bar.update(task, completed=done))
+    seconds, size = time.perf_counter() - started, out.stat().st_size
+    output.show(f"{made.rows:,} rows x {made.dense_size:,} features in {out} ({format_size(size)}, {seconds:.1f} s)")
+    output.result(
+        {
+            "kind": RECORDS, "out": out, "rows": made.rows, "features": made.dense_size, "classes": made.classes,
+            "distribution": made.distribution, "bytes": size, "seed": seed, "seconds": round(seconds, 3),
+        }
+    )  # fmt: skip
 
 
 def _ratings(

@@ -16,19 +16,26 @@ WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # of the even
 def scores_of(result: Event) -> list[str]:
     """The names of the scores among the figures of a run: what was measured between its loss and its objective.
 
+    And what was measured of held-out data alone.
+
+    >>> scores_of({"loss": 0.5, "objective": 0.5, "test_loss": 0.7, "test_accuracy": 0.8})
+    ['accuracy']
     >>> scores_of({"step": 0.1, "loss": 0.5, "accuracy": 0.9, "objective": 0.6, "test_loss": 0.7, "test_accuracy": 0.8})
     ['accuracy']
     """
     names = list(result)
-    return names[names.index("loss") + 1 : names.index("objective")]
+    both = names[names.index("loss") + 1 : names.index("objective")]
+    held_out = [name.removeprefix("test_") for name in names if name.startswith("test_")]
+    return [*both, *(name for name in held_out if name not in (*both, "loss", "objective"))]
 
 
 def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: Path | None) -> dict[str, Any]:
     """What a run came to, for programs. A score without a prefix is that on held-out data, if there is any."""
-    result, figures, training = run.result, {}, problem.data
+    result, figures = run.result, {}
+    training = problem.dataset if hasattr(problem, "dataset") else problem.data
     for score in scores_of(result):
-        figures[score] = result.get(f"test_{score}", result[score])
-        figures[f"train_{score}"], figures[f"test_{score}"] = result[score], result.get(f"test_{score}")
+        figures[score] = result.get(f"test_{score}", result.get(score))
+        figures[f"train_{score}"], figures[f"test_{score}"] = result.get(score), result.get(f"test_{score}")
     return {
         "problem": run.asked["problem"],
         "loss": result["loss"],
@@ -87,7 +94,7 @@ def picture_of(record: dict[str, Any]) -> list[Any]:
         "stopped by": record["stopped"],
         "objective": f"{record['objective']:.6f}",
         "loss": f"{record['loss']:.6f}",
-        **{score: f"{record[f'train_{score}']:.4f}" for score in scores},
+        **{score: f"{record[f'train_{score}']:.4f}" for score in scores if record[f"train_{score}"] is not None},
     }
     if record["test_loss"] is not None:
         lines["held-out loss"] = f"{record['test_loss']:.6f}"

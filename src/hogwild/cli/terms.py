@@ -32,6 +32,12 @@ class Terms:
     l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
     intercept: Annotated[bool | None, _option("linear: learn an intercept.", "--intercept/--no-intercept")] = None
     balanced: Annotated[bool | None, _option("linear: let every class weigh the same in all.", "--balanced")] = None
+    hidden: Annotated[str | None, _option("sparse-mlp: widths of its layers, such as 64,64.")] = None
+    batch: Annotated[int | None, _option("sparse-mlp: rows of one step (256).", min=1)] = None
+    binary: Annotated[bool | None, _option("sparse-mlp: insist that every value is 1.", "--binary")] = None
+    update: Annotated[str | None, _option("sparse-mlp: how embeddings are updated: adagrad or sgd.")] = None
+    factor: Annotated[float | None, _option("sparse-mlp: the embeddings' step, times that of the layers.")] = None
+    device: Annotated[str | None, _option("sparse-mlp: cpu or cuda.")] = None
     rank: Annotated[int | None, _option("matrix-completion: how many factors a user or an item has; 32.", min=1)] = None
     biases: Annotated[
         bool | None, _option("matrix-completion: learn biases of users and items.", "--biases/--no-biases")

@@ -163,7 +163,8 @@ def train(
     strategy_ = shaped(strategies.named(strategy, _workers(strategy, workers, screen)), talking)
     if buffer != "auto":
         strategy_ = _buffered(strategy_, buffer)
-    runtime_ = place(runtime, strategy_, places, talking)
+    by_processes = kind.processes and runtime is None and hasattr(strategy_, "access")
+    runtime_ = place("processes" if by_processes else runtime, strategy_, places, talking)
     budget = Budget(epochs, seconds, target, patience, tolerance)
     folder = _folder(checkpoint, resume)
     if test is not None and holdout is not None:
@@ -173,9 +174,8 @@ def train(
     if checkpoint_seconds is not None and folder is None:
         raise ParameterError("--checkpoint-seconds says how often: say also where, with --checkpoint DIR.")
     check_out(out)
-    from hogwild.rules import named as rule_named
-
-    rule_ = None if rule is None else rule_named(rule)
+    rule_name = rule or kind.usual_rule
+    rule_ = None if rule_name is None else kind.rule(rule_name)
     started = time.perf_counter()
     opened = kind.opened(Source(data, test, holdout, how, memory, seed), asked)
     training, held_out = opened.training, opened.held_out
@@ -205,7 +205,7 @@ def train(
     for note in opened.notes:
         screen.note(note)
     if out is not None:
-        replace(run.model, reading=opened.reading).save(out)
+        kind.model(run, opened).save(out)
     if places.record is not None:
         run.trace.save(places.record)
     record = {

@@ -72,6 +72,8 @@ class Feed:
         rows = self._places(indices)
         if self._at_once:
             return tuple(tensor[rows] for tensor in self.dataset.tensors)  # many times as fast as one by one
+        if hasattr(self.dataset, "batch_of"):  # makes whole batches itself
+            return self.dataset.batch_of(rows)
         if hasattr(self.dataset, "__getitems__"):
             return self.collate(self.dataset.__getitems__(rows.tolist()))
         return self.collate([self.dataset[row] for row in rows.tolist()])

@@ -19,6 +19,7 @@ FORMAT = 1  # of the files of all kinds
 KINDS = {
     "linear": "hogwild.problems.linear_model",
     "ratings": "hogwild.problems.ratings_model",
+    "sparse-mlp": "hogwild.problems.sparse_model",
 }
 
 

@@ -33,7 +33,7 @@ from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.module_records import Records
-from hogwild.training.optimising import described, optimiser_of, rate_of
+from hogwild.training.optimising import described, optimiser_of, rate_of, self_updating
 from hogwild.training.recipe import scaled, spare_norms
 from hogwild.training.talking_module import minimise_module_by_messages
 from hogwild.training.together import Lead, check_synchronous, engaged, meeting
@@ -62,6 +62,7 @@ def minimise_module(
     if budget.epochs is None and budget.seconds is None:
         budget = replace(budget, epochs=EPOCHS)
     runtime = _runtime(runtime, strategy)
+    _check_memory(problem, strategy, runtime)
     if hasattr(runtime, "play"):
         return minimise_module_by_messages(
             problem, rule, schedule, strategy, runtime, budget, test=test, average=average, seed=seed,
@@ -155,6 +156,15 @@ def _check(
         raise must("average", "between 0 and 1, or EMA(decay)", average)
     if average and strategy.replicas:
         raise ParameterError("Averaging has a mean of its own: leave out 'average', or use another strategy.")
+
+
+def _check_memory(problem: Module, strategy: Any, runtime: Any) -> None:
+    """Refuse to send gradients that are never made."""
+    if self_updating(problem.net) and (hasattr(runtime, "play") or isinstance(strategy, Synchronous)):
+        raise ParameterError(
+            "A table that is updated in the backward pass has no gradient to exchange: train it in one memory, with "
+            f"Hogwild(), Averaging() or Serial(). Got {strategy!r} instead."
+        )
 
 
 def _runtime(runtime: Any, strategy: Any) -> Any:

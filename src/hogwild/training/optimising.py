@@ -29,11 +29,26 @@ def optimiser_of(rule: Any, problem: Module) -> torch.optim.Optimizer:
         rule = pick("rule", rule, OPTIMISERS)
     if not callable(rule) and not isinstance(rule, torch.optim.Optimizer):
         raise must("rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule)
-    optimiser = made(rule, problem.net.parameters())
+    optimiser = made(rule, stepped(problem.net))
     ours = {id(parameter) for parameter in problem.net.parameters()}
     if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
         raise must("rule", "an optimiser of this model's parameters", "one of other tensors")
     return optimiser
+
+
+def stepped(net: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """The parameters that an optimiser steps: all but those that are updated in the backward pass itself.
+
+    >>> len(stepped(torch.nn.Linear(2, 1)))
+    2
+    """
+    own = {id(part) for module in self_updating(net) for part in module.parameters(recurse=False)}
+    return [parameter for parameter in net.parameters() if id(parameter) not in own]
+
+
+def self_updating(net: torch.nn.Module) -> list[torch.nn.Module]:
+    """The modules of a model that update their parameters in the backward pass."""
+    return [module for module in net.modules() if getattr(module, "updates_in_backward", False)]
 
 
 def described(optimiser: torch.optim.Optimizer) -> str:

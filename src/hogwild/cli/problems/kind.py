@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,16 @@ class Opened:
     notes: tuple[str, ...] = ()  # what a user should know of
 
 
+def _rule(name: str) -> Any:
+    from hogwild.rules import named
+
+    return named(name)
+
+
+def _model(run: Any, opened: Opened) -> Any:
+    return replace(run.model, reading=opened.reading)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """A kind of problem. Options of the command line are the keyword-only parameters of its two functions.
@@ -47,6 +57,11 @@ class Kind:
     check: Callable[[Mapping[str, Any]], None] = lambda options: (
         None
     )  # refuses what cannot be meant, before any reading
+
+    rule: Callable[[str], Any] = _rule  # by its name
+    usual_rule: str | None = None  # None: as ``minimise`` has it
+    model: Callable[[Any, Opened], Any] = _model  # (run, its data) -> what is saved
+    processes: bool = False  # whether workers in one memory are processes
 
     @property
     def options(self) -> frozenset[str]:

@@ -52,7 +52,7 @@ def write(
         endings = ", ".join([*_TEXTS, *(f"{ending}.gz" for ending in _TEXTS), ".npz"])
         raise ParameterError(f"The file to write must end in one of {endings}. Got '{path.name}' instead.")
     beside = None if weights is None else Path(weights)
-    _check_free([path] if beside is None else [path, beside], overwrite)
+    check_free([path] if beside is None else [path, beside], overwrite)
     made = kind(name, **options)
     report = progress or (lambda _: None)
     if format is None:
@@ -66,7 +66,8 @@ def write(
     return made
 
 
-def _check_free(paths: list[Path], overwrite: bool) -> None:
+def check_free(paths: list[Path], overwrite: bool) -> None:
+    """Refuse to write where something is, or nothing can be."""
     for path in paths:
         if path.is_dir() or not path.parent.is_dir():
             raise ParameterError(f"'{path}' cannot be written: it is a folder, or its folder does not exist.")

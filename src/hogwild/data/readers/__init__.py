@@ -5,7 +5,8 @@ from __future__ import annotations
 from hogwild.data.readers.npz import NPZ
 from hogwild.data.readers.parquet import PARQUET
 from hogwild.data.readers.svmlight import SVMLIGHT
+from hogwild.data.readers.tfrecord import TFRECORD
 from hogwild.data.readers.vw import VW
 from hogwild.data.reading import Reader
 
-READERS: tuple[Reader, ...] = (SVMLIGHT, VW, PARQUET, NPZ)
+READERS: tuple[Reader, ...] = (SVMLIGHT, VW, PARQUET, NPZ, TFRECORD)

@@ -27,6 +27,9 @@ class Worker:
     def __init__(self, work: Work, rank: int, board: Board) -> None:
         self.work, self.rank, self.board = work, rank, board
         self.net, self.optimiser = work.problem.net, work.optimiser
+        for module in self.net.modules():
+            if getattr(module, "updates_in_backward", False):
+                module.follow(self.optimiser)
         self.mine, self.flags = board.counts[rank], board.flags
         self.sharing = way_of_sharing(work.access, rank, board, self.rest)
         self.meeting = Meeting(work, rank, board, self.rest) if work.replicas is not None else None

@@ -1,0 +1,100 @@
+"""Perceptrons on sparse inputs, on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from hogwild.cli.problems.kind import Kind, Opened, Source
+from hogwild.cli.problems.linear import open_rows
+from hogwild.errors import ParameterError
+from hogwild.naming import must
+
+STEPS = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3, "adagrad": 0.05, "rmsprop": 1e-3}  # where none is given
+
+
+def open_samples(source: Source, *, binary: bool | None = None) -> Opened:
+    """Rows in memory as samples of a network; held-out ones have the same labels."""
+    from hogwild.problems.sparse_rows import SparseRows
+
+    opened = open_rows(source)
+    training = SparseRows(opened.training, binary=binary)
+    held_out = None
+    if opened.held_out is not None:
+        held_out = SparseRows(opened.held_out, training.labels, binary=training.binary)
+    return replace(opened, training=training, held_out=held_out)
+
+
+def make(
+    data: Any,
+    *,
+    hidden: str = "64,64",
+    batch: int = 256,
+    update: str = "adagrad",
+    factor: float = 1.0,
+    device: str = "cpu",
+    seed: int = 0,
+) -> Any:
+    """A perceptron with these layers, whose loss is the cross-entropy."""
+    import torch
+
+    from hogwild.problems.module import Module
+    from hogwild.problems.sparse_mlp import SparseMLP
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        net = SparseMLP(
+            data.width, widths(hidden), len(data.labels), data.binary, update=update, factor=factor
+        ).to(device)  # fmt: skip
+    return Module(net, torch.nn.functional.cross_entropy, data, batch=batch)
+
+
+def widths(text: str) -> list[int]:
+    """The widths of layers as people write them.
+
+    >>> widths("64,32")
+    [64, 32]
+    """
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        raise must("hidden", "widths of layers such as 64,32", text)
+    return found
+
+
+def check(options: Mapping[str, Any]) -> None:
+    """Refuse layers that cannot be, before any reading; and say what is missing."""
+    widths(options.get("hidden", "64"))
+    if options.get("update", "sgd") not in ("sgd", "adagrad"):
+        raise must("update", "sgd or adagrad", options["update"])
+    try:
+        import torch
+    except ImportError:
+        from hogwild.errors import MissingExtraError
+
+        raise MissingExtraError("--problem sparse-mlp", "torch", "torch") from None
+    if options.get("device", "cpu").startswith("cuda") and not torch.cuda.is_available():
+        raise ParameterError("There is no CUDA GPU that PyTorch can use here. Leave out --device.")
+
+
+def rule(name: str) -> Any:
+    """An optimiser of the dense layers by its name, with the step that suits it."""
+    from hogwild.naming import pick
+    from hogwild.training.optimising import OPTIMISERS
+
+    kind = pick("rule", name, {known: OPTIMISERS[known] for known in STEPS})
+    return partial(kind, lr=STEPS[name])
+
+
+def model(run: Any, opened: Opened) -> Any:
+    """What is kept of a run."""
+    from hogwild.problems.sparse_model import SparseModel
+
+    return SparseModel(run.model.net, opened.training.labels, opened.reading, run.model.training)
+
+
+KIND = Kind(open_samples, make, check, rule=rule, usual_rule="adagrad", model=model, processes=True)

@@ -1,0 +1,210 @@
+"""Records into rows, in compiled code: the framing of TFRecord files, and ``tf.train.Example`` inside it.
+
+A record is its length (8 bytes), a checksum of those, the content, and a checksum of that (4 bytes each). The content
+is a protocol buffer, which is a list of fields, each a key and then a number or a length and so many bytes:
+
+    Example.features (1) -> Features.feature (1), a map: key (1), value (2), which is a Feature:
+        bytes_list (1), float_list (2) or int64_list (3), each with its values in field 1, packed or one by one
+
+Positions are -1 where something cannot be read.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import compiled, inner
+from hogwild.data.records.checksum import masked_crc
+
+FRAME = 16  # bytes around the content
+FINE, LENGTH, CONTENT, CUT, PROTOCOL, NO_INDICES, NO_LABEL, COUNT, INDEX, VALUE, LABEL = range(11)
+BYTES, FLOATS, INTEGERS = 1, 2, 3  # the fields of a Feature
+_FIXED64, _PIECE, _FIXED32 = 1, 2, 5  # kinds of fields
+
+
+@inner
+def number_at(data: Any, at: Any, size: Any) -> Any:
+    """So many bytes as a number, the lowest first."""
+    number = np.uint64(0)
+    for k in range(size):
+        number |= np.uint64(data[at + k]) << np.uint64(8 * k)
+    return number
+
+
+@inner
+def varint(data: Any, at: Any, stop: Any) -> Any:
+    """A number of seven bits a byte, and where it ends."""
+    number = np.uint64(0)
+    for k in range(10):
+        if at + k >= stop:
+            return number, -1
+        number |= np.uint64(data[at + k] & 0x7F) << np.uint64(7 * k)
+        if data[at + k] < 0x80:
+            return number, at + k + 1
+    return number, -1
+
+
+@inner
+def field(data: Any, at: Any, stop: Any) -> Any:
+    """The number and kind of the field at a position, where its content begins, and where it ends."""
+    key, begin = varint(data, at, stop)
+    kind, end = np.int64(key & np.uint64(7)), np.int64(-1)
+    if begin >= 0:
+        if kind == _PIECE:
+            length, begin = varint(data, begin, stop)
+            if begin >= 0 and length <= np.uint64(stop - begin):
+                end = begin + np.int64(length)
+        elif kind == 0:
+            _, end = varint(data, begin, stop)
+        elif kind == _FIXED64 and begin + 8 <= stop:
+            end = begin + 8
+        elif kind == _FIXED32 and begin + 4 <= stop:
+            end = begin + 4
+    return np.int64(key >> np.uint64(3)), kind, begin, end
+
+
+@inner
+def is_named(data: Any, start: Any, stop: Any, name: Any) -> Any:
+    """Whether some bytes are a name."""
+    if stop - start != len(name):
+        return False
+    same = True
+    for k in range(len(name)):
+        same &= data[start + k] == name[k]
+    return same
+
+
+@inner
+def find(data: Any, at: Any, stop: Any, names: Any, places: Any) -> Any:
+    """Where the features of an Example with these names are; whether it could be read. The last of a name counts."""
+    places[:] = -1
+    while at < stop:
+        outer, kind, inside, end = field(data, at, stop)
+        if end < 0:
+            return False
+        at = end
+        while outer == 1 and kind == _PIECE and inside < end:
+            number, kind_of_entry, entry, entry_end = field(data, inside, end)
+            if entry_end < 0:
+                return False
+            inside = entry_end
+            if number != 1 or kind_of_entry != _PIECE:
+                continue
+            key_start, key_stop, value_start, value_stop = entry, entry, entry, entry
+            while entry < entry_end:
+                part, kind_of_part, begin, entry = field(data, entry, entry_end)
+                if entry < 0:
+                    return False
+                if kind_of_part == _PIECE and part == 1:
+                    key_start, key_stop = begin, entry
+                elif kind_of_part == _PIECE and part == 2:
+                    value_start, value_stop = begin, entry
+            for k in range(len(names)):
+                if is_named(data, key_start, key_stop, names[k]):
+                    places[k, 0], places[k, 1] = value_start, value_stop
+    return True
+
+
+@inner
+def numbers(data: Any, at: Any, stop: Any, out: Any, first: Any) -> Any:
+    """The kind of list that a Feature has, and how many numbers of it were put into ``out``; -1 if it is damaged."""
+    what, count = np.int64(0), np.int64(0)
+    while at < stop:
+        listed, kind, inside, end = field(data, at, stop)
+        if end < 0 or kind != _PIECE:
+            return what, np.int64(-1)
+        at = end
+        if listed not in (BYTES, FLOATS, INTEGERS):
+            continue
+        if what != listed:
+            what, count = listed, np.int64(0)  # only one of the lists can be there: the last
+        if listed == BYTES:
+            continue
+        while inside < end:
+            number, kind, begin, next_one = field(data, inside, end)
+            if next_one < 0:
+                return what, np.int64(-1)
+            inside = next_one
+            if number != 1:
+                continue
+            single = 0 if listed == INTEGERS else _FIXED32
+            if kind not in (single, _PIECE) or (listed == FLOATS and (next_one - begin) % 4):
+                return what, np.int64(-1)
+            while begin < next_one:
+                if listed == INTEGERS:
+                    found, begin = varint(data, begin, next_one)
+                    if begin < 0:
+                        return what, np.int64(-1)
+                    out[first + count] = np.int64(found)
+                else:
+                    out[first + count] = np.int64(number_at(data, begin, 4))
+                    begin += 4
+                count += 1
+    return what, count
+
+
+@compiled
+def parse(
+    data: Any, names: Any, unlabelled: Any, limit: Any, indptr: Any, indices: Any, values: Any, labels: Any, room: Any
+) -> Any:
+    """Records from the start of ``data`` on, as far as they are whole: rows, bytes used, what is wrong, and where.
+
+    ``names`` are those of indices, values and label. ``room`` is for the numbers of one record, as bits.
+    """
+    at, row, places = np.int64(0), np.int64(0), np.empty((3, 2), np.int64)
+    bits = np.empty(1, np.uint32)
+    floats = bits.view(np.float32)
+    while at + 12 <= len(data) and row < len(labels):
+        if np.uint32(number_at(data, at + 8, 4)) != masked_crc(data, at, at + 8):
+            return row, at, LENGTH, at
+        length = number_at(data, at, 8)
+        if length > np.uint64(len(data) - at - 12) or np.int64(length) + FRAME > len(data) - at:
+            return row, at, CUT, at
+        start, stop = at + 12, at + 12 + np.int64(length)
+        if np.uint32(number_at(data, stop, 4)) != masked_crc(data, start, stop):
+            return row, at, CONTENT, at
+        if not find(data, start, stop, names, places):
+            return row, at, PROTOCOL, at
+        first = indptr[row]
+        kind, count = numbers(data, places[0, 0], places[0, 1], room, 0)
+        if count < 0 or (kind != INTEGERS and kind != 0):
+            return row, at, PROTOCOL, at
+        if places[0, 0] < 0:
+            return row, at, NO_INDICES, at
+        for k in range(count):
+            if not 0 <= room[k] < limit:
+                return row, at, INDEX, at
+            indices[first + k] = room[k]
+            values[first + k] = 1
+        if places[1, 0] >= 0:
+            kind, other = numbers(data, places[1, 0], places[1, 1], room, 0)
+            if other < 0 or (kind != FLOATS and kind != 0):
+                return row, at, PROTOCOL, at
+            if other != count:
+                return row, at, COUNT, at
+            for k in range(count):
+                bits[0] = np.uint32(room[k])
+                if not np.isfinite(floats[0]):
+                    return row, at, VALUE, at
+                values[first + k] = floats[0]
+        kind, other = numbers(data, places[2, 0], places[2, 1], room, 0)
+        if other < 0:
+            return row, at, PROTOCOL, at
+        if other != 1 and not (unlabelled and other == 0 and kind != BYTES):
+            return row, at, NO_LABEL, at
+        labels[row] = 0
+        if other == 1 and kind == INTEGERS:
+            labels[row] = room[0]
+        elif other == 1:
+            bits[0] = np.uint32(room[0])
+            if not np.isfinite(floats[0]):
+                return row, at, LABEL, at
+            labels[row] = floats[0]
+        indptr[row + 1] = first + count
+        row += 1
+        at = stop + 4
+    return row, at, FINE, at

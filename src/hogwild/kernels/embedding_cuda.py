@@ -1,0 +1,146 @@
+"""The kernels of :mod:`hogwild.kernels.embedding` for a GPU: a block of threads for each sample of the batch.
+
+The threads of a block are a rectangle: ``lanes`` of them have a column each, so that a row is read in one piece, and
+``groups`` of those have a share of the sample's rows each. Rows are updated by atomic additions, so no update is lost
+and none is waited for. An index that no row has is left out and noted.
+"""
+
+# mypy: disable-error-code="name-defined, attr-defined, no-untyped-call"
+# ruff: noqa: F821  (a kernel's parts are bound when it is specialised)
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+if not hasattr(np, "row_stack"):  # numba-cuda refers to a name that NumPy 2.5 no longer has
+    np.row_stack = np.vstack  # type: ignore[attr-defined, unused-ignore]
+
+from numba import config, cuda
+from numba.core.errors import NumbaPerformanceWarning
+
+from hogwild.compiled import bind
+from hogwild.kernels.embedding import EPSILON
+
+THREADS = 256  # of a block
+SMALL = 32  # threads of a warp
+
+
+def gather(table: Any, indices: Any, offsets: Any, values: Any, out: Any, fault: Any) -> None:
+    """Let each sample have the weighted sum of its rows."""
+    partial = cuda.shared.array(256, np.float32)
+    sample, lane, group = cuda.blockIdx.x, cuda.threadIdx.x, cuda.threadIdx.y
+    lanes, groups = cuda.blockDim.x, cuda.blockDim.y
+    rows, width = table.shape
+    for begin in range(0, width, lanes):
+        column = begin + lane
+        total = np.float32(0)
+        if column < width:
+            for at in range(offsets[sample] + group, offsets[sample + 1], groups):
+                row = indices[at]
+                if 0 <= row < rows:
+                    total += weight_of(values, at) * table[row, column]
+                else:
+                    fault[0] = at + 1
+        partial[group * lanes + lane] = total
+        cuda.syncthreads()
+        if group == 0 and column < width:
+            for other in range(1, groups):
+                total += partial[other * lanes + lane]
+            out[sample, column] = total
+        cuda.syncthreads()
+
+
+def scatter(table: Any, indices: Any, offsets: Any, values: Any, gradient: Any, rate: Any) -> None:
+    """Move every row of every sample against the sample's gradient."""
+    sample, lane, group = cuda.blockIdx.x, cuda.threadIdx.x, cuda.threadIdx.y
+    lanes, groups = cuda.blockDim.x, cuda.blockDim.y
+    rows, width = table.shape
+    for column in range(lane, width, lanes):
+        move = -rate[0] * gradient[sample, column]
+        for at in range(offsets[sample] + group, offsets[sample + 1], groups):
+            row = indices[at]
+            if 0 <= row < rows:
+                cuda.atomic.add(table, (row, column), weight_of(values, at) * move)
+
+
+def pace(squares: Any, indices: Any, offsets: Any, values: Any, square: Any, rate: Any, steps: Any) -> None:
+    """Let every row remember the mean square of each gradient it gets, and find AdaGrad's steps."""
+    sample = cuda.blockIdx.x
+    for at in range(offsets[sample] + cuda.threadIdx.x, offsets[sample + 1], cuda.blockDim.x):
+        row, weight = indices[at], weight_of(values, at)
+        if 0 <= row < squares.shape[0]:
+            mine = weight * weight * square[sample]
+            before = cuda.atomic.add(squares, row, mine)
+            steps[at] = rate[0] * weight / (np.float32(math.sqrt(before + mine)) + EPSILON)
+
+
+def one(values: Any, at: Any) -> Any:
+    """Every value is one, and none is stored."""
+    return np.float32(1)
+
+
+def stored(values: Any, at: Any) -> Any:
+    """The value of a non-zero."""
+    return values[at]
+
+
+@functools.cache
+def kernel(template: Any, binary: bool) -> Any:
+    """One of the kernels above, compiled when it is first launched."""
+    return cuda.jit(bind(template, weight_of=cuda.jit(device=True)(one if binary else stored)))
+
+
+@functools.lru_cache(1024)
+def launcher(template: Any, binary: bool, samples: int, threads: tuple[int, ...], handle: int) -> Any:
+    """A kernel for so many samples on PyTorch's stream of this handle; kept, since making one takes as long as it runs.
+
+    That a small batch leaves most of a GPU idle is known.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaPerformanceWarning)
+        return kernel(template, binary)[samples, threads, stream(handle)]
+
+
+def block(width: int) -> tuple[int, int]:
+    """How many lanes and groups of them suit rows of this width.
+
+    >>> block(64), block(10), block(1000)
+    ((64, 4), (32, 8), (256, 1))
+    """
+    lanes = min(THREADS, -(-width // SMALL) * SMALL)
+    return lanes, THREADS // lanes
+
+
+def array(tensor: Any) -> Any:
+    """A tensor as Numba knows it, in the same memory; under Numba's simulator that is main memory."""
+    if config.ENABLE_CUDASIM:
+        return tensor.detach().numpy()
+    return _view(tensor.data_ptr(), tuple(tensor.shape), _TYPES[str(tensor.dtype)])
+
+
+_TYPES = {"torch.float32": "<f4", "torch.int32": "<i4", "torch.int64": "<i8"}
+
+
+class Memory:
+    """Some memory that a GPU can reach, as Numba is told of it."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], kind: str) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": shape, "typestr": kind, "data": (address, False), "version": 2, "strides": None,
+        }  # fmt: skip
+
+
+@functools.lru_cache(4096)
+def _view(address: int, shape: tuple[int, ...], kind: str) -> Any:
+    """Kept: a view of an address is the same whoever has the memory, and to make one takes longer than a kernel."""
+    return cuda.as_cuda_array(Memory(address, shape, kind), sync=False)
+
+
+def stream(handle: int) -> Any:
+    """PyTorch's stream as Numba knows it."""
+    return 0 if config.ENABLE_CUDASIM else cuda.external_stream(handle)

@@ -1,0 +1,177 @@
+"""Batches of files that may be larger than memory, read, shuffled and put together ahead of use by other threads."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hogwild.data.opening import one_reader
+from hogwild.data.reading import Reading
+from hogwild.data.rows import Rows, concatenate
+from hogwild.errors import DataError
+from hogwild.naming import must
+from hogwild.problems.sparse_rows import collected, numbered
+from hogwild.problems.step_profile import StepProfile
+
+Batch = tuple[Tensor, ...]
+
+PIECE = 2**22  # bytes that are read at once
+_END = object()
+
+
+class RecordLoader:
+    """Batches ``(indices, offsets[, values], target)`` of TFRecord files, or of others with sparse rows.
+
+    One thread reads and checks the files, another shuffles ``shuffle`` rows at a time and puts batches together, up to
+    ``ahead`` of them before they are asked for. For a ``device`` that is a GPU they are in pinned memory, and are
+    copied without waiting. ``labels`` are what the classes are called in the files; left out, labels are the numbers of
+    the classes. ``binary`` leaves the values out. Each walk over it is an epoch in an order of its own.
+
+    With ``profile``, a :class:`StepProfile`, the time that is spent waiting for the next batch is counted as input, and
+    that between two batches as a step.
+
+    >>> import tempfile
+    >>> from hogwild.data.generate.sparse_records import SparseRecords
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     SparseRecords(rows=100, dense_size=50, min_nnz=1, max_nnz=5).write(Path(folder, "a.tfrecord"))
+    ...     loader = RecordLoader(Path(folder, "a.tfrecord"), batch=32)
+    ...     [len(batch[-1]) for batch in loader]
+    [32, 32, 32, 4]
+    """
+
+    def __init__(
+        self,
+        paths: str | Path | Sequence[str | Path],
+        batch: int,
+        *,
+        labels: tuple[float, ...] | None = None,
+        binary: bool = False,
+        shuffle: int = 65_536,
+        ahead: int = 4,
+        drop_last: bool = False,
+        device: str | torch.device = "cpu",
+        seed: int = 0,
+        profile: StepProfile | None = None,
+    ) -> None:
+        for name, value in (("batch", batch), ("ahead", ahead), ("shuffle", shuffle + 1)):
+            if not isinstance(value, int) or value < 1:
+                raise must(name, "a positive integer" if name != "shuffle" else "a number of rows", value)
+        given = [paths] if isinstance(paths, (str, Path)) else list(paths)
+        self.paths = [Path(path) for path in given]
+        self.batch, self.labels, self.binary, self.shuffle, self.ahead = batch, labels, binary, shuffle, ahead
+        self.drop_last, self.device, self.seed, self.profile = drop_last, torch.device(device), seed, profile
+        self._reader = one_reader(self.paths, Reading())
+        self._epoch = 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches of an epoch."""
+        chance = np.random.default_rng([self.seed, self._epoch])
+        self._epoch += 1
+        stop = threading.Event()
+        pieces = _ahead(self._pieces, 2, stop)
+        batches = _ahead(lambda: self._batches(pieces, chance), self.ahead, stop)
+        try:
+            yield from self._moved(batches)
+        finally:
+            stop.set()
+
+    def _pieces(self) -> Iterator[Rows]:
+        for path in self.paths:
+            for rows in self._reader.read(path, Reading(), PIECE):
+                if rows.layout == "dense":
+                    raise DataError("the rows are dense", path=path, remedy="Give a file with sparse rows.")
+                if self.binary and rows.values.size and not (rows.values == 1).all():
+                    raise DataError("not every value is 1", path=path, remedy="Use binary=False.")
+                yield rows
+
+    def _batches(self, pieces: Iterable[Rows], chance: np.random.Generator) -> Iterator[Batch]:
+        """Fill a buffer, shuffle it, and take batches from it; rows that are no whole batch wait for the next one."""
+        held: list[Rows] = []
+        for rows in pieces:
+            held.append(rows)
+            if sum(map(len, held)) >= max(self.shuffle, self.batch):
+                *whole, rest = self._cut(concatenate(held), chance)
+                yield from (self._made(*part) for part in whole)
+                held = [_chosen(*rest)]
+        for part in self._cut(concatenate(held), chance) if held else ():
+            if len(part[1]) == self.batch or (len(part[1]) and not self.drop_last):
+                yield self._made(*part)
+
+    def _cut(self, rows: Rows, chance: np.random.Generator) -> list[tuple[Rows, Any]]:
+        """The rows, shuffled, in parts of a batch each; the last is what is left, if anything."""
+        order = chance.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
+        return [(rows, order[at : at + self.batch]) for at in range(0, len(rows) + 1, self.batch)]
+
+    def _made(self, rows: Rows, chosen: Any) -> Batch:
+        labels = rows.labels[chosen]
+        if self.labels is not None:
+            targets = numbered(labels, self.labels)
+        else:
+            targets = labels.astype(np.int64)
+            if (targets != labels).any() or (targets < 0).any():
+                raise DataError("a label is not the number of a class", remedy="Say what labels there are: labels=...")
+        indices = rows.indices.astype(np.uint32, copy=False).view(np.int32)
+        stored = None if rows.layout == "binary" else rows.values
+        made = collected(rows.indptr, indices, stored, chosen, targets, binary=self.binary)
+        return tuple(part.pin_memory() for part in made) if self.device.type == "cuda" else made
+
+    def _moved(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        while True:
+            begun = time.perf_counter()
+            batch = next(batches, None)
+            waited = time.perf_counter() - begun
+            if batch is None:
+                return
+            yield tuple(part.to(self.device, non_blocking=True) for part in batch)
+            if self.profile is not None:
+                if self.device.type == "cuda":
+                    torch.cuda.synchronize(self.device)
+                self.profile.step(time.perf_counter() - begun, waited)
+
+
+def _chosen(rows: Rows, numbers: Any) -> Rows:
+    """Some rows, in this order."""
+    return concatenate([rows[number : number + 1] for number in numbers.tolist()] or [rows[:0]])
+
+
+def _ahead(make: Callable[[], Iterator[Any]], most: int, stop: threading.Event) -> Iterator[Any]:
+    """What a thread makes, up to so many ahead; what goes wrong there is raised here."""
+    line: queue.Queue[Any] = queue.Queue(most)
+
+    def put(what: Any) -> None:
+        while not stop.is_set():
+            try:
+                line.put(what, timeout=0.1)
+                return
+            except queue.Full:
+                continue
+
+    def work() -> None:
+        try:
+            for one in make():
+                put(one)
+                if stop.is_set():
+                    return
+            put(_END)
+        except BaseException as error:  # whatever it is, it is the consumer's to hear
+            put(error)
+
+    threading.Thread(target=work, daemon=True, name="hogwild-loader").start()
+    while not stop.is_set():
+        try:
+            found = line.get(timeout=0.1)
+        except queue.Empty:
+            continue
+        if found is _END:
+            return
+        if isinstance(found, BaseException):
+            raise found
+        yield found

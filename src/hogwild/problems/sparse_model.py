@@ -1,0 +1,94 @@
+"""A trained :class:`SparseMLP` with the labels its outputs stand for, and the file it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hogwild import tensors
+from hogwild.data import open as open_data
+from hogwild.data.reading import Reading
+from hogwild.errors import ModelError
+from hogwild.problems.answers import Answers
+from hogwild.problems.feed import Feed
+from hogwild.problems.models import FORMAT
+from hogwild.problems.sparse_mlp import SparseMLP
+from hogwild.problems.sparse_rows import SparseRows
+
+AT_ONCE = 8192  # rows whose outputs are computed together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseModel:
+    """A perceptron for sparse inputs, and what is needed to use it.
+
+    >>> from scipy.sparse import csr_array
+    >>> model = SparseModel(SparseMLP(3, [4], 2), (-1.0, 1.0))
+    >>> rows = SparseRows((csr_array([[0, 2.0, 0], [1.0, 0, 0]]), [1, -1]))
+    >>> model.probabilities(rows).shape
+    (2, 2)
+    """
+
+    net: SparseMLP
+    labels: tuple[float, ...]  # what each output stands for
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
+
+    @torch.no_grad()
+    def probabilities(self, rows: SparseRows) -> NDArray[np.float64]:
+        """The probability of each label, row by row."""
+        before, device = self.net.training, str(self.net.bias.device)
+        self.net.eval()
+        try:
+            batches = Feed(rows, device=device).in_order(AT_ONCE)
+            found = [torch.softmax(self.net(*batch[:-1]), 1).cpu().numpy() for batch in batches]
+        finally:
+            self.net.train(before)
+        return np.concatenate(found).astype(np.float64)
+
+    def answer(self, path: str | Path, *, proba: bool = False, **otherwise: Any) -> Answers:
+        """Predictions for a file, in its own order, read as the training file was unless told otherwise."""
+        known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
+        asked: dict[str, Any] = {"unlabelled": True, **known, **otherwise}
+        reading = Reading(**asked, features=self.net.dense_size, extra="ignore")
+        opened = open_data(path, reading=reading, shuffle=False)
+        given = opened.labels()
+        found = self.probabilities(SparseRows(opened, binary=self.net.binary, width=self.net.dense_size))
+        predicted = np.asarray(self.labels)[found.argmax(1)]
+        tells = len(np.unique(given)) > 1 and bool(np.isin(given, self.labels).all())
+        return Answers(
+            found if proba else predicted, "probabilities" if proba else "predictions",
+            {"accuracy": float(np.mean(predicted == given))} if tells else {}, {"classes": list(self.labels)},
+        )  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically."""
+        table = self.net.table
+        record = {
+            "kind": "sparse-mlp", "format": FORMAT, "dense_size": self.net.dense_size, "hidden": list(self.net.hidden),
+            "labels": list(self.labels), "binary": table.binary, "update": table.update, "factor": table.factor,
+            "reading": dict(self.reading), "training": dict(self.training),
+        }  # fmt: skip
+        state = self.net.state_dict()
+        tensors.save(path, {name: part.detach().cpu().numpy() for name, part in state.items()}, record)
+
+
+def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> SparseModel:
+    """The model that a file holds."""
+    labels = tuple(float(label) for label in record["labels"])
+    with torch.device("meta"):  # its memory is that of the file
+        net = SparseMLP(
+            int(record["dense_size"]), [int(width) for width in record["hidden"]], len(labels), bool(record["binary"]),
+            update=str(record["update"]), factor=float(record["factor"]),
+        )  # fmt: skip
+    try:
+        net.load_state_dict({name: torch.from_numpy(np.array(part)) for name, part in arrays.items()}, assign=True)
+    except RuntimeError as reason:
+        raise ModelError(f"The model is incomplete or inconsistent ({reason}).") from None
+    return SparseModel(net, labels, dict(record["reading"]), dict(record["training"]))

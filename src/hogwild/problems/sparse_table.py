@@ -1,0 +1,220 @@
+"""A table whose rows are summed by sparse inputs, and updated in the backward pass itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from hogwild.errors import DataError, MissingExtraError, ParameterError
+from hogwild.kernels import embedding
+from hogwild.naming import must
+from hogwild.problems import large_pages
+from hogwild.problems.batch_threads import for_all
+from hogwild.problems.step_profile import NO_PROFILE
+
+SPREAD = 0.05  # of the numbers a table begins with: rows that are rare or unknown must not drown those that are learnt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Samples in compressed sparse row form: sample ``i`` has the rows ``indices[offsets[i]:offsets[i + 1]]``."""
+
+    indices: Tensor
+    offsets: Tensor
+    values: Tensor | None
+
+
+class Engine(Protocol):
+    """Where a table is, and what is done to it there."""
+
+    def check(self, table: SparseTable) -> None:
+        """An error if something was wrong with an earlier batch, where it is not known at once."""
+
+    def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
+        """The weighted sum of each sample's rows."""
+
+    def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
+        """Move the rows of all samples against their gradient."""
+
+
+class SparseTable(nn.Module):
+    """The weighted sum of some rows of a table for each sample, as ``nn.EmbeddingBag(mode="sum")`` gives it.
+
+    Its table has no gradient: the backward pass updates each row that a sample has used, at once, in place and
+    without a lock, by ``update`` ("sgd", or "adagrad" with one remembered number a row). The step is ``factor`` times
+    that of the optimiser it has been told to :meth:`follow`, whatever that is at the moment. With ``binary`` every
+    value is one: none is stored, read or multiplied.
+
+    >>> table = SparseTable(5, 3, binary=True)
+    >>> table.follow(torch.optim.SGD(table.parameters(), lr=0.5))
+    >>> before = table.weight.detach().clone()
+    >>> sums = table(torch.tensor([0, 4, 4]), torch.tensor([0, 1, 3]))
+    >>> sums.sum().backward()
+    >>> (before - table.weight.detach())[:, 0], table.weight.grad
+    (tensor([0.5000, 0.0000, 0.0000, 0.0000, 1.0000]), None)
+    """
+
+    updates_in_backward = True
+    squares: Tensor
+
+    def __init__(
+        self, rows: int, width: int, *, binary: bool = False, update: str = "sgd", factor: float = 1.0
+    ) -> None:  # fmt: skip
+        super().__init__()
+        for name, size in (("rows", rows), ("width", width)):
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise must(name, "a positive integer", size)
+        if update not in embedding.UPDATES:
+            raise must("update", "'sgd' or 'adagrad'", update)
+        if not factor > 0:
+            raise must("factor", "a positive number", factor)
+        self.binary, self.update, self.factor = binary, update, float(factor)
+        self.weight = nn.Parameter(large_pages.empty(rows, width).normal_(0, SPREAD))
+        self.register_buffer("squares", torch.zeros(rows if update == "adagrad" else 0))
+        self.profile: Any = NO_PROFILE
+        self._optimiser: torch.optim.Optimizer | None = None
+
+    def follow(self, optimiser: torch.optim.Optimizer) -> None:
+        """Take the step of this optimiser's first group, as its schedule changes it."""
+        self._optimiser = optimiser
+
+    @property
+    def rate(self) -> Any:
+        """The step of now: a number, or a tensor where the optimiser has one."""
+        if self._optimiser is None:
+            raise ParameterError(
+                "The table is updated in the backward pass, and must know the step: call net.follow(optimiser) once, "
+                "after both are made (and again after either is copied or loaded)."
+            )
+        return self.factor * self._optimiser.param_groups[0]["lr"]
+
+    def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
+        """The sum of each sample's rows; ``offsets`` are one more than there are samples."""
+        batch = self._batch(indices, offsets, values)
+        if not (self.training and torch.is_grad_enabled() and self.weight.requires_grad):
+            return self._looked_up(batch)
+        return _Sum.apply(self.weight, self, batch)  # type: ignore[no-any-return, no-untyped-call]
+
+    def extra_repr(self) -> str:
+        """What it is, in a line."""
+        rows, width = self.weight.shape
+        return f"{rows:,} x {width}, update={self.update!r}" + (", binary" if self.binary else "")
+
+    def _looked_up(self, batch: Batch) -> Tensor:
+        with self.profile.part("lookup", self.weight):
+            return _engine(self.weight.device.type).look_up(self, batch)
+
+    def _descend(self, batch: Batch, gradient: Tensor) -> None:
+        with self.profile.part("update", self.weight):
+            _engine(self.weight.device.type).descend(self, batch, gradient)
+
+    def _batch(self, indices: Tensor, offsets: Tensor, values: Tensor | None) -> Batch:
+        if self.binary and values is not None:
+            raise ParameterError("A binary table takes no values: every one is 1. Leave them out, or binary=True.")
+        if not self.binary:
+            if values is None:
+                raise ParameterError("The table takes indices, offsets and values. If all values are 1: binary=True.")
+            if values.shape != indices.shape or values.dtype != torch.float32 or values.requires_grad:
+                raise must("values", "as many float32 as there are indices, without a gradient",
+                           f"{tuple(values.shape)} of {values.dtype}")  # fmt: skip
+        for name, tensor in (("indices", indices), ("offsets", offsets)):
+            if tensor.dim() != 1 or tensor.dtype not in (torch.int32, torch.int64) or len(tensor) < (name == "offsets"):
+                raise must(name, "a row of int32 or int64", f"{tuple(tensor.shape)} of {tensor.dtype}")
+        if indices.device != self.weight.device or offsets.device != indices.device:
+            raise must("indices", f"where the table is, on {self.weight.device}", f"{indices.device}")
+        return Batch(indices.contiguous(), offsets.contiguous(), None if values is None else values.contiguous())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and files have no optimiser, and nobody who watches."""
+        return {**self.__dict__, "_optimiser": None, "profile": NO_PROFILE}
+
+
+class _Sum(torch.autograd.Function):
+    """The sum, and instead of a gradient the update."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, table: SparseTable, batch: Batch) -> Tensor:
+        ctx.table, ctx.batch = table, batch
+        return table._looked_up(batch)
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, None]:
+        batch, ctx.batch = ctx.batch, None
+        if batch is None:
+            raise ParameterError("The table has been updated by this batch. Compute the loss again before backward().")
+        ctx.table._descend(batch, gradient.float().contiguous())
+        return None, None, None
+
+
+class OnCpu:
+    """In main memory: compiled loops on all threads that PyTorch has."""
+
+    def check(self, table: SparseTable) -> None:
+        """Every batch has been looked at before it was used."""
+
+    def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
+        """The weighted sum of each sample's rows, after a look at every index."""
+        weight, arrays = table.weight.detach().numpy(), _arrays(batch)
+        _check(*arrays[:2], len(weight))
+        out = torch.empty(len(batch.offsets) - 1, weight.shape[1])
+        for_all(embedding.lookup_kernel(table.binary), (weight, *arrays, out.numpy()), arrays[1], weight.shape[1])
+        return out
+
+    def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
+        """Move the rows of all samples against their gradient."""
+        weight, squares, arrays = table.weight.detach().numpy(), table.squares.numpy(), _arrays(batch)
+        kernel = embedding.descent_kernel(table.binary, table.update)
+        given = (weight, squares, *arrays, gradient.numpy(), np.float32(float(table.rate)))
+        for_all(kernel, given, arrays[1], weight.shape[1])
+
+
+_NO_VALUES = np.empty(0, np.float32)
+
+
+def _arrays(batch: Batch) -> tuple[Any, Any, Any]:
+    """Indices without a sign, so that the compiler need not think of negative ones; offsets in 64 bits."""
+    indices, offsets = batch.indices.numpy(), batch.offsets.numpy()
+    return (
+        indices.view(np.uint32 if indices.itemsize == 4 else np.uint64), offsets.astype(np.int64, copy=False),
+        _NO_VALUES if batch.values is None else batch.values.numpy(),
+    )  # fmt: skip
+
+
+def _check(indices: Any, offsets: Any, rows: int) -> None:
+    at = int(embedding.first_fault(indices, offsets, indices.dtype.type(min(rows, np.iinfo(indices.dtype).max))))
+    if at >= 0:
+        sample = int(np.searchsorted(offsets, at, side="right")) - 1
+        index = int(indices[at : at + 1].view(np.int32 if indices.itemsize == 4 else np.int64)[0])
+        what = f"index {index:,} is not one of the table's rows, 0 to {rows - 1:,}"
+        raise DataError(what, row=sample, remedy="Check the data, or make the table as large as the input is wide.")
+    if at < -1:
+        raise DataError(
+            f"offset {-2 - at} of the batch is wrong", remedy="Offsets are one more than there are samples: they "
+            f"begin with 0, never fall, and end with the number of indices, {len(indices):,}.",
+        )  # fmt: skip
+
+
+def check_notes(table: SparseTable) -> None:
+    """An error if a GPU has met an index that no row has; does not wait for what it is doing now."""
+    _engine(table.weight.device.type).check(table)
+
+
+_engines: dict[str, Engine] = {"cpu": OnCpu()}
+
+
+def _engine(device: str) -> Engine:
+    if device not in _engines:
+        if device != "cuda":
+            raise ParameterError(f"A table is in main memory or on a CUDA GPU. Got {device!r} instead.")
+        try:
+            from hogwild.problems.sparse_table_cuda import OnGpu
+        except ImportError as missing:
+            raise MissingExtraError(f"A table on a GPU ({missing})", "numba-cuda", "cuda") from None
+        _engines[device] = OnGpu()
+    return _engines[device]

@@ -1,0 +1,65 @@
+"""Run with NUMBA_ENABLE_CUDASIM=1: the kernels for a GPU, on its simulator, against those for a CPU."""
+
+import sys
+
+import pytest
+import torch
+from numba import config
+from torch import nn
+
+import hogwild
+from hogwild.errors import DataError
+from hogwild.problems import sparse_table
+
+CPU = sparse_table._engines["cpu"]
+
+
+def trained(engine, binary, update, width):
+    sparse_table._engines["cpu"] = engine
+    torch.manual_seed(width)
+    net = hogwild.SparseMLP(20, [width, 4], 3, binary, update=update)
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.3)
+    net.follow(optimiser)
+    indices, offsets = torch.randint(0, 20, (14,)), torch.tensor([0, 3, 3, 9, 14])
+    given = (indices, offsets) if binary else (indices, offsets, torch.randn(14))
+    for _ in range(2):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(net(*given), torch.tensor([0, 1, 2, 1])).backward()
+        optimiser.step()
+    return net
+
+
+def same(binary, update, width):
+    """Within one sample rows are updated in another order, which AdaGrad notices where a row is there twice."""
+    from hogwild.problems.sparse_table_cuda import OnGpu
+
+    cpu, gpu = (trained(engine, binary, update, width) for engine in (CPU, OnGpu()))
+    for one, other in zip(cpu.state_dict().values(), gpu.state_dict().values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 if update == "adagrad" else 1e-5)
+
+
+def wrong_index():
+    from hogwild.problems.sparse_table_cuda import OnGpu
+
+    engine = sparse_table._engines["cpu"] = OnGpu()
+    table = hogwild.SparseTable(3, 40, binary=True)
+    bad = table(torch.tensor([0, 7, 2, -1]), torch.tensor([0, 3, 4]))
+    torch.testing.assert_close(bad[0], table.weight.detach()[[0, 2]].sum(0))
+    with pytest.raises(DataError, match="earlier batch"):
+        table(torch.tensor([0]), torch.tensor([0, 1]))
+    table(torch.tensor([0]), torch.tensor([0, 1]))  # said once
+    assert engine is not CPU
+
+
+def main():
+    assert config.ENABLE_CUDASIM
+    for binary in (False, True):
+        for update in ("sgd", "adagrad"):
+            for width in (5, 40):
+                same(binary, update, width)
+    wrong_index()
+    sys.stdout.write("the same\n")
+
+
+if __name__ == "__main__":
+    main()
