@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
+    from hogwild.problems.factorisation_machine import FactorisationMachine as FactorisationMachine
+    from hogwild.problems.field_aware import FieldAwareFactorisationMachine as FieldAwareFactorisationMachine
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.linear_model import load as load
     from hogwild.problems.module import Module as Module
@@ -78,6 +80,8 @@ _HOMES = {
     "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
+    "hogwild.problems.factorisation_machine": ("FactorisationMachine",),
+    "hogwild.problems.field_aware": ("FieldAwareFactorisationMachine",),
     "hogwild.problems.linear_model": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
