@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hogwild.problems.factorisation_machine import FactorisationMachine as FactorisationMachine
     from hogwild.problems.field_aware import FieldAwareFactorisationMachine as FieldAwareFactorisationMachine
     from hogwild.problems.linear import Linear as Linear
-    from hogwild.problems.linear_model import load as load
+    from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
     from hogwild.rules import FTRL as FTRL
@@ -82,7 +82,7 @@ _HOMES = {
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.factorisation_machine": ("FactorisationMachine",),
     "hogwild.problems.field_aware": ("FieldAwareFactorisationMachine",),
-    "hogwild.problems.linear_model": ("load",),
+    "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
     "hogwild.averages": ("EMA",),

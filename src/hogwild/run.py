@@ -67,6 +67,14 @@ class Budget:
             if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
                 raise must(name, "a number", value)
 
+    def usually(self, epochs: int | None) -> Budget:
+        """The same budget, with so many epochs if nothing else limits them.
+
+        >>> Budget().usually(30).epochs, Budget(epochs=5).usually(30).epochs
+        (30, 5)
+        """
+        return self if self.epochs is not None or self.seconds is not None else replace(self, epochs=epochs)
+
     def for_data(self, work: int) -> Budget:
         """The same budget; if nothing else limits its epochs, they are chosen by the work of one.
 

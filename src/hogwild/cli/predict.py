@@ -31,41 +31,28 @@ def predict(
 
     Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
     """
-    from hogwild.problems.linear_model import load
+    from hogwild.problems.models import load
 
     screen = Output(as_json)
     check_out(out)
-    loaded = load(model)
-    opened = loaded.open(data, **options.given(format, base))
-    scores = loaded.decide(opened)
-    predicted = loaded.predictions_of(scores)
-    answers = loaded.probabilities_of(scores) if proba else predicted
+    answers = load(model).answer(data, proba=proba, **options.given(format, base))
     if out is not None:
-        _write(out, answers)
+        _write(out, answers.values)
     elif not as_json:
-        typer.echo(_text(answers), nl=False)
-    found = _score(loaded, predicted, opened.labels())
+        typer.echo(_text(answers.values), nl=False)
     if data.is_dir():
         screen.note(f"{data}: the rows were shuffled when they were packed; predictions follow that order.")
-    if found:
-        screen.note(", ".join(f"{name} {value:.4f}" for name, value in found.items()) + f" on {len(scores):,} rows")
+    if answers.scores:
+        told = ", ".join(f"{name} {value:.4f}" for name, value in answers.scores.items())
+        screen.note(f"{told} on {len(answers.values):,} rows")
     screen.result(
         {
-            "rows": len(scores),
-            "classes": loaded.classes,
-            **found,
-            **({"out": out} if out is not None else {"probabilities" if proba else "predictions": answers}),
+            "rows": len(answers.values),
+            **answers.more,
+            **answers.scores,
+            **({"out": out} if out is not None else {answers.name: answers.values}),
         }
     )
-
-
-def _score(model: Any, predicted: Any, labels: Any) -> dict[str, float]:
-    """How good the predictions are, if the file has labels that differ at all."""
-    if len(labels) == 0 or (labels == labels[0]).all():
-        return {}
-    if model.classes is not None:
-        return {"accuracy": float(np.mean(predicted == labels))} if np.isin(labels, model.classes).all() else {}
-    return {"r2": float(1 - np.mean((predicted - labels) ** 2) / np.var(labels))}
 
 
 def _text(answers: Any) -> str:

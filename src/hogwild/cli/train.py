@@ -13,56 +13,60 @@ import typer
 from hogwild.cli import reading as options
 from hogwild.cli.output import Debug, Json, Output, check_out
 from hogwild.cli.places import Places, place
+from hogwild.cli.problems import PROBLEMS
+from hogwild.cli.problems import named as problem_named
+from hogwild.cli.problems.kind import Source
+from hogwild.cli.record import picture_of, record_of
 from hogwild.cli.spreading import spread
-from hogwild.cli.talked import in_words, talked
+from hogwild.cli.steps import check_step, schedule_for
+from hogwild.cli.talked import talked
 from hogwild.cli.talking import Talking, shaped
+from hogwild.cli.terms import PANEL as _WHAT
+from hogwild.cli.terms import Terms, given
 from hogwild.errors import ParameterError
 from hogwild.naming import kebab
 
 if TYPE_CHECKING:
-    from hogwild.data.dataset import Dataset
-    from hogwild.data.reading import Reading
-    from hogwild.run import Event, Run
+    from hogwild.run import Event
 
-_WHAT, _HOW, _WHEN, _KEEP = "What is minimised", "How", "When to stop", "What is kept"
-WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # of the events, in the record of a run
+_HOW, _WHEN, _KEEP = "How", "When to stop", "What is kept"
 
 
 @spread
 def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A file, or a packed folder.", show_default=False)],
     *,
+    problem: Annotated[str, typer.Option(help=f"{', '.join(PROBLEMS)}.", rich_help_panel=_WHAT)] = "linear",
     test: Annotated[Path | None, typer.Option(help="Held-out data, in the same format.", rich_help_panel=_WHAT)] = None,
     holdout: Annotated[
         float | None, typer.Option(help="Hold this fraction of DATA out instead.", rich_help_panel=_WHAT)
     ] = None,
-    loss: Annotated[
-        str,
+    terms: Terms,
+    rule: Annotated[
+        str | None,
         typer.Option(
-            help="hinge, squared-hinge, logistic, softmax, modified-huber, perceptron, squared, huber[:width], "
-            "epsilon-insensitive[:width], squared-epsilon-insensitive[:width], quantile[:share] or poisson.",
-            rich_help_panel=_WHAT,
-        ),
-    ] = "logistic",
-    l1: Annotated[float, typer.Option(help="Strength of the L1 penalty.", rich_help_panel=_WHAT)] = 0.0,
-    l2: Annotated[
-        float, typer.Option(help="Strength of the L2 penalty: scikit-learn's alpha, 1/(C n).", rich_help_panel=_WHAT)
-    ] = 0.0,
-    intercept: Annotated[bool, typer.Option(help="Learn an intercept.", rich_help_panel=_WHAT)] = True,
-    balanced: Annotated[
-        bool, typer.Option("--balanced", help="Let every class weigh the same in all.", rich_help_panel=_WHAT)
-    ] = False,
-    rule: Annotated[str, typer.Option(help="sgd, momentum, adagrad, ftrl or adam.", rich_help_panel=_HOW)] = "adagrad",
-    step: Annotated[
-        str, typer.Option(help="The step to start from, or auto: by short trials.", rich_help_panel=_HOW)
-    ] = "auto",
-    schedule: Annotated[
-        str,
-        typer.Option(
-            help="constant, inverse-time, inverse-scaling, optimal, backoff, steps, cosine, adaptive or warmup.",
+            help="sgd, momentum, adagrad, ftrl or adam. Default: what suits the problem, mostly adagrad.",
+            show_default=False,
             rich_help_panel=_HOW,
         ),
-    ] = "cosine",
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(
+            help="The step to start from, or auto: by short trials. Default: what suits the problem, mostly auto.",
+            show_default=False,
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            help="constant, inverse-time, inverse-scaling, optimal, backoff, steps, cosine, adaptive or warmup. "
+            "Default: what suits the problem, mostly cosine.",
+            show_default=False,
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
     average: Annotated[
         float, typer.Option(help="Average the iterates over this last share of the run.", rich_help_panel=_HOW)
     ] = 0.0,
@@ -142,22 +146,20 @@ def train(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Train a linear model on all cores.
+    """Train a model on all cores: a linear one, or another kind of --problem.
 
-    Minimised is the mean loss + l1 |w| + l2/2 |w|^2. Ctrl-C ends the run early and keeps the model.
+    Minimised is, of a linear one, the mean loss + l1 |w| + l2/2 |w|^2. Ctrl-C ends the run early and keeps the model.
 
     Example: hogwild train rcv1.svm.gz --loss hinge --l2 1e-5 --holdout 0.1 --out rcv1.model
     """
     from hogwild import strategies
     from hogwild.run import Budget
-    from hogwild.schedules import named as schedule_named
-    from hogwild.schedules import step_of, with_step
 
     screen = Output(as_json)
     how = options.reading(format, features, bits, label, weight, base)
-    chosen = with_step(schedule_named(schedule), _step(step))
-    if step != "auto" and step_of(chosen) is None:
-        raise ParameterError(f"The schedule {schedule!r} finds its own steps. Leave out --step, or choose another one.")
+    kind, asked = problem_named(problem), given(problem, terms)
+    kind.check(asked)
+    check_step(schedule, step)
     strategy_ = shaped(strategies.named(strategy, _workers(strategy, workers, screen)), talking)
     if buffer != "auto":
         strategy_ = _buffered(strategy_, buffer)
@@ -171,22 +173,22 @@ def train(
     if checkpoint_seconds is not None and folder is None:
         raise ParameterError("--checkpoint-seconds says how often: say also where, with --checkpoint DIR.")
     check_out(out)
-    from hogwild.losses import named as loss_named
     from hogwild.rules import named as rule_named
 
-    loss_, rule_ = loss_named(loss), rule_named(rule)
+    rule_ = None if rule is None else rule_named(rule)
     started = time.perf_counter()
-    training, held_out = _open(data, test, holdout, how, memory, seed, screen)
+    opened = kind.opened(Source(data, test, holdout, how, memory, seed), asked)
+    training, held_out = opened.training, opened.held_out
     load_seconds = time.perf_counter() - started
-    from hogwild.problems.linear import Linear
     from hogwild.training.checkpoints import Checkpoints
     from hogwild.training.minimise import minimise
 
-    problem = Linear(training, loss_, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None)
+    made = kind.problem(training, asked, seed)
+    chosen = schedule_for(made, schedule, step)
     started = time.perf_counter()
     with ExitStack() as closing:
         run = minimise(
-            problem,
+            made,
             rule_,
             chosen,
             strategy_,
@@ -200,20 +202,19 @@ def train(
             resume=resume is not None,
         )
     real_seconds = time.perf_counter() - started - run.compile_seconds
-    if training.base and base == "auto":
-        screen.note("no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)")
+    for note in opened.notes:
+        screen.note(note)
     if out is not None:
-        kept = {"format": format, "base": training.base, "bits": bits, "label": label, "weight": weight}
-        replace(run.model, reading=kept).save(out)
+        replace(run.model, reading=opened.reading).save(out)
     if places.record is not None:
         run.trace.save(places.record)
     record = {
-        **_record(run, training, held_out, load_seconds, out),
+        **record_of(run, training, held_out, load_seconds, out),
         "strategy": kebab(type(strategy_).__name__),
         "runtime": kebab(type(runtime_).__name__),
         **talked(run, getattr(runtime_, "virtual", False), real_seconds),
     }
-    screen.show(*_picture(record))
+    screen.show(*picture_of(record))
     screen.result(record)
     if run.stopped == "interrupted":
         raise typer.Exit(130)
@@ -235,38 +236,12 @@ def _workers(strategy: str, workers: int | None, screen: Output) -> int | None:
     return workers
 
 
-def _step(step: str) -> Any:
-    if step == "auto":
-        return step
-    try:
-        return float(step)
-    except ValueError:
-        raise ParameterError(
-            f"The 'step' parameter must be a positive number or 'auto'. Got {step!r} instead."
-        ) from None
-
-
 def _folder(checkpoint: Path | None, resume: Path | None) -> Path | None:
     if checkpoint is not None and resume is not None and checkpoint.absolute() != resume.absolute():
         raise ParameterError(
             "--checkpoint and --resume name different folders. A run goes on in the folder it resumes."
         )
     return resume or checkpoint
-
-
-def _open(
-    data: Path, test: Path | None, holdout: float | None, how: Reading, memory: str | None, seed: int, screen: Output
-) -> tuple[Dataset, Dataset | None]:
-    from hogwild import data as sources
-
-    training = sources.open(data, reading=how, memory=memory)
-    if holdout is not None:
-        return training.split(holdout, seed)
-    if test is None:
-        return training, None
-    same = replace(how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore")
-    held_out = sources.open(test, reading=same, memory=memory)
-    return training, held_out
 
 
 def _callbacks(screen: Output, log: Path | None, tensorboard: Path | None, closing: ExitStack) -> list[Any]:
@@ -293,70 +268,3 @@ def _notes(screen: Output) -> Any:
             screen.note(event.get("message") or f"resumed after {event['epoch']} epochs")
 
     return note
-
-
-def _record(
-    run: Run, training: Dataset, held_out: Dataset | None, load_seconds: float, out: Path | None
-) -> dict[str, Any]:
-    result = run.result
-    score = "accuracy" if "accuracy" in result else "r2"
-    return {
-        "loss": result["loss"],
-        "objective": result["objective"],
-        "test_loss": result.get("test_loss"),
-        score: result.get(f"test_{score}", result[score]),
-        f"train_{score}": result[score],
-        f"test_{score}": result.get(f"test_{score}"),
-        "seconds": run.seconds,
-        "load_seconds": load_seconds,
-        "compile_seconds": run.compile_seconds,
-        "rows": training.n_rows,
-        "features": training.n_features,
-        "nonzeros": training.nonzeros,
-        "test_rows": None if held_out is None else held_out.n_rows,
-        "epochs": run.history[-1]["epoch"],
-        "best_epoch": result["epoch"],
-        "updates": run.history[-1]["updates"],
-        "workers": run.asked["workers"],
-        "rule": run.asked["rule"],
-        "schedule": run.asked["schedule"],
-        "seed": run.asked["seed"],
-        "stopped": run.stopped,
-        "model": out,
-        "history": run.history,
-        "events": [event for event in run.events if event["event"] in WORTH_TELLING],
-    }
-
-
-def _where(record: dict[str, Any]) -> str:
-    return "" if record["runtime"] == "threads" else f", {record['runtime']}"
-
-
-def _simulated(record: dict[str, Any]) -> str:
-    return "" if record["simulated_seconds"] is None else f" simulated (in {record['real_seconds']:.1f} s)"
-
-
-def _picture(record: dict[str, Any]) -> list[Any]:
-    from rich.table import Table
-    from rich.text import Text
-
-    score = "accuracy" if "accuracy" in record else "r2"
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    rate = record["updates"] / record["seconds"] if record["seconds"] else 0.0
-    lines = {
-        "data": f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros",
-        "workers": f"{record['workers']} ({record['strategy']}){_where(record)}",
-        "time": f"{record['seconds']:.2f} s{_simulated(record)}, {rate:,.0f} rows/s, {record['epochs']} epochs",
-        **in_words(record),
-        "stopped by": record["stopped"],
-        "objective": f"{record['objective']:.6f}",
-        "loss": f"{record['loss']:.6f}",
-        score: f"{record[f'train_{score}']:.4f}",
-    }
-    if record["test_loss"] is not None:
-        lines |= {"held-out loss": f"{record['test_loss']:.6f}", f"held-out {score}": f"{record[f'test_{score}']:.4f}"}
-    if record["model"]:
-        lines["model"] = str(record["model"])
-    for name, text in lines.items():
-        table.add_row(Text(name, style="dim"), Text(text))
-    return [table]

@@ -105,7 +105,7 @@ def survey(board: Any, starts: Any, tally: Any, data: Any, order: Any, rest: Any
             break
         low, high = bounds(starts, parts, claimed)
         evaluate(indptr, indices, values, labels, weights, order[low:high], *rest, sums[claimed])
-        sums[claimed, 5] = high - low
+        sums[claimed, sums.shape[1] - 1] = high - low
         left -= 1
     tally[LEFT] = left <= 0
     lock(board, GATE)

@@ -14,10 +14,10 @@ from hogwild import tensors
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reading import Reading
-from hogwild.errors import ModelError, ParameterError
+from hogwild.errors import ParameterError
 from hogwild.kernels import linear_parts
-
-FORMAT = 1
+from hogwild.problems.answers import Answers
+from hogwild.problems.models import FORMAT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +104,24 @@ class LinearModel:
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
 
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
+        """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
+        data = self.open(path, **reading)
+        scores = self.decide(data)
+        predicted = self.predictions_of(scores)
+        found, more = self._scores(predicted, data.labels()), {"classes": self.classes}
+        if proba:
+            return Answers(self.probabilities_of(scores), "probabilities", found, more)
+        return Answers(predicted, scores=found, more=more)
+
+    def _scores(self, predicted: NDArray[Any], labels: NDArray[Any]) -> dict[str, float]:
+        """How good predictions are, if the labels differ at all."""
+        if len(labels) == 0 or (labels == labels[0]).all():
+            return {}
+        if self.classes is not None:
+            return {"accuracy": float(np.mean(predicted == labels))} if np.isin(labels, self.classes).all() else {}
+        return {"r2": float(1 - np.mean((predicted - labels) ** 2) / np.var(labels))}
+
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""
         record = {
@@ -119,26 +137,16 @@ class LinearModel:
         tensors.save(path, {name: np.asarray(part, np.float32) for name, part in arrays.items()}, record)
 
 
-def load(path: str | Path) -> LinearModel:
-    """Read a model back. No code in the file is run, because there is none."""
-    arrays, record = tensors.load(path, ModelError)
-    if record.get("kind") != "linear":
-        raise ModelError(f"{path}: this is no model but a {record.get('kind') or 'file of another kind'}.")
-    if record.get("format") != FORMAT:
-        raise ModelError(
-            f"{path}: written in format {record.get('format')}; this version reads {FORMAT}. Upgrade hogwild."
-        )
-    try:
-        weights, intercept = arrays["weights"], arrays["intercept"]
-        classes = record["classes"]
-        model = LinearModel(
-            weights, intercept, str(record["loss"]), None if classes is None else tuple(float(c) for c in classes),
-            str(record["link"]), dict(record["reading"]), dict(record["training"]),
-        )  # fmt: skip
-        outputs = 1 if model.classes is None or len(model.classes) == 2 else len(model.classes)
-        fits = weights.dtype == intercept.dtype == np.float32 and weights.ndim == 2 and len(weights) > 0
-        if not fits or weights.shape[1:] != (outputs,) or intercept.shape != (outputs,):
-            raise ValueError(f"arrays of shape {weights.shape} and {intercept.shape} for {outputs} outputs")
-    except (KeyError, TypeError, ValueError, AttributeError) as reason:
-        raise ModelError(f"{path}: the model is incomplete or inconsistent ({reason}).") from None
+def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> LinearModel:
+    """A model from what its file holds."""
+    weights, intercept = arrays["weights"], arrays["intercept"]
+    classes = record["classes"]
+    model = LinearModel(
+        weights, intercept, str(record["loss"]), None if classes is None else tuple(float(c) for c in classes),
+        str(record["link"]), dict(record["reading"]), dict(record["training"]),
+    )  # fmt: skip
+    outputs = 1 if model.classes is None or len(model.classes) == 2 else len(model.classes)
+    fits = weights.dtype == intercept.dtype == np.float32 and weights.ndim == 2 and len(weights) > 0
+    if not fits or weights.shape[1:] != (outputs,) or intercept.shape != (outputs,):
+        raise ValueError(f"arrays of shape {weights.shape} and {intercept.shape} for {outputs} outputs")
     return model

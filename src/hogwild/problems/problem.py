@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,16 @@ from hogwild.data.dataset import Chunk, Dataset
 
 State = tuple[NDArray[Any], ...]
 """The parameters: arrays with one row per coordinate, its value first, then what the rule remembers about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What a problem is minimised with where nothing else is asked for; None: what suits its size."""
+
+    rule: str = "adagrad"
+    schedule: str = "cosine"
+    step: float | Literal["auto"] = "auto"  # with this rule: others need other steps
+    epochs: int | None = None
 
 
 class Descent(Protocol):
@@ -26,7 +37,16 @@ class Descent(Protocol):
 
 
 class Problem(Protocol):
-    """A sum of many small terms, each of which can descend in place."""
+    """A sum of many small terms, each of which can descend in place.
+
+    A problem may have more than these, and is asked whether it has:
+
+    - ``usual``, a :class:`Usual`;
+    - ``open_like(source)``, which opens held-out data where that is not rows of the same features;
+    - ``buffers(rule, rows, workers)`` and ``crowds(rule)``, about copies of frequent coordinates for each worker;
+    - ``work``, how many multiplications an epoch takes, where that is not about one for each non-zero;
+    - ``survey`` and ``sums``, with which a worker measures parts of a walk until none is left.
+    """
 
     @property
     def data(self) -> Dataset:
@@ -45,14 +65,10 @@ class Problem(Protocol):
         """Other data of the same kind, its labels encoded like those of :attr:`data`."""
 
     def measure(self, chunk: Chunk, state: State) -> NDArray[np.float64]:
-        """Sums over a chunk from which :meth:`metrics` tells how good the parameters are.
-
-        A problem may also have a method ``survey``, with which a worker measures parts of a walk that is all in memory
-        until none is left, and then says in ``sums`` how many sums there are.
-        """
+        """Sums over a chunk from which :meth:`metrics` tells how good the parameters are."""
 
     def metrics(self, sums: NDArray[np.float64]) -> dict[str, float]:
-        """Loss and score from sums over all chunks."""
+        """The mean "loss", and scores such as "accuracy" by their names, from sums over all chunks."""
 
     def penalty(self, state: State) -> float:
         """What the objective has besides the loss."""

@@ -51,7 +51,7 @@ class Session:
         self.mean: Mean | None = None
         self._values = getattr(rule, "values", _first_columns)
         self._take_met = getattr(rule, "take_met", None)
-        self.planned = problem.buffers(rule, getattr(strategy, "buffer", 0), workers)  # those there will be
+        self.planned = _buffers(problem, rule, strategy, workers)  # those there will be
         self.buffers: Any = None  # those there are
         self.workers = workers if self.planned is None else 1
         self.access = strategy.access if self.workers > 1 else "free"  # one worker has nobody to wait for
@@ -217,6 +217,15 @@ class Session:
             self.crew.finish()
             raise
         return sums
+
+
+def _buffers(problem: Any, rule: Any, strategy: Any, workers: int) -> Any:
+    rows = getattr(strategy, "buffer", 0)
+    if hasattr(problem, "buffers"):
+        return problem.buffers(rule, rows, workers)
+    if isinstance(rows, int) and rows > 0:
+        raise ParameterError(f"Workers have no buffers with {type(problem).__name__}: leave out 'buffer'.")
+    return None
 
 
 def _begun(task: Callable[[], None]) -> Future[None]:

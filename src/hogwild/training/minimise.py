@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hogwild import rules, runtimes, schedules, strategies
+from hogwild import runtimes, schedules, strategies
 from hogwild.averages import EMA
 from hogwild.errors import ParameterError
 from hogwild.naming import must
+from hogwild.problems.problem import Usual
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, Start, budgeted
 from hogwild.schedules import with_step
@@ -20,7 +21,7 @@ from hogwild.training.guard import EXPLODED, Guard
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.loop import Loop
-from hogwild.training.preparing import opened_like, put, resolved, with_chosen_step
+from hogwild.training.preparing import held_out_for, put, resolved, usually, with_chosen_step
 
 LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond, and
 STARTING = 32  # times as many in the run: some milliseconds, no more than it takes to begin and to end with it
@@ -48,9 +49,9 @@ def minimise(
 ) -> Run:
     """Minimise a problem by stochastic gradient descent.
 
-    Every part is a name or an object; what is left out is what suits the problem: "adagrad", "cosine" and "threads"
-    for data in memory or in files, Adam at its own constant step and "processes" for a ``Module``. ``test`` is held-out
-    data: anything :func:`hogwild.data.open` takes, read in the same way as the problem's own. With ``average`` > 0 the
+    Every part is a name or an object; what is left out is what suits the problem: "threads", and mostly "adagrad" and
+    "cosine", for data in memory or in files, Adam at its own constant step and "processes" for a ``Module``. ``test``
+    is held-out data: anything that the problem itself can be made of, read in the same way. With ``average`` > 0 the
     result is the mean of the iterates over that last share of the budget (Polyak averaging). ``start`` begins from
     another run's parameters; without ``shuffle`` every epoch walks the rows in the order in which they are stored.
     Unless it is to ``measure`` after each epoch, which is another pass over the data, the loss of an epoch is what was
@@ -76,8 +77,9 @@ def minimise(
         raise must("problem", "a problem such as Linear((X, y))", type(problem).__name__)
     if isinstance(average, EMA):
         raise ParameterError("A fading mean is for a Module: give 'average' a number between 0 and 1.")
-    rule = rules.named("adagrad" if rule is None else rule)
-    schedule = schedules.named("cosine" if schedule is None else schedule)
+    usual = getattr(problem, "usual", Usual())
+    rule, schedule = usually(usual, rule, schedule)
+    budget = budgeted(budget).usually(usual.epochs)
     problem = problem.suited(rule)
     strategy = strategies.named(strategy)
     runtime = runtimes.named(runtimes.usual(strategy) if runtime is None else runtime)
@@ -86,15 +88,15 @@ def minimise(
 
         _check_options_by_messages(measure, explosion)
         return minimise_rows(
-            problem, rule, schedule, strategy, runtime, budgeted(budget), test=test, average=average, start=start,
+            problem, rule, schedule, strategy, runtime, budget, test=test, average=average, start=start,
             shuffle=shuffle, seed=seed, callbacks=callbacks, checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
-    budget = budgeted(budget).for_data(problem.data.nonzeros + problem.data.n_features)
+    budget = budget.for_data(problem.data.nonzeros + problem.data.n_features)
     if not hasattr(runtime, "session"):
         raise ParameterError(f"{type(problem).__name__} is trained by threads: use runtime=Threads(). Got {runtime!r}.")
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     _check(rule, schedule, strategy, budget, test, average, checkpoints, resume)
-    held_out = None if test is None else problem.encoded(opened_like(problem.data, test))
+    held_out = held_out_for(problem, test)
     cores = strategies.count(strategy)
     workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
     journal = Journal(callbacks)
@@ -160,10 +162,11 @@ def useful_workers(cores: int, problem: Any, rule: Any, strategy: Any, budget: B
     Each must have so much to do, in an epoch and in the run, that it is worth its while to begin; and workers who can
     have no copies of their own are in each other's way where parameters are few.
     """
-    if getattr(strategy, "buffer", 0) == "auto" and problem.crowds(rule):
+    if getattr(strategy, "buffer", 0) == "auto" and hasattr(problem, "crowds") and problem.crowds(rule):
         return 1, "parameters that are so few, and cannot be copied with this rule, are"
     epochs = min(STARTING, budget.epochs or STARTING)
-    return max(1, min(cores, problem.data.nonzeros * epochs // (STARTING * LEAST_WORK))), "so little is"
+    work = getattr(problem, "work", problem.data.nonzeros)
+    return max(1, min(cores, work * epochs // (STARTING * LEAST_WORK))), "so little is"
 
 
 def _check(

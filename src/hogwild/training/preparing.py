@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from hogwild import rules, schedules
 from hogwild.data import open as open_data
 from hogwild.data import opened
 from hogwild.data.dataset import Dataset
 from hogwild.data.reading import Reading
 from hogwild.errors import ParameterError
+from hogwild.losses import Loss
 from hogwild.naming import must
+from hogwild.problems.problem import Usual
 from hogwild.run import Budget, Start
 from hogwild.schedules import Optimal, Schedule, step_of, with_step
 from hogwild.training.autostep import choose_step
@@ -29,6 +32,28 @@ def put(start: Start, state: Any) -> None:
         if given.shape not in (part.shape, (len(part), 1)):
             raise must("start", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
         part[:, : given.shape[1]] = given
+
+
+def usually(usual: Usual, rule: Any, schedule: Any) -> tuple[Any, Schedule]:
+    """Rule and schedule as they are asked for, or as usual; a schedule that is only named has the usual step.
+
+    >>> usually(Usual("sgd", "cosine", 0.05), None, "constant"), usually(Usual("sgd", "cosine", 0.05), "adagrad", None)
+    ((SGD(), Constant(step=0.05)), (AdaGrad(floor=1e-06), Cosine(step='auto', floor=0.0)))
+    """
+    rule = rules.named(usual.rule if rule is None else rule)
+    named = schedules.named(usual.schedule if schedule is None else schedule)
+    if isinstance(schedule, str | None) and step_of(named) == "auto" and rule == rules.named(usual.rule):
+        named = with_step(named, usual.step)
+    return rule, named
+
+
+def held_out_for(problem: Any, test: Any) -> Dataset | None:
+    """Held-out data as a problem wants it; None where there is none."""
+    if test is None:
+        return None
+    opened = problem.open_like(test) if hasattr(problem, "open_like") else opened_like(problem.data, test)
+    encoded: Dataset = problem.encoded(opened)
+    return encoded
 
 
 def opened_like(data: Dataset, source: Any) -> Dataset:
@@ -48,6 +73,10 @@ def resolved(problem: Any, schedule: Schedule) -> Schedule:
         return replace(schedule, then=resolved(problem, schedule.then))  # type: ignore[type-var]
     if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.start):
         return schedule
+    if not isinstance(getattr(problem, "loss", None), Loss) or not hasattr(problem, "l1"):
+        raise ParameterError(
+            f"The schedule 'optimal' is for linear models. {type(problem).__name__} goes with 'cosine', among others."
+        )
     alpha = schedule.alpha or problem.l2 or problem.l1
     if not alpha:
         raise ParameterError("The schedule 'optimal' is for penalised problems: give l2 (or Optimal(alpha=...)).")

@@ -20,7 +20,7 @@ from hogwild.schedules import Schedule, step_of, with_step
 from hogwild.training.journal import Journal
 from hogwild.training.learners.cores import Cores, NodeLearner, cores_of
 from hogwild.training.learners.rows import RowLearner, Rows, packed, unpack
-from hogwild.training.preparing import opened_like, put, resolved, with_chosen_step
+from hogwild.training.preparing import held_out_for, put, resolved, with_chosen_step
 from hogwild.training.talking import Task, converse
 from hogwild.training.talking_checkpoints import Keeper, epochs
 
@@ -40,7 +40,7 @@ def minimise_rows(
     # Every exchange passes over all parameters, whatever the terms between two touch.
     exchanges = problem.data.n_rows // getattr(strategy, "period", 1) or 1
     budget = budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
-    held_out = None if test is None else problem.encoded(opened_like(problem.data, test))
+    held_out = held_out_for(problem, test)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
     keeper = Keeper(checkpoint, resume, runtime)

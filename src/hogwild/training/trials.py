@@ -51,7 +51,8 @@ class Trials:
     @property
     def lack_a_class(self) -> bool:
         """Whether these rows tell next to nothing about a class: they have none of it, or very few."""
-        if self.sample.labels.classes is None:
+        labels = getattr(self.sample, "labels", None)
+        if labels is None or labels.classes is None:
             return False
         counts = np.unique(self.rows.labels, return_counts=True)[1]
         return len(counts) < max(2, self.sample.n_outputs) or bool(counts.min() < FEW_OF_A_CLASS)

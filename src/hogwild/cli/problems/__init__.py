@@ -1,0 +1,23 @@
+"""The problems that can be trained on the command line. A new one is one file here and one line in ``PROBLEMS``."""
+
+from __future__ import annotations
+
+from hogwild.cli.problems import linear
+from hogwild.cli.problems.kind import Kind
+from hogwild.naming import pick
+
+PROBLEMS: dict[str, Kind] = {
+    "linear": linear.KIND,
+}
+
+
+def named(name: str) -> Kind:
+    """A kind of problem by its name.
+
+    >>> sorted(named("linear").options)
+    ['balanced', 'intercept', 'l1', 'l2', 'loss']
+    """
+    return pick("problem", name, PROBLEMS)
+
+
+__all__ = ["PROBLEMS", "Kind", "named"]

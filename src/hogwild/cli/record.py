@@ -1,0 +1,95 @@
+"""What a run came to: for programs, and for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hogwild.cli.talked import in_words
+
+if TYPE_CHECKING:
+    from hogwild.data.dataset import Dataset
+    from hogwild.run import Event, Run
+
+WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # of the events, in the record of a run
+
+
+def scores_of(result: Event) -> list[str]:
+    """The names of the scores among the figures of a run: what was measured between its loss and its objective.
+
+    >>> scores_of({"step": 0.1, "loss": 0.5, "accuracy": 0.9, "objective": 0.6, "test_loss": 0.7, "test_accuracy": 0.8})
+    ['accuracy']
+    """
+    names = list(result)
+    return names[names.index("loss") + 1 : names.index("objective")]
+
+
+def record_of(
+    run: Run, training: Dataset, held_out: Dataset | None, load_seconds: float, out: Path | None
+) -> dict[str, Any]:
+    """What a run came to, for programs. A score without a prefix is that on held-out data, if there is any."""
+    result, figures = run.result, {}
+    for score in scores_of(result):
+        figures[score] = result.get(f"test_{score}", result[score])
+        figures[f"train_{score}"], figures[f"test_{score}"] = result[score], result.get(f"test_{score}")
+    return {
+        "problem": run.asked["problem"],
+        "loss": result["loss"],
+        "objective": result["objective"],
+        "test_loss": result.get("test_loss"),
+        **figures,
+        "seconds": run.seconds,
+        "load_seconds": load_seconds,
+        "compile_seconds": run.compile_seconds,
+        "rows": training.n_rows,
+        "features": training.n_features,
+        "nonzeros": training.nonzeros,
+        "test_rows": None if held_out is None else held_out.n_rows,
+        "epochs": run.history[-1]["epoch"],
+        "best_epoch": result["epoch"],
+        "updates": run.history[-1]["updates"],
+        "workers": run.asked["workers"],
+        "rule": run.asked["rule"],
+        "schedule": run.asked["schedule"],
+        "seed": run.asked["seed"],
+        "stopped": run.stopped,
+        "model": out,
+        "history": run.history,
+        "events": [event for event in run.events if event["event"] in WORTH_TELLING],
+    }
+
+
+def _where(record: dict[str, Any]) -> str:
+    return "" if record["runtime"] == "threads" else f", {record['runtime']}"
+
+
+def _simulated(record: dict[str, Any]) -> str:
+    return "" if record["simulated_seconds"] is None else f" simulated (in {record['real_seconds']:.1f} s)"
+
+
+def picture_of(record: dict[str, Any]) -> list[Any]:
+    """The same for people."""
+    from rich.table import Table
+    from rich.text import Text
+
+    scores = [name.removeprefix("train_") for name in record if name.startswith("train_")]
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    rate = record["updates"] / record["seconds"] if record["seconds"] else 0.0
+    lines = {
+        "data": f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros",
+        "workers": f"{record['workers']} ({record['strategy']}){_where(record)}",
+        "time": f"{record['seconds']:.2f} s{_simulated(record)}, {rate:,.0f} rows/s, {record['epochs']} epochs",
+        **in_words(record),
+        "stopped by": record["stopped"],
+        "objective": f"{record['objective']:.6f}",
+        "loss": f"{record['loss']:.6f}",
+        **{score: f"{record[f'train_{score}']:.4f}" for score in scores},
+    }
+    if record["test_loss"] is not None:
+        lines["held-out loss"] = f"{record['test_loss']:.6f}"
+        lines |= {f"held-out {score}": f"{record[f'test_{score}']:.4f}" for score in scores}
+    if record["model"]:
+        lines["model"] = str(record["model"])
+    for name, text in lines.items():
+        table.add_row(Text(name, style="dim"), Text(text))
+    return [table]

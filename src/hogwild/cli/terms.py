@@ -1,0 +1,51 @@
+"""The options of problems: each goes with those problems whose functions have a parameter of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import typer
+
+from hogwild.cli.problems import PROBLEMS, named
+from hogwild.errors import ParameterError
+
+PANEL = "What is minimised"
+
+
+def _option(help: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=PANEL, show_default=False, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is minimised. What is not given is as the problem has it."""
+
+    loss: Annotated[
+        str | None,
+        _option("linear: hinge, squared-hinge, logistic (the default), softmax, modified-huber, perceptron, squared, "
+                "huber[:width], epsilon-insensitive[:width], squared-epsilon-insensitive[:width], quantile[:share] "
+                "or poisson."),
+    ] = None  # fmt: skip
+    l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
+    l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
+    intercept: Annotated[bool | None, _option("linear: learn an intercept.", "--intercept/--no-intercept")] = None
+    balanced: Annotated[bool | None, _option("linear: let every class weigh the same in all.", "--balanced")] = None
+
+
+def given(problem: str, terms: Terms) -> Mapping[str, Any]:
+    """The options that were given; one that does not go with this problem is an error that says with which it does.
+
+    >>> given("linear", Terms(l2=1e-4))
+    {'l2': 0.0001}
+    """
+    kind = named(problem)
+    chosen = {field.name: getattr(terms, field.name) for field in fields(terms)}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    for name in chosen:
+        if name not in kind.options:
+            others = ", ".join(other for other, each in PROBLEMS.items() if name in each.options)
+            option = name.replace("_", "-")
+            raise ParameterError(f"--{option} goes with --problem {others}. Got --problem {problem}.")
+    return chosen
