@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from hogwild.data.sampling import Split as Split
     from hogwild.data.sampling import Whole as Whole
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
+    from hogwild.estimators import HogwildFMClassifier as HogwildFMClassifier
+    from hogwild.estimators import HogwildFMRegressor as HogwildFMRegressor
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.factorisation_machine import FactorisationMachine as FactorisationMachine
@@ -99,7 +101,9 @@ _HOMES = {
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
     "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
-    "hogwild.estimators": ("HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM"),
+    "hogwild.estimators": (
+        "HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM", "HogwildFMClassifier", "HogwildFMRegressor",
+    ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -36,10 +36,15 @@ def _count(help: str) -> Any:
 def generate(
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="classification, regression, multiclass, rcv1 (text), clicks or dense."),
+        typer.Argument(
+            metavar="KIND", help="classification, regression, multiclass, rcv1 (text), clicks, dense or interactions."
+        ),
     ],
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The file to write: .svm, .vw (also .gz) or .npz.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="OUT", help="The file to write: .svm, .vw, .ffm (also .gz) or .npz.", show_default=False
+        ),
     ],
     rows: Annotated[int | None, _count("How many rows; 10k and 2e6 are fine.")] = None,
     features: Annotated[int | None, _count("How many columns.")] = None,
@@ -47,6 +52,8 @@ def generate(
     exponent: Annotated[float | None, typer.Option(min=0, help="How fast features get rarer with their rank.")] = None,
     noise: Annotated[float | None, typer.Option(min=0, help="How far labels stray from the planted model.")] = None,
     classes: Annotated[int | None, typer.Option(min=2, help="multiclass: how many classes.")] = None,
+    fields: Annotated[int | None, typer.Option(min=2, help="interactions: features a row, one of each field.")] = None,
+    rank: Annotated[int | None, typer.Option(min=1, help="interactions: factors of a feature.")] = None,
     weights: Annotated[Path | None, typer.Option(help="Write the planted model here, an .npz file.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same file.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
@@ -62,7 +69,7 @@ def generate(
     """
     output = Output(as_json)
     given = {"rows": rows, "features": features, "nonzeros": nonzeros,
-             "exponent": exponent, "noise": noise, "classes": classes}  # fmt: skip
+             "exponent": exponent, "noise": noise, "classes": classes, "fields": fields, "rank": rank}  # fmt: skip
     started = time.perf_counter()
     from hogwild.data.generate import kind as of_kind
     from hogwild.data.generate import write

@@ -24,14 +24,26 @@ class Terms:
 
     loss: Annotated[
         str | None,
-        _option("linear: hinge, squared-hinge, logistic (the default), softmax, modified-huber, perceptron, squared, "
-                "huber[:width], epsilon-insensitive[:width], squared-epsilon-insensitive[:width], quantile[:share] "
-                "or poisson."),
+        _option("linear, fm, ffm: hinge, squared-hinge, logistic (the default), softmax, modified-huber, perceptron, "
+                "squared, huber[:width], epsilon-insensitive[:width], squared-epsilon-insensitive[:width], "
+                "quantile[:share] or poisson."),
     ] = None  # fmt: skip
     l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
     l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
-    intercept: Annotated[bool | None, _option("linear: learn an intercept.", "--intercept/--no-intercept")] = None
-    balanced: Annotated[bool | None, _option("linear: let every class weigh the same in all.", "--balanced")] = None
+    l2_factors: Annotated[
+        float | None, _option("fm, ffm: strength of the L2 penalty on factors, weighted by how often they are met.")
+    ] = None
+    rank: Annotated[int | None, _option("fm, ffm: factors of a feature (for each field).")] = None
+    normalise: Annotated[
+        bool | None,
+        _option("fm, ffm: scale each row to length one. Default: with ffm.", "--normalise/--no-normalise"),
+    ] = None
+    intercept: Annotated[bool | None, _option("linear, fm, ffm: learn an intercept.", "--intercept/--no-intercept")] = (
+        None
+    )
+    balanced: Annotated[
+        bool | None, _option("linear, fm, ffm: let every class weigh the same in all.", "--balanced")
+    ] = None
 
 
 def given(problem: str, terms: Terms) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Products of any two features, where a feature has a row of factors for each field of the other (Juan et al. 2016).
 
-Row ``(u, field)`` of the factors is at ``(u n + field) rank``, where n is the number of fields. ``fields`` says of which
-field each feature is; its last entry is n.
+Row ``(u, field)`` of the factors is at ``(u n + field) rank``, where n is the number of fields. ``fields`` says of
+which field each feature is; its last entry is n.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hogwild.compiled import inlined
 from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.layouts import span
 
-# mypy: disable-error-code="name-defined, call-arg"
+# mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
 
 FOUR = np.uint64(4)

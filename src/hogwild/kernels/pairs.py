@@ -1,7 +1,7 @@
 """Products of any two features, each weighed by the product of two rows of factors (Rendle 2010).
 
-Row ``u`` of the factors is ``factors[u rank : (u + 1) rank]``. The sum over all pairs is half the square of the sum less
-the sum of the squares, so that it takes no longer than the sum over the features.
+Row ``u`` of the factors is ``factors[u rank : (u + 1) rank]``. The sum over all pairs is half the square of the sum
+less the sum of the squares, so that it takes no longer than the sum over the features.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hogwild.compiled import inlined
 from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.layouts import span
 
-# mypy: disable-error-code="name-defined, call-arg"
+# mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
 
 EIGHT = np.uint64(8)

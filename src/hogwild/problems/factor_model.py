@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from hogwild import tensors
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
+from hogwild.data.fields import FieldTable
 from hogwild.data.reading import Reading
 from hogwild.errors import ParameterError
-from hogwild.kernels import factor_parts
+from hogwild.kernels import factorised_parts
 from hogwild.problems import links
 from hogwild.problems.answers import Answers
 from hogwild.problems.models import FORMAT
@@ -41,6 +42,9 @@ class FactorModel:
     link: str = "none"
     normalise: bool = False  # whether rows are scaled to length one
     fields: NDArray[Any] | None = field(default=None, repr=False)  # of each feature
+    keys: NDArray[Any] | None = field(
+        default=None, repr=False
+    )  # of each column, where a file names fields and features
     reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
     training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
 
@@ -65,7 +69,8 @@ class FactorModel:
         if self.n_features.bit_count() == 1 and self.n_features > 1:
             known["bits"] = self.n_features.bit_length() - 1  # if they are hashed, then into as many columns
         asked = {"unlabelled": True, **known, **otherwise}
-        reading = Reading(**asked, features=self.n_features, extra="ignore")
+        table = None if self.keys is None else FieldTable(self.keys)
+        reading = Reading(**asked, features=self.n_features, extra="ignore", table=table)
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Any) -> NDArray[np.float64]:
@@ -84,7 +89,9 @@ class FactorModel:
         for number in range(len(walk)):
             chunk = walk[number]
             scores = np.empty((len(chunk.order), 1))
-            kernel = factor_parts.decide("any" if self.fields is None else "by field", chunk.rows.layout, self.normalise)
+            kernel = factorised_parts.decide(
+                "any" if self.fields is None else "by field", chunk.rows.layout, self.normalise
+            )
             kernel(*chunk.rows.arrays[:3], chunk.order, *given, scores)
             pieces.append(scores)
             walk.done(number)
@@ -114,7 +121,9 @@ class FactorModel:
         predicted = links.predictions(scores, self.classes, self.link)
         found, more = links.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
         if proba:
-            return Answers(links.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more)
+            return Answers(
+                links.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
+            )
         return Answers(predicted, scores=found, more=more)
 
     def save(self, path: str | Path) -> None:
@@ -133,6 +142,8 @@ class FactorModel:
         kept = {name: np.asarray(part, np.float32) for name, part in arrays.items()}
         if self.fields is not None:
             kept["fields"] = np.asarray(self.fields, np.uint32)
+        if self.keys is not None:
+            kept["keys"] = np.asarray(self.keys, np.uint64)
         tensors.save(path, kept, record)
 
 
@@ -142,7 +153,8 @@ def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> 
     classes, fields = record["classes"], arrays["fields"] if record["kind"] == "ffm" else None
     model = FactorModel(
         weights, intercept, factors, str(record["loss"]), None if classes is None else tuple(float(c) for c in classes),
-        str(record["link"]), bool(record["normalise"]), fields, dict(record["reading"]), dict(record["training"]),
+        str(record["link"]), bool(record["normalise"]), fields, arrays.get("keys"), dict(record["reading"]),
+        dict(record["training"]),
     )  # fmt: skip
     single = weights.dtype == intercept.dtype == factors.dtype == np.float32
     rows = 1 if fields is None else int(fields.max()) + 1
@@ -151,4 +163,6 @@ def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> 
         raise ValueError(f"arrays of shape {weights.shape}, {intercept.shape} and {factors.shape}")
     if fields is not None and (fields.shape != weights.shape or fields.dtype != np.uint32):
         raise ValueError(f"fields of shape {fields.shape} for {len(weights):,} features")
+    if model.keys is not None and (model.keys.shape != weights.shape or model.keys.dtype != np.uint64):
+        raise ValueError(f"keys of shape {model.keys.shape} for {len(weights):,} features")
     return model

@@ -23,9 +23,9 @@ class FactorisationMachine(Factorised):
     .. math:: b + \sum_u w_u x_u + \sum_{u < t} \langle v_u, v_t \rangle\, x_u x_t
 
     Minimised is the mean loss, plus ``l2`` times half the squared length of w as in :class:`hogwild.Linear`, plus
-    ``l2_factors`` times half the squared length of each :math:`v_u`, weighted by the share of rows that have the feature:
-    that is what a penalty comes to that each term takes from its own factors. Factors start as random numbers of size
-    ``spread``, the same for the same ``seed``. ``normalise`` scales each row to length one.
+    ``l2_factors`` times half the squared length of each :math:`v_u`, weighted by the share of rows that have the
+    feature: that is what a penalty comes to that each term takes from its own factors. Factors start as random numbers
+    of size ``spread``, the same for the same ``seed``. ``normalise`` scales each row to length one.
 
     ``source`` is anything :func:`hogwild.data.open` takes, and ``loss`` one of two classes or of numbers.
 

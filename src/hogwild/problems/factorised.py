@@ -15,7 +15,7 @@ from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import DataError, ParameterError
-from hogwild.kernels import factor_parts
+from hogwild.kernels import factorised_parts
 from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.losses import Loss
@@ -60,7 +60,7 @@ class Factorised(ABC):
         labels: Labels | None,
     ) -> None:
         for name, strength in (("l2", l2), ("l2_factors", l2_factors), ("spread", spread)):
-            if not (isinstance(strength, Real) and 0 <= float(strength) < float("inf")):
+            if not _is_strength(strength):
                 raise must(name, "a number of at least 0", strength)
         if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
             raise must("rank", "a positive integer", rank)
@@ -163,7 +163,7 @@ class Factorised(ABC):
     def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
         """The compiled inner loop for a rule and a way of sharing."""
         penalised = self.l2 > 0, self.l2_factors > 0
-        kernel = factor_parts.descend(
+        kernel = factorised_parts.descend(
             self.kind, self._layout, access, rule.step, rule.rests, penalised, self.normalise, self.loss.function,
             self.loss.ours, len(rule.initial), self._is_far(rule),
         )  # fmt: skip
@@ -181,10 +181,6 @@ class Factorised(ABC):
             return *state, *given, sync, patience, least, stiffness
 
         return Plain(kernel, rest, turns=True) if access == "turns" else Claiming(kernel, rest)
-
-    def buffers(self, rule: Any, rows: int | str, workers: int) -> None:
-        """Workers have no copies of their own."""
-        return
 
     def crowds(self, rule: Any) -> bool:
         """Whether workers would always write to the same few places."""
@@ -210,7 +206,7 @@ class Factorised(ABC):
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         values = state[2][:, :1]
         rest = *state[:2], values, self._fields, self.padded, self._class_weights, float(self.loss.parameter)
-        kernel = factor_parts.evaluate(
+        kernel = factorised_parts.evaluate(
             self.kind, whole.rows.layout, self.normalise, self._score, self.loss.function, self.loss.ours
         )
         kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
@@ -243,16 +239,18 @@ class Factorised(ABC):
     def model(self, values: State, training: Mapping[str, Any]) -> FactorModel:
         """What is kept of a run: the parameters, and what is needed to use them."""
         weights, intercept, factors = values
-        table = factors[:, 0].reshape(self.source.n_features, self.rows_each, self.padded)[:, :, : self.rank]
+        table = getattr(self.source, "table", None)
+        rows = factors[:, 0].reshape(self.source.n_features, self.rows_each, self.padded)[:, :, : self.rank]
         return FactorModel(
             weights[:, 0].copy(),
             intercept[:, 0].copy(),
-            table.copy(),
+            rows.copy(),
             str(self.loss),
             None if self.labels.classes is None else tuple(float(c) for c in self.labels.classes),
             self.loss.link,
             self.normalise,
-            self._fields[:-1] if self.name == "ffm" else None,
+            self._fields[:-1] if self._fields.size else None,
+            None if table is None else table.keys,
             {"base": self.source.base},
             training,
         )
@@ -300,6 +298,10 @@ class Factorised(ABC):
         if self.labels.classes is not None:
             return "signs"
         return "exp" if self.loss.link == "exp" else "identity"
+
+
+def _is_strength(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) < float("inf")
 
 
 def _aligned(rows: int, columns: int) -> Array:

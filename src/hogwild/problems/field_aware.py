@@ -8,7 +8,7 @@ import numpy as np
 
 from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
-from hogwild.kernels import factor_parts
+from hogwild.kernels import factorised_parts
 from hogwild.losses import Loss
 from hogwild.problems.factorised import Factorised, OwnLoss
 from hogwild.problems.labels import ClassWeight, Labels
@@ -58,7 +58,8 @@ class FieldAwareFactorisationMachine(Factorised):
             source, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
             class_weight=class_weight, spread=spread, seed=seed, labels=labels,
         )  # fmt: skip
-        given = getattr(self.source, "fields", None) if fields is None else fields
+        known = getattr(self.source, "table", None)
+        given = known.fields if fields is None and known is not None else fields
         if given is None:
             raise ParameterError(
                 f"{self.source.name} does not say of which field each feature is. Give 'fields', the field of each, or "
@@ -90,7 +91,7 @@ class FieldAwareFactorisationMachine(Factorised):
         for number in range(len(walk)):
             chunk = walk[number]
             rows = chunk.rows
-            factor_parts.count_pairs(rows.layout)(rows.arrays[0], rows.arrays[1], chunk.order, self._table, counts)
+            factorised_parts.count_pairs(rows.layout)(rows.arrays[0], rows.arrays[1], chunk.order, self._table, counts)
             walk.done(number)
         return counts / max(1, self.source.n_rows)
 

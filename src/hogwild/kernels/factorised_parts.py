@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from hogwild.compiled import Function, bind, constant, specialise
-from hogwild.kernels import claims, factors, field_pairs, linear, pairs
+from hogwild.kernels import claims, factorised, field_pairs, linear, pairs
 from hogwild.kernels.access import ACCESS, hold_all, release_all
 from hogwild.kernels.layouts import LAYOUTS
 from hogwild.kernels.linear_parts import SCORES
@@ -37,14 +37,14 @@ def descend(
         "step": step,
         "numbers": constant(numbers),
         "move": bind(products.move, **columns, step=step),
-        "ahead": bind(products.look_ahead, column=columns["column"]) if far else factors.no_look_ahead,
+        "ahead": bind(products.look_ahead, column=columns["column"]) if far else factorised.no_look_ahead,
         "penalty": linear.shared_penalty if penalised[0] else linear.no_penalty,
-        "factor_penalty": factors.constant_penalty if penalised[1] else linear.no_penalty,
+        "factor_penalty": factorised.constant_penalty if penalised[1] else linear.no_penalty,
         "skip": linear.when_zero if rests and not any(penalised) else linear.never,
     }
     if access == "turns":
-        return specialise(factors.descend, cache=keep, **parts)
-    loop = bind(claims.with_turns, kernel=bind(factors.descend, **parts))
+        return specialise(factorised.descend, cache=keep, **parts)
+    loop = bind(claims.with_turns, kernel=bind(factorised.descend, **parts))
     return specialise(claims.walk, cache=keep, descend=loop, begin=claims.no_begin, end=claims.no_end)
 
 
@@ -52,14 +52,14 @@ def descend(
 def evaluate(kind: str, layout: str, normalised: bool, score: str, loss: Function, keep: bool) -> Any:
     """The compiled evaluation of such a model."""
     cost = bind(linear.one_cost, loss=loss)
-    measure = bind(factors.evaluate, **_scoring(kind, layout, normalised), cost=cost, hit=SCORES[score])
+    measure = bind(factorised.evaluate, **_scoring(kind, layout, normalised), cost=cost, hit=SCORES[score])
     return specialise(claims.survey, cache=keep, evaluate=measure)
 
 
 @functools.cache
 def decide(kind: str, layout: str, normalised: bool) -> Any:
     """The compiled scores of such a model."""
-    return specialise(factors.decide, **_scoring(kind, layout, normalised))
+    return specialise(factorised.decide, cache=True, fused=True, **_scoring(kind, layout, normalised))
 
 
 @functools.cache
@@ -70,5 +70,5 @@ def count_pairs(layout: str) -> Any:
 
 def _scoring(kind: str, layout: str, normalised: bool) -> dict[str, Function]:
     columns = LAYOUTS[layout]
-    lengths = bind(factors.to_length_one, value=columns["value"]) if normalised else factors.as_it_is
+    lengths = bind(factorised.to_length_one, value=columns["value"]) if normalised else factorised.as_it_is
     return {"score": bind(PAIRS[kind].score, **columns), "length": lengths}
