@@ -48,13 +48,13 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         "loss": [str, Loss, callable, None],
         "fields": [StrOptions({"file"}), "array-like", None],
         "l2": NOT_NEGATIVE,
-        "l2_factors": NOT_NEGATIVE,
+        "l2_factors": [*NOT_NEGATIVE, None],
         "normalise": ["boolean", None],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "rule": [str, object],
         "schedule": [str, object],
-        "step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
         "spread": NOT_NEGATIVE,
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -66,9 +66,9 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     }
 
     def __init__(
-        self, rank: int = 8, *, loss: Any = None, fields: Any = None, l2: float = 0.0, l2_factors: float = 0.0,
+        self, rank: int = 8, *, loss: Any = None, fields: Any = None, l2: float = 0.0, l2_factors: float | None = None,
         normalise: bool | None = None, fit_intercept: bool = True, max_iter: int | None = None, rule: Any = "adagrad",
-        schedule: Any = "cosine", step: Any = "auto", spread: float = 0.1, early_stopping: bool = False,
+        schedule: Any = "cosine", step: Any = None, spread: float = 0.1, early_stopping: bool = False,
         validation_fraction: float = 0.1, n_iter_no_change: int = 3, random_state: Any = None,
         n_jobs: int | None = None, strategy: Any = None, memory: int | str | None = None,
     ) -> None:  # fmt: skip
@@ -120,10 +120,9 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     def _fitted(self, data: Dataset, labels: Labels) -> Self:
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
         train, held_out = data.split(self.validation_fraction, seed) if self.early_stopping else (data, None)
-        schedule = schedule_named(self.schedule)
+        schedule = self.schedule if self.step is None else with_step(schedule_named(self.schedule), self.step)
         run = minimise(
-            self._problem(train, labels, seed), self.rule,
-            schedule if self.step == "auto" else with_step(schedule, self.step), self._strategy(),
+            self._problem(train, labels, seed), self.rule, schedule, self._strategy(),
             budget=Budget(self.max_iter, patience=self.n_iter_no_change if self.early_stopping else None),
             test=held_out, seed=seed, measure=self.early_stopping,
         )  # fmt: skip
@@ -134,12 +133,12 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _problem(self, data: Dataset, labels: Labels, seed: int) -> Factorised:
         options: dict[str, Any] = {
-            "rank": int(self.rank), "l2": self.l2, "l2_factors": self.l2_factors, "intercept": self.fit_intercept,
+            "rank": int(self.rank), "l2": self.l2, "intercept": self.fit_intercept,
             "spread": self.spread, "seed": seed, "labels": labels,
         }  # fmt: skip
         loss = self._usual_loss if self.loss is None else self.loss
-        if self.normalise is not None:
-            options["normalise"] = self.normalise
+        unless_usual = {"normalise": self.normalise, "l2_factors": self.l2_factors}
+        options |= {name: value for name, value in unless_usual.items() if value is not None}
         if self.fields is None:
             return FactorisationMachine(data, loss, **options)
         fields = None if isinstance(self.fields, str) else self.fields
@@ -196,15 +195,16 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
 
     ``rank`` factors for each feature; with ``fields``, the field of each column (or ``"file"`` where ``X`` is a libffm
     file), it is a field-aware one, with so many factors for each field. ``l2`` penalises weights and ``l2_factors``
-    factors (see :class:`hogwild.FactorisationMachine`). ``normalise`` scales rows to length one; None: with fields.
-    ``max_iter`` epochs are made, by default 10 to 1,000 by the size of the data, or, with ``early_stopping``, until the
-    loss of ``validation_fraction`` of the rows has not fallen for ``n_iter_no_change`` epochs. ``rule``, ``schedule``,
-    ``step`` and ``strategy`` are those of :func:`hogwild.minimise`; ``n_jobs`` is the number of workers, -1 for all
-    cores. ``loss`` is by default the logistic one.
+    factors (see :class:`hogwild.FactorisationMachine`; None: as usual). ``normalise`` scales rows to length one; None:
+    with fields.
+    ``max_iter`` epochs are made, by default 20, or, with ``early_stopping``, until the loss of ``validation_fraction``
+    of the rows has not fallen for ``n_iter_no_change`` epochs. ``rule``, ``schedule``, ``step`` and ``strategy`` are
+    those of :func:`hogwild.minimise`; ``n_jobs`` is the number of workers, -1 for all cores. ``loss`` is by default the
+    logistic one.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).integers(0, 2, (400, 2)); y = np.where(X[:, 0] == X[:, 1], "same", "other")
-    >>> model = HogwildFMClassifier(2, random_state=0).fit(X, y)
+    >>> model = HogwildFMClassifier(2, max_iter=50, random_state=0).fit(X, y)
     >>> model.predict([[0, 0], [0, 1]]), model.factors_.shape
     (array(['same', 'other'], dtype='<U5'), (2, 2))
     """

@@ -65,10 +65,9 @@ def move(
             v, slope = np.uint64(column(indices, j, start)), pull * value(values, j) * scale
             one, other = row_of(fields, rank, u, v), row_of(fields, rank, v, u)
             for f in range(rank):
-                sums[1, f] = slope * factors[one + f, 0]  # before it is stepped
-                step(factors, one + f, slope * factors[other + f, 0], rate, np.float32(0), decay, constants)
-            for f in range(rank):
-                step(factors, other + f, sums[1, f], rate, np.float32(0), decay, constants)
+                mine, theirs = factors[one + f, 0], factors[other + f, 0]  # both before either is stepped
+                step(factors, one + f, slope * theirs, rate, np.float32(0), decay, constants)
+                step(factors, other + f, slope * mine, rate, np.float32(0), decay, constants)
 
 
 def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, factors: Any, fields: Any, rank: Any) -> None:

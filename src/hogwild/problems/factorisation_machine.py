@@ -46,7 +46,7 @@ class FactorisationMachine(Factorised):
         *,
         rank: int = 8,
         l2: float = 0.0,
-        l2_factors: float = 0.0,
+        l2_factors: float = 0.01,
         intercept: bool = True,
         normalise: bool = False,
         class_weight: ClassWeight = None,
@@ -63,6 +63,11 @@ class FactorisationMachine(Factorised):
     def rows_each(self) -> int:
         """A feature has one row of factors, whatever it meets."""
         return 1
+
+    @property
+    def work(self) -> int:
+        """Each entry of a row meets the sum of all, factor by factor."""
+        return self.source.nonzeros * self.padded
 
     @property
     def _fields(self) -> Array:

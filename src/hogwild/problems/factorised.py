@@ -24,12 +24,13 @@ from hogwild.naming import must
 from hogwild.problems.descent import Claiming, Plain
 from hogwild.problems.factor_model import FactorModel
 from hogwild.problems.labels import ClassWeight, Labels, labels_for
-from hogwild.problems.problem import Descent, State
+from hogwild.problems.problem import Descent, State, Usual
 from hogwild.problems.room import check_room
 from hogwild.rules.rule import positions
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
+STEP, EPOCHS = 0.1, 20  # as usual
 LINE = 64  # bytes of a cache line
 
 OwnLoss = Callable[[float, float], tuple[float, float]]
@@ -97,6 +98,19 @@ class Factorised(ABC):
         """The same problem on other rows, their labels encoded alike."""
 
     # What training asks
+
+    @property
+    def usual(self) -> Usual:
+        """Steps that learn what rows have in common: those that fit the rows best learn them by heart.
+
+        Numbers to predict may be of any size, and so the steps to them.
+        """
+        return Usual("adagrad", "cosine", STEP if self.labels.classes is not None else "auto", EPOCHS)
+
+    @property
+    @abstractmethod
+    def work(self) -> int:
+        """How many multiplications an epoch takes, about."""
 
     @cached_property
     def data(self) -> Dataset:

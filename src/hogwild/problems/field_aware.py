@@ -46,7 +46,7 @@ class FieldAwareFactorisationMachine(Factorised):
         fields: Any = None,
         rank: int = 4,
         l2: float = 0.0,
-        l2_factors: float = 0.0,
+        l2_factors: float = 0.001,
         intercept: bool = True,
         normalise: bool = True,
         class_weight: ClassWeight = None,
@@ -81,6 +81,12 @@ class FieldAwareFactorisationMachine(Factorised):
     def rows_each(self) -> int:
         """A feature has a row of factors for each field that it may meet."""
         return self.n_fields
+
+    @property
+    def work(self) -> int:
+        """Each entry of a row meets each other, factor by factor."""
+        each = self.source.nonzeros / max(1, self.source.n_rows)
+        return int(self.source.nonzeros * max(1.0, each - 1) / 2 * self.padded)
 
     @property
     def _fields(self) -> Array:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from hogwild.data.generate.generated import zipf_ranks
-from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Array, Rows, concatenate
+from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Array, Rows, compact, concatenate
 from hogwild.errors import ParameterError
 
 _BLOCK_ROWS = 1 << 14
@@ -87,7 +87,7 @@ class Interactions:
     def pieces(self) -> Iterator[Rows]:
         """All rows, in order and in pieces."""
         for number in range(-(-self.n_rows // _BLOCK_ROWS)):
-            yield self._block(number)[: self.n_rows - number * _BLOCK_ROWS]
+            yield compact(self._block(number)[: self.n_rows - number * _BLOCK_ROWS])
 
     def scores(self, indices: Array) -> Array:
         """The planted scores of rows, one line of feature numbers each.
@@ -130,10 +130,10 @@ class Interactions:
 
         >>> made = Interactions(n_rows=1, features=9, n_fields=3, seed=1)
         >>> made.libffm_text(made.rows)
-        b'1 0:0:1 1:3:1 2:7:1\n'
+        b'-1 0:1:1 1:5:1 2:6:1\n'
         """
         words = [f" {field}:{feature}:1" for feature, field in enumerate(self.fields.tolist())]
-        table = rows.indices[rows.indptr[0] : rows.indptr[-1]].reshape(-1, self.n_fields).tolist()
+        table = compact(rows).indices.reshape(-1, self.n_fields).tolist()
         lines = (
             f"{int(label)}{''.join([words[u] for u in row])}\n"
             for label, row in zip(rows.labels.tolist(), table, strict=True)
