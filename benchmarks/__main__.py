@@ -14,7 +14,7 @@ from benchmarks import results, show
 BENCHMARKS = (
     "startup", "parser", "one_core", "roofline", "scaling", "convergence", "peers", "modules", "gpu", "large_batch",
     "ray_calls",
-    "messages", "replay", "interactions",
+    "messages", "replay", "ratings", "interactions",
 )  # fmt: skip
 
 

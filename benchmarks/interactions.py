@@ -63,8 +63,8 @@ def main(out: Path = results.FOLDER, *, quick: bool = False) -> None:
             text += [f"## {case.name}, {case.kind}, rank {case.rank}", "", *summary(fits, linear(case)), ""]
     about = (
         f"Held-out log loss; {results.cores()} workers; medians of {TURNS}. Of each tool the setting that comes to a "
-        "loss soonest. Ours are without compiling; of xLearn's times what it says that reading and saving took is taken "
-        f"off. xLearn {results.version_of('xlearn') or 'is not installed'}."
+        "loss soonest. Ours are without compiling; of xLearn's times what it says that reading and saving took is "
+        f"taken off. xLearn {results.version_of('xlearn') or 'is not installed'}."
     )
     results.write("interactions", "Factorisation machines", [about, "", *text], out)
 

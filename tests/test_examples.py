@@ -21,7 +21,7 @@ ARGUMENTS = {
 
 # Networks are trained in this process, where PyTorch is loaded once for all of them: below.
 # So are the demo and what is simulated.
-HERE = ("demo.py", "staleness.py")
+HERE = ("demo.py", "films.py", "staleness.py")
 NETWORKS = {"digits_cnn.py": ["1", "2"], "digits_mlp.py": ["3", "2"], "fashion_mnist.py": ["", "1", "2"]}
 
 
@@ -52,6 +52,22 @@ def test_the_slow_worker_holds_up_those_who_wait_for_it(capsys):
     assert asynchronous.seconds < bounded.seconds
     assert asynchronous.waiting["idle_share"] < synchronous.waiting["idle_share"]
     assert asynchronous.staleness["most"] > bounded.staleness["most"] > synchronous.staleness["most"] == 0
+
+
+def test_films_are_recommended(capsys, tmp_path):
+    from hogwild.data.generate.ratings import write_ratings
+
+    main = runpy.run_path(str(EXAMPLES / "films.py"))["main"]
+    assert main(rows=8_000) < 1.0
+    shown = capsys.readouterr().out
+    assert all(words in shown for words in ("held-out RMSE", "to ", "like ", "somebody new"))
+    write_ratings(tmp_path / "u.data", users=100, items=80, n_rows=2_000, rank=2)
+    assert main(str(tmp_path / "u.data")) < 1.2
+
+
+def test_what_the_page_on_ratings_shows_is_so():
+    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "ratings.md"), module_relative=False)
+    assert found.failed == 0 < found.attempted
 
 
 @pytest.mark.parametrize("example", ["digits_cnn.py", "digits_mlp.py"])

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildFMClassifier as HogwildFMClassifier
     from hogwild.estimators import HogwildFMRegressor as HogwildFMRegressor
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
+    from hogwild.estimators import HogwildRecommender as HogwildRecommender
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.factorisation_machine import FactorisationMachine as FactorisationMachine
     from hogwild.problems.field_aware import FieldAwareFactorisationMachine as FieldAwareFactorisationMachine
     from hogwild.problems.linear import Linear as Linear
+    from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
     from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
     from hogwild.problems.module_model import load_weights as load_weights
@@ -84,6 +86,7 @@ _HOMES = {
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.factorisation_machine": ("FactorisationMachine",),
     "hogwild.problems.field_aware": ("FieldAwareFactorisationMachine",),
+    "hogwild.problems.matrix_completion": ("MatrixCompletion",),
     "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.problems.module_model": ("load_weights",),
@@ -103,6 +106,7 @@ _HOMES = {
     "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
     "hogwild.estimators": (
         "HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM", "HogwildFMClassifier", "HogwildFMRegressor",
+        "HogwildRecommender",
     ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

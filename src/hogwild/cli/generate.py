@@ -37,13 +37,17 @@ def generate(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="classification, regression, multiclass, rcv1 (text), clicks, dense or interactions."
+            metavar="KIND",
+            help="classification, regression, multiclass, rcv1 (text), clicks, dense, interactions or ratings.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", help="The file to write: .svm, .vw, .ffm (also .gz) or .npz.", show_default=False
+            metavar="OUT",
+            help="The file to write: .svm, .vw (also .gz) or .npz; of interactions .ffm too, of ratings .csv, .tsv, .data "
+            "or .dat.",
+            show_default=False,
         ),
     ],
     rows: Annotated[int | None, _count("How many rows; 10k and 2e6 are fine.")] = None,
@@ -53,7 +57,9 @@ def generate(
     noise: Annotated[float | None, typer.Option(min=0, help="How far labels stray from the planted model.")] = None,
     classes: Annotated[int | None, typer.Option(min=2, help="multiclass: how many classes.")] = None,
     fields: Annotated[int | None, typer.Option(min=2, help="interactions: features a row, one of each field.")] = None,
-    rank: Annotated[int | None, typer.Option(min=1, help="interactions: factors of a feature.")] = None,
+    users: Annotated[int | None, _count("ratings: how many users.")] = None,
+    items: Annotated[int | None, _count("ratings: how many items.")] = None,
+    rank: Annotated[int | None, typer.Option(min=1, help="interactions, ratings: how many planted factors.")] = None,
     weights: Annotated[Path | None, typer.Option(help="Write the planted model here, an .npz file.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same file.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
@@ -69,8 +75,13 @@ def generate(
     """
     output = Output(as_json)
     given = {"rows": rows, "features": features, "nonzeros": nonzeros,
-             "exponent": exponent, "noise": noise, "classes": classes, "fields": fields, "rank": rank}  # fmt: skip
+             "exponent": exponent, "noise": noise, "classes": classes, "fields": fields}  # fmt: skip
+    of_ratings = {"users": users, "items": items, "rank": rank}
     started = time.perf_counter()
+    if kind == "ratings":
+        _ratings(output, out, given | of_ratings, weights, seed, overwrite)
+        return
+    given |= of_ratings
     from hogwild.data.generate import kind as of_kind
     from hogwild.data.generate import write
     from hogwild.files import format_size
@@ -93,6 +104,43 @@ def generate(
             "bytes": size,
             "seed": seed,
             "weights": weights,
+            "seconds": round(seconds, 3),
+        }
+    )
+
+
+def _ratings(
+    output: Output, out: Path, given: dict[str, Any], weights: Path | None, seed: int, overwrite: bool
+) -> None:
+    """Ratings are written in files of their own kind."""
+    from hogwild.data.generate.ratings import write_ratings
+    from hogwild.errors import ParameterError
+    from hogwild.files import format_size
+
+    started = time.perf_counter()
+    chosen = {"n_rows" if name == "rows" else name: value for name, value in given.items() if value is not None}
+    odd = chosen.keys() - {"n_rows", "users", "items", "rank", "noise"}
+    if odd or weights is not None:
+        raise ParameterError(
+            f"There is no '{min(odd, default='weights')}' for the kind 'ratings'. It takes rows, users, items, rank, "
+            "noise and seed."
+        )
+    made = write_ratings(out, overwrite=overwrite, seed=seed, **chosen)
+    seconds, size = time.perf_counter() - started, out.stat().st_size
+    output.show(
+        f"{made.n_rows:,} ratings by {made.users:,} users of {made.items:,} items in {out} ({format_size(size)}, "
+        f"{seconds:.1f} s); the planted ratings have an RMSE of {made.floor:.4f}"
+    )
+    output.result(
+        {
+            "kind": "ratings",
+            "out": out,
+            "rows": made.n_rows,
+            "users": made.users,
+            "items": made.items,
+            "floor": made.floor,
+            "bytes": size,
+            "seed": seed,
             "seconds": round(seconds, 3),
         }
     )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hogwild.cli.talked import in_words
 
 if TYPE_CHECKING:
-    from hogwild.data.dataset import Dataset
     from hogwild.run import Event, Run
 
 WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # of the events, in the record of a run
@@ -24,11 +23,9 @@ def scores_of(result: Event) -> list[str]:
     return names[names.index("loss") + 1 : names.index("objective")]
 
 
-def record_of(
-    run: Run, training: Dataset, held_out: Dataset | None, load_seconds: float, out: Path | None
-) -> dict[str, Any]:
+def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: Path | None) -> dict[str, Any]:
     """What a run came to, for programs. A score without a prefix is that on held-out data, if there is any."""
-    result, figures = run.result, {}
+    result, figures, training = run.result, {}, problem.data
     for score in scores_of(result):
         figures[score] = result.get(f"test_{score}", result[score])
         figures[f"train_{score}"], figures[f"test_{score}"] = result[score], result.get(f"test_{score}")
@@ -44,6 +41,7 @@ def record_of(
         "rows": training.n_rows,
         "features": training.n_features,
         "nonzeros": training.nonzeros,
+        "sizes": getattr(problem, "sizes", None),
         "test_rows": None if held_out is None else held_out.n_rows,
         "epochs": run.history[-1]["epoch"],
         "best_epoch": result["epoch"],
@@ -57,6 +55,12 @@ def record_of(
         "history": run.history,
         "events": [event for event in run.events if event["event"] in WORTH_TELLING],
     }
+
+
+def _sizes(record: dict[str, Any]) -> str:
+    if record["sizes"]:
+        return ", ".join(f"{count:,} {what}" for what, count in record["sizes"].items())
+    return f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros"
 
 
 def _where(record: dict[str, Any]) -> str:
@@ -76,7 +80,7 @@ def picture_of(record: dict[str, Any]) -> list[Any]:
     table = Table(show_header=False, box=None, padding=(0, 2))
     rate = record["updates"] / record["seconds"] if record["seconds"] else 0.0
     lines = {
-        "data": f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros",
+        "data": _sizes(record),
         "workers": f"{record['workers']} ({record['strategy']}){_where(record)}",
         "time": f"{record['seconds']:.2f} s{_simulated(record)}, {rate:,.0f} rows/s, {record['epochs']} epochs",
         **in_words(record),

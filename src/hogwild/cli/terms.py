@@ -26,14 +26,13 @@ class Terms:
         str | None,
         _option("linear, fm, ffm: hinge, squared-hinge, logistic (the default), softmax, modified-huber, perceptron, "
                 "squared, huber[:width], epsilon-insensitive[:width], squared-epsilon-insensitive[:width], "
-                "quantile[:share] or poisson."),
+                "quantile[:share] or poisson. matrix-completion: squared (the default) or bpr."),
     ] = None  # fmt: skip
     l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
     l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
     l2_factors: Annotated[
         float | None, _option("fm, ffm: strength of the L2 penalty on factors, weighted by how often they are met.")
     ] = None
-    rank: Annotated[int | None, _option("fm, ffm: factors of a feature (for each field).")] = None
     normalise: Annotated[
         bool | None,
         _option("fm, ffm: scale each row to length one. Default: with ffm.", "--normalise/--no-normalise"),
@@ -44,6 +43,18 @@ class Terms:
     balanced: Annotated[
         bool | None, _option("linear, fm, ffm: let every class weigh the same in all.", "--balanced")
     ] = None
+    rank: Annotated[
+        int | None,
+        _option("How many factors: fm of a feature, 8; ffm for each field, 4; matrix-completion of a user or an item, "
+                "32.", min=1),
+    ] = None  # fmt: skip
+    biases: Annotated[
+        bool | None, _option("matrix-completion: learn biases of users and items.", "--biases/--no-biases")
+    ] = None
+    nonnegative: Annotated[bool | None, _option("matrix-completion: factors of at least zero.", "--nonnegative")] = None
+    user: Annotated[str | None, _option("matrix-completion: the column with the user.", metavar="NAME")] = None
+    item: Annotated[str | None, _option("matrix-completion: the column with the item.", metavar="NAME")] = None
+    rating: Annotated[str | None, _option("matrix-completion: the column with the rating.", metavar="NAME")] = None
 
 
 def given(problem: str, terms: Terms) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from hogwild.estimators.classifier import HogwildClassifier
 from hogwild.estimators.factors import HogwildFMClassifier, HogwildFMRegressor
 from hogwild.estimators.one_class import HogwildOneClassSVM
+from hogwild.estimators.recommender import HogwildRecommender
 from hogwild.estimators.regressor import HogwildRegressor
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "HogwildFMClassifier",
     "HogwildFMRegressor",
     "HogwildOneClassSVM",
+    "HogwildRecommender",
     "HogwildRegressor",
 ]

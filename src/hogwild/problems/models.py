@@ -20,6 +20,7 @@ KINDS = {
     "linear": "hogwild.problems.linear_model",
     "fm": "hogwild.problems.factor_model",
     "ffm": "hogwild.problems.factor_model",
+    "ratings": "hogwild.problems.ratings_model",
 }
 
 

@@ -44,6 +44,7 @@ class Problem(Protocol):
     - ``usual``, a :class:`Usual`;
     - ``open_like(source)``, which opens held-out data where that is not rows of the same features;
     - ``buffers(rule, rows, workers)`` and ``crowds(rule)``, about copies of frequent coordinates for each worker;
+    - ``sizes``, how large it is, by names of its own;
     - ``work``, how many multiplications an epoch takes, where that is not about one for each non-zero;
     - ``survey`` and ``sums``, with which a worker measures parts of a walk until none is left.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.cli.problems import factorised, linear
+from hogwild.cli.problems import factorised, linear, matrix_completion
 from hogwild.cli.problems.kind import Kind
 from hogwild.naming import pick
 
@@ -10,6 +10,7 @@ PROBLEMS: dict[str, Kind] = {
     "linear": linear.KIND,
     "fm": factorised.FM,
     "ffm": factorised.FFM,
+    "matrix-completion": matrix_completion.KIND,
 }
 
 

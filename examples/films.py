@@ -1,0 +1,49 @@
+"""Recommend films: learn from ratings, see how good it is on others, recommend, and take in somebody new.
+
+Usage: python films.py [RATINGS]
+
+RATINGS is a file of MovieLens (ratings.csv, u.data or ratings.dat) or any text or Parquet file with a user, an item and
+a rating in each line; without one, ratings are generated.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from hogwild import HogwildRecommender
+from hogwild.data.generate.ratings import GeneratedRatings
+from hogwild.data.ratings import Ratings, open_ratings
+
+
+def names(ratings: Ratings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The columns of ratings, with the names that users and items have."""
+    users, items, values = ratings.columns
+    return ratings.users.names[users], ratings.items.names[items], values
+
+
+def main(path: str = "", rows: int = 100_000) -> float:
+    ratings = open_ratings(path) if path else GeneratedRatings(rows // 80, rows // 120, rows, rank=5).data
+    training, held_out = ratings.split(0.1, seed=0)
+    model = HogwildRecommender(rank=32, random_state=0).fit(names(training))
+    rmse = -model.score(names(held_out))
+    spread = float(names(held_out)[2].std())
+    print(f"{training.n_rows:,} ratings; held-out RMSE {rmse:.4f}, of the mean alone {spread:.4f}")
+
+    somebody = names(training)[0][0]
+    items, scores = model.recommend(somebody, 5)
+    print(f"to {somebody}:", ", ".join(f"{item} ({score:.2f})" for item, score in zip(items, scores, strict=True)))
+    print(f"like {items[0]}:", ", ".join(str(item) for item in model.similar_items(items[0], 5)[0]))
+
+    best, worst = ratings.items.names[0], ratings.items.names[1]
+    newcomer = "somebody new" if ratings.users.names.dtype.kind == "U" else int(ratings.users.names.max()) + 1
+    for _ in range(20):
+        model.partial_fit(([newcomer, newcomer], [best, worst], [5.0, 1.0]))
+    liked, disliked = model.predict(([newcomer, newcomer], [best, worst]))
+    print(f"somebody new gave 5 and 1, and is now predicted to give {liked:.2f} and {disliked:.2f}")
+    return rmse
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

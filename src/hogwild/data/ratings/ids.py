@@ -1,0 +1,103 @@
+"""The names of users or of items, and their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.rows import Array
+from hogwild.errors import DataError
+
+
+class Ids:
+    """Names, whole numbers or strings, each of which has a number: its place among them.
+
+    >>> ids = Ids.of(["b", "a", "b"])
+    >>> ids.names.tolist(), ids.numbers_of(["b", "x"]).tolist()
+    (['a', 'b'], [1, -1])
+    >>> ids.with_more(["c", "a"]).names.tolist()
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, names: Array) -> None:
+        self.names = names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(cls, names: Any) -> Ids:
+        """All different names there are, sorted."""
+        return cls(np.unique(as_names(names)))
+
+    def numbers_of(self, names: Any) -> Array:
+        """The numbers of names; -1 for those that are not known."""
+        wanted = as_names(names)
+        if not len(self.names) or not len(wanted):
+            return np.full(len(wanted), -1, np.int64)
+        if wanted.dtype.kind != self.names.dtype.kind:  # one file was all numbers, the other not
+            wanted = as_names(_converted(wanted, self.names.dtype.kind))
+        places = np.searchsorted(self.names, wanted, sorter=self._sorted)
+        numbers = self._sorted[np.minimum(places, len(self.names) - 1)]
+        return np.asarray(np.where(self.names[numbers] == wanted, numbers, -1))
+
+    def with_more(self, names: Any) -> Ids:
+        """Those that are not known yet behind the others, whose numbers stay the same."""
+        more = np.unique(as_names(names))
+        if len(self.names) and more.dtype.kind != self.names.dtype.kind:
+            more = as_names(_converted(more, self.names.dtype.kind, strict=True))
+        more = more[self.numbers_of(more) < 0]
+        return Ids(np.concatenate([self.names, more])) if len(more) else self
+
+    def arrays(self, prefix: str) -> dict[str, Array]:
+        """Arrays for a file."""
+        if self.names.dtype.kind == "i":
+            return {f"{prefix}_ids": self.names.astype(np.int64)}
+        texts = [str(name).encode() for name in self.names]
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        return {f"{prefix}_text": np.frombuffer(b"".join(texts), np.uint8), f"{prefix}_ends": ends}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array], prefix: str) -> Ids:
+        """Read them back."""
+        if f"{prefix}_ids" in arrays:
+            return cls(arrays[f"{prefix}_ids"])
+        text, ends = arrays[f"{prefix}_text"].tobytes(), arrays[f"{prefix}_ends"].tolist()
+        starts = [0, *ends[:-1]] if ends else []
+        return cls(np.array([text[low:high].decode() for low, high in zip(starts, ends, strict=True)], dtype=np.str_))
+
+    @cached_property
+    def _sorted(self) -> Array:
+        return np.argsort(self.names, kind="stable")
+
+
+def as_names(names: Any) -> Array:
+    """Names as an array of whole numbers, if they all are, or of strings.
+
+    >>> as_names([3, 1]).dtype.kind, as_names(["7", 1]).tolist()
+    ('i', ['7', '1'])
+    """
+    array = np.asarray(names)
+    if array.ndim != 1:
+        raise DataError(f"names of users and items come one after the other, and here is an array {array.ndim} deep")
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64, copy=False)
+    if array.dtype.kind == "f" and np.all(array == np.floor(array)):
+        return array.astype(np.int64)
+    if array.dtype.kind == "O" and all(isinstance(name, (int, np.integer)) for name in array):
+        return array.astype(np.int64)
+    return array if array.dtype.kind == "U" else np.array([str(name) for name in array], dtype=np.str_)
+
+
+def _converted(names: Array, kind: str, strict: bool = False) -> Any:
+    """Names as strings, or as numbers where they can be; those that cannot are known to nobody."""
+    if kind == "U":
+        return [str(name) for name in names]
+    numbers = [int(name) if name.lstrip("-").isdecimal() else None for name in names.tolist()]
+    if strict and None in numbers:
+        odd = names[numbers.index(None)]
+        raise DataError(f"names are whole numbers so far, and here is {odd!r}", remedy="Fit anew, with all names.")
+    return [np.iinfo(np.int64).min if number is None else number for number in numbers]

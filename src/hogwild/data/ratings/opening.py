@@ -1,0 +1,60 @@
+"""One door to all ratings: files, matrices and columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hogwild.data.ratings.dialect import Columns
+from hogwild.data.ratings.ids import Ids
+from hogwild.data.ratings.ratings import Ratings
+from hogwild.data.ratings.table import read_parquet
+from hogwild.data.ratings.text import read_text
+from hogwild.data.rows import Array
+from hogwild.errors import ParameterError
+from hogwild.naming import must
+
+FORMATS = ("auto", "text", "parquet")
+
+
+def open_ratings(
+    source: Any,
+    *,
+    columns: Columns | None = None,
+    format: str = "auto",
+    known: tuple[Ids, Ids] | None = None,
+    grow: bool = False,
+    unlabelled: bool = False,
+) -> Ratings:
+    """Ratings from a file, a sparse matrix, or columns ``(users, items)`` or ``(users, items, ratings)``.
+
+    Files are text with a rating a line (separated by tabs, commas, semicolons or ``::``, with names of the columns in
+    the first line or without) or Parquet. ``known`` are names of users and items that have numbers already; others are
+    not known, unless these may ``grow``. What is ``unlabelled`` needs no ratings.
+
+    >>> open_ratings((["ann", "bob"], [7, 7], [5, 3])).n_users
+    2
+    """
+    if isinstance(source, Ratings):
+        return source
+    if isinstance(source, (str, Path)):
+        users, items, ratings = read_columns(Path(source), columns or Columns(), format, unlabelled)
+        return Ratings.of(users, items, ratings, known=known, grow=grow, name=str(source))
+    if hasattr(source, "tocoo"):
+        entries = source.tocoo()
+        if known is None:
+            return Ratings.of_matrix(source)
+        return Ratings.of(entries.row, entries.col, entries.data, known=known, grow=grow, name="matrix")
+    if isinstance(source, (tuple, list)) and len(source) in (2, 3):
+        return Ratings.of(*source, known=known, grow=grow)
+    raise must("source", "a file, a sparse matrix, or columns (users, items, ratings)", type(source).__name__)
+
+
+def read_columns(
+    path: Path, columns: Columns, format: str = "auto", unlabelled: bool = False
+) -> tuple[Any, Any, Array | None]:
+    """Users, items and ratings of a file, in its order."""
+    if format not in FORMATS:
+        raise ParameterError(f"Ratings are read as {', '.join(FORMATS)}. Got {format!r} instead.")
+    table = format == "parquet" or (format == "auto" and path.suffix.lower() in (".parquet", ".pq"))
+    return (read_parquet if table else read_text)(path, columns, unlabelled)

@@ -1,0 +1,115 @@
+"""Ratings: who rated what how, as rows of two entries each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.memory import Memory
+from hogwild.data.ratings.ids import Ids, as_names
+from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Array, Rows
+from hogwild.errors import DataError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ratings:
+    """Ratings in memory, and the names of users and items.
+
+    A rating is a row of binary data with two entries: the number of the user, and that of the item, counted behind all
+    users. One more number, behind all items, stands for a user or an item that is not known.
+
+    >>> ratings = Ratings.of(["ann", "bob", "ann"], [7, 7, 9], [5, 3, 4])
+    >>> ratings.data.rows.indices.reshape(-1, 2).tolist(), ratings.data.labels().tolist()
+    ([[0, 2], [1, 2], [0, 3]], [5.0, 3.0, 4.0])
+    """
+
+    data: Memory
+    users: Ids
+    items: Ids
+
+    @classmethod
+    def of(
+        cls, users: Any, items: Any, ratings: Any = None, *, known: tuple[Ids, Ids] | None = None, grow: bool = False,
+        name: str = "columns", shuffled: bool = False,
+    ) -> Ratings:  # fmt: skip
+        """Ratings from columns; all are 1 if none are given.
+
+        With ``known`` names numbers are theirs; new names get numbers behind them if these may ``grow``, and else are
+        names that are not known.
+        """
+        users, items = as_names(users), as_names(items)
+        values = np.ones(len(users)) if ratings is None else np.asarray(ratings, np.float64)
+        _check(users, items, values, name)
+        if known is None:
+            known = Ids.of(users), Ids.of(items)
+        elif grow:
+            known = known[0].with_more(users), known[1].with_more(items)
+        return cls(_rows(users, items, values, known, name, shuffled), *known)
+
+    @classmethod
+    def of_matrix(cls, matrix: Any) -> Ratings:
+        """Ratings from a sparse matrix: a row for each user, a column for each item, stored entries alone count."""
+        entries = matrix.tocoo()
+        known = Ids(np.arange(entries.shape[0])), Ids(np.arange(entries.shape[1]))
+        return cls.of(entries.row, entries.col, entries.data, known=known, name="matrix")
+
+    @property
+    def n_rows(self) -> int:
+        """How many ratings there are."""
+        return self.data.n_rows
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.items)
+
+    @property
+    def columns(self) -> tuple[Array, Array, Array]:
+        """The numbers of users and items, the latter from zero, and the ratings, in stored order."""
+        rows, numbers = self.data.rows, self.data.ids
+        pairs = rows.indices[int(rows.indptr[0]) : int(rows.indptr[-1])].reshape(-1, 2)
+        chosen = pairs if numbers is None else pairs[numbers]
+        return chosen[:, 0].astype(np.int64), chosen[:, 1].astype(np.int64) - self.n_users, self.data.labels()
+
+    def split(self, fraction: float, seed: int) -> tuple[Ratings, Ratings]:
+        """Set a random fraction aside: (the rest, the part set aside)."""
+        rest, aside = self.data.split(fraction, seed)
+        return replace(self, data=rest), replace(self, data=aside)
+
+    def with_data(self, change: Callable[[Memory], Memory]) -> Ratings:
+        """The same users and items, with other ratings."""
+        return replace(self, data=change(self.data))
+
+
+def _check(users: Array, items: Array, values: Array, name: str) -> None:
+    if not len(users) == len(items) == len(values):
+        raise DataError(
+            f"there are {len(users):,} users, {len(items):,} items and {len(values):,} ratings, and a rating is one of "
+            "each",
+            path=name,
+        )
+    if not len(users):
+        raise DataError("there is no rating", path=name)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise DataError("ratings are finite numbers, and here is one that is not", path=name)
+
+
+def _rows(users: Array, items: Array, values: Array, known: tuple[Ids, Ids], name: str, shuffled: bool) -> Memory:
+    n_users, n_items = len(known[0]), len(known[1])
+    unknown = n_users + n_items
+    if unknown >= 2**32 - 1:
+        raise DataError(f"{unknown:,} users and items are more than there are numbers for", path=name)
+    who, what = known[0].numbers_of(users), known[1].numbers_of(items)
+    pairs = np.empty((len(values), 2), np.uint32)
+    pairs[:, 0], pairs[:, 1] = np.where(who < 0, unknown, who), np.where(what < 0, unknown, what + n_users)
+    indptr = np.arange(0, 2 * len(values) + 1, 2, dtype=np.int64)
+    rows = Rows(indptr, pairs.ravel(), NO_VALUES, values, NO_WEIGHTS, unknown + 1, "binary")
+    return Memory(rows, shuffled=shuffled, name=name)

@@ -1,0 +1,172 @@
+"""``HogwildRecommender``: what users would give to items, and what to recommend to them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from hogwild import strategies
+from hogwild.data.ratings import Ratings, open_ratings
+from hogwild.data.rows import Array
+from hogwild.errors import ParameterError
+from hogwild.problems.matrix_completion import MatrixCompletion
+from hogwild.problems.ratings_model import RatingsModel
+from hogwild.rules import named as rule_named
+from hogwild.run import Budget, Run, Start
+from hogwild.schedules import Constant, named, with_step
+from hogwild.training.minimise import minimise
+
+LATER = (
+    0.01  # the step of ratings that come later, if none is given: they are to change what was learnt, not to undo it
+)
+
+
+class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
+    """Matrix completion by stochastic gradient descent with many workers; see :class:`hogwild.MatrixCompletion`.
+
+    ``l2`` is the strength of the penalty on each rating's factors and biases, ``step`` where steps begin and
+    ``max_iter`` how many times all ratings are visited; None is what suits most. With ``validation_fraction`` so many
+    ratings are set aside, and the best factors for them are kept; the run ends when there were none better in
+    ``n_iter_no_change`` epochs. ``n_jobs`` is how many workers there are (None: one per core).
+
+    Ratings are a sparse matrix (a row for each user), columns ``(users, items, ratings)`` with names of any kind, or
+    the path of a file.
+
+    >>> users, items = ["ann", "ann", "bob", "bob", "cid"], ["x", "y", "x", "z", "y"]
+    >>> model = HogwildRecommender(rank=4, random_state=0).fit((users, items, [5, 4, 1, 2, 4]))
+    >>> model.predict((["ann", "bob"], ["x", "x"])).shape, [str(item) for item in model.recommend("ann", 5)[0]]
+    ((2,), ['z'])
+    """
+
+    def __init__(
+        self, rank: int = 32, *, loss: str = "squared", l2: float | None = None, biases: bool = True,
+        nonnegative: bool = False, step: float | None = None, max_iter: int | None = None,
+        validation_fraction: float | None = None, n_iter_no_change: int = 5, rule: Any = None, schedule: Any = None,
+        strategy: Any = "hogwild", n_jobs: int | None = None, random_state: Any = None,
+    ) -> None:  # fmt: skip
+        self.rank = rank
+        self.loss = loss
+        self.l2 = l2
+        self.biases = biases
+        self.nonnegative = nonnegative
+        self.step = step
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.rule = rule
+        self.schedule = schedule
+        self.strategy = strategy
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from ratings, and forget what was learnt before; ``y`` is not looked at."""
+        ratings = open_ratings(X, unlabelled=self.loss == "bpr")
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        budget, held_out, training = Budget(self.max_iter), None, ratings
+        if self.validation_fraction is not None:
+            training, held_out = ratings.split(self.validation_fraction, self._seed)
+            budget = Budget(self.max_iter, patience=self.n_iter_no_change)
+        problem = self._problem(training, None)
+        schedule: Any = self.schedule
+        if self.step is not None:
+            schedule = with_step(named(problem.usual.schedule if schedule is None else schedule), self.step)
+        run = self._minimise(problem, schedule, budget, test=held_out)
+        self._keep(run, problem, ratings)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Visit ratings once more, or for the first time; users and items may be new."""
+        if not hasattr(self, "model_"):
+            return self.fit(X)
+        ratings = open_ratings(
+            X, known=(self.model_.users, self.model_.items), grow=True, unlabelled=self.loss == "bpr"
+        )
+        problem = self._problem(ratings, self.model_.mean)
+        problem.bounds = _wider(self._bounds, problem.bounds)
+        start = problem.grown(self._state, self.model_.users, self.model_.items, self._rule(problem))
+        run = self._minimise(problem, Constant(self.step or LATER), Budget(1), start=Start(start))
+        self._keep(run, problem, ratings, self._met)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """What each user would give to each item, for pairs: ``(users, items)``, or an array of two columns."""
+        users, items = _pairs(X)
+        return self._model.predict(users, items)
+
+    def recommend(self, user: Any, n: int = 10, *, exclude_seen: bool = True) -> tuple[Array, Array]:
+        """The ``n`` items with the highest scores for a user, best first, and the scores."""
+        model = self._model
+        number = int(model.users.numbers_of([user])[0])
+        seen = self._met.get(number, np.empty(0, np.int64)) if exclude_seen else np.empty(0, np.int64)
+        return model.recommend(user, n, without=model.items.names[seen])
+
+    def similar_items(self, item: Any, n: int = 10) -> tuple[Array, Array]:
+        """The ``n`` items most like one, and the cosines between their factors and its own."""
+        return self._model.similar_items(item, n)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """How good predictions are: less the root mean squared error, or how often what was met comes first."""
+        model = self._model
+        ratings = open_ratings(X, known=(model.users, model.items), unlabelled=self.loss == "bpr")
+        users, items, values = ratings.columns
+        users = np.where(users < len(model.users), users, -1)
+        items = np.where((items >= 0) & (items < len(model.items)), items, -1)
+        if self.loss == "squared":
+            return -float(np.sqrt(np.mean((model.scores_of(users, items) - values) ** 2)))
+        drawn = np.random.default_rng(self._seed).integers(0, len(model.items), len(items))
+        first, other = model.scores_of(users, items), model.scores_of(users, drawn)
+        return float(np.mean(np.where(first == other, 0.5, first > other)))
+
+    @property
+    def _model(self) -> RatingsModel:
+        check_is_fitted(self, "model_")
+        model: RatingsModel = self.model_
+        return model
+
+    def _problem(self, ratings: Ratings, mean: float | None) -> MatrixCompletion:
+        return MatrixCompletion(
+            ratings, self.rank, loss=self.loss, l2=self.l2, biases=self.biases, nonnegative=self.nonnegative, mean=mean,
+            seed=self._seed,
+        )  # fmt: skip
+
+    def _rule(self, problem: MatrixCompletion) -> Any:
+        return rule_named(problem.usual.rule if self.rule is None else self.rule)
+
+    def _minimise(self, problem: MatrixCompletion, schedule: Any, budget: Budget, **more: Any) -> Run:
+        strategy = strategies.named(self.strategy, self.n_jobs) if isinstance(self.strategy, str) else self.strategy
+        if not hasattr(strategy, "access"):
+            raise ParameterError("A recommender is fitted in one memory: use a strategy such as 'hogwild'.")
+        measured = budget.patience is not None
+        return minimise(
+            problem, self._rule(problem), schedule, strategy, budget=budget, seed=self._seed, measure=measured, **more
+        )
+
+    def _keep(
+        self, run: Run, problem: MatrixCompletion, ratings: Ratings, before: dict[int, Array] | None = None
+    ) -> None:
+        self.model_, self.n_iter_, self._state = run.model, int(run.history[-1]["epoch"]), run.state
+        self._bounds = problem.bounds
+        self._met = dict(before or {})
+        users, items, _ = ratings.columns
+        order = np.argsort(users, kind="stable")
+        who, first = np.unique(users[order], return_index=True)
+        for user, met in zip(who.tolist(), np.split(items[order], first[1:]), strict=True):
+            self._met[user] = np.union1d(self._met[user], met) if user in self._met else np.unique(met)
+
+
+def _pairs(X: Any) -> tuple[Any, Any]:
+    if isinstance(X, tuple) and len(X) in (2, 3):
+        return X[0], X[1]
+    array = np.asarray(X)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ParameterError("Pairs are (users, items), or an array of two columns.")
+    return array[:, 0], array[:, 1]
+
+
+def _wider(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(one[0], other[0]), max(one[1], other[1])

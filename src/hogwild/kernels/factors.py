@@ -1,0 +1,122 @@
+"""The inner loops of matrix completion: two rows of factors a term, or three where preferences are learnt.
+
+One table has a row for every user and, behind those, for every item: ``wide`` factors, of which those beyond the rank
+are zero and stay so, and the bias. The next row begins ``room`` numbers further, with a cache line of its own, so that
+workers who are at different rows are not in each other's way. How many factors there are is not known when a loop is
+compiled: one that is known to be short would be unrolled before it could be vectorised.
+
+Each loop is a template: ``numbers`` (of a coordinate), ``step``, ``kept``, ``look``, ``hold``, ``claim``, ``release``
+and ``loss`` stand for functions that :func:`hogwild.compiled.specialise` puts in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from hogwild.compiled import OPTIONS, UNCALLED, inlined
+from hogwild.kernels.atomics import prefetch_to_write
+from hogwild.kernels.layouts import span
+
+# mypy: disable-error-code="name-defined, call-arg, unreachable"
+# ruff: noqa: F821
+
+AHEAD = 4  # terms between asking for the rows of a term and touching them
+LINE = 16  # numbers in a cache line
+NOTHING = np.float32(0)
+
+
+def descend(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
+    rates: Any, table: Any, wide: Any, room: Any, mean: Any, biased: Any, l2: Any, constants: Any, sync: Any,
+) -> float:  # fmt: skip
+    """Descend along the ratings ``order[first::stride]``; return their summed loss."""
+    if table.shape[1] != numbers():  # never: so the compiler knows it, and need not multiply to find a number
+        return np.nan
+    k, leap, stop, total = np.uint64(first), np.uint64(stride), np.uint64(order.size), 0.0
+    before = np.empty(wide, np.float32)  # factors of the user; a loop that steps two rows at once is not vectorised
+    while k < stop:
+        i = order[k]
+        start, end = span(indptr, i)
+        look(indptr, indices, order, k + np.uint64(AHEAD) * leap, table, room)
+        hold(sync, indices, start, end)
+        a, b = row_of(indices, start, room), row_of(indices, start + np.uint64(1), room)
+        z = mean + (dot(table, a, b, wide) + (table[a + wide, 0] + table[b + wide, 0]))
+        cost, slope = loss(float(z), float(labels[i]), 0.0)
+        weight = weights[i] if weights.size else np.float32(1)
+        total += cost * weight
+        g, pull, rate = np.float32(slope * weight), l2 * weight, np.float32(rates[k])
+        claim(sync, k)
+        for f in range(wide):
+            before[f] = table[a + f, 0]
+        for f in range(wide):
+            step(table, a + f, g * table[b + f, 0] + pull * table[a + f, 0], rate, NOTHING, NOTHING, constants)
+            kept(table, a + f)
+        for f in range(wide):
+            step(table, b + f, g * before[f] + pull * table[b + f, 0], rate, NOTHING, NOTHING, constants)
+            kept(table, b + f)
+        if biased:
+            step(table, a + wide, g + pull * table[a + wide, 0], rate, NOTHING, NOTHING, constants)
+            step(table, b + wide, g + pull * table[b + wide, 0], rate, NOTHING, NOTHING, constants)
+        release(sync, indices, start, end, k)
+        k += leap
+    return total
+
+
+@inlined
+def row_of(indices: Any, j: Any, room: Any) -> Any:
+    """Where in the table the row of entry ``j`` begins."""
+    return np.uint64(indices[j]) * room
+
+
+# The order of the sum is left to the compiler, which may then keep many sums in one register: the same for every call.
+@numba.njit(**{**OPTIONS, "fastmath": {"contract", "reassoc"}}, **UNCALLED, forceinline=True)
+def dot(table: Any, a: Any, b: Any, wide: Any) -> Any:
+    """The product of two rows of factors."""
+    total = np.float32(0)
+    for f in range(wide):
+        total += table[a + f, 0] * table[b + f, 0]
+    return total
+
+
+def as_it_is(table: Any, p: Any) -> None:
+    """Factors may have any sign."""
+
+
+def not_below_zero(table: Any, p: Any) -> None:
+    """Bring a factor back to zero that has gone below it."""
+    table[p, 0] = max(table[p, 0], NOTHING)
+
+
+def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, table: Any, room: Any) -> None:
+    """Ask for the rows that term ``k`` will touch."""
+    if k < np.uint64(order.size):
+        start = np.uint64(indptr[order[k]])
+        for j in range(start, start + np.uint64(2)):
+            at = row_of(indices, j, room)
+            for line in range(0, room, LINE):
+                prefetch_to_write(table, at + np.uint64(line), 0)
+
+
+def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, table: Any, room: Any) -> None:
+    """Everything is in the cache."""
+
+
+def evaluate(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, table: Any, wide: Any, room: Any,
+    mean: Any, low: Any, high: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Write to ``sums`` of the ratings ``order``: loss, weight and squared residual of what is within the bounds."""
+    lost = weighed = squared = 0.0
+    for at in range(order.size):
+        i = order[at]
+        start = np.uint64(indptr[i])
+        a, b = row_of(indices, start, room), row_of(indices, start + np.uint64(1), room)
+        z = mean + (dot(table, a, b, wide) + (table[a + wide, 0] + table[b + wide, 0]))
+        y, weight = float(labels[i]), float(weights[i]) if weights.size else 1.0
+        lost += weight * loss(float(z), y, 0.0)[0]
+        weighed += weight
+        squared += weight * (min(max(float(z), low), high) - y) ** 2
+    sums[0], sums[1], sums[2] = lost, weighed, squared

@@ -1,0 +1,162 @@
+"""The inner loops of learning preferences: what a user has met comes before what the user has not.
+
+Bayesian personalised ranking (Rendle et al. 2009): a term is a user, an item the user has met, and one that is drawn
+when the term is visited. The tables and the names of the parts are those of :mod:`hogwild.kernels.factors`; ``hold``
+and ``release`` here know three rows.
+"""
+
+from __future__ import annotations
+
+from math import exp, log1p
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import Function
+from hogwild.kernels.access import no_claim, wait_for_turn
+from hogwild.kernels.atomics import lock, store, unlock
+from hogwild.kernels.factors import NOTHING, dot
+from hogwild.kernels.layouts import span
+
+# mypy: disable-error-code="name-defined, call-arg, unreachable"
+# ruff: noqa: F821
+
+TRIES = 16  # draws of an item that the user has not met; after so many the term is passed over
+
+
+def descend_pairs(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
+    rates: Any, table: Any, bits: Any, wide: Any, room: Any, biased: Any, l2: Any, constants: Any, met: Any,
+    met_items: Any, users: Any, items: Any, sync: Any,
+) -> float:  # fmt: skip
+    """Descend along the terms ``order[first::stride]``; return their summed loss.
+
+    Which item is drawn depends on the term and on the last digits of the user's own parameters, which are ``bits``:
+    there is no other source of chance that workers would have to share, or a checkpoint to keep.
+    """
+    if table.shape[1] != numbers():
+        return np.nan
+    k, leap, stop, total = np.uint64(first), np.uint64(stride), np.uint64(order.size), 0.0
+    before = np.empty(wide, np.float32)
+    while k < stop:
+        row = order[k]
+        start, _ = span(indptr, row)
+        u, i = np.uint64(indices[start]), np.uint64(indices[start + np.uint64(1)])
+        a = u * room
+        chance = np.uint64(bits[a, 0]) << np.uint64(32) ^ np.uint64(bits[a + np.uint64(1), 0]) ^ np.uint64(row)
+        j = draw(chance, u, met, met_items, users, items)
+        hold(sync, u, i, j)
+        b, c = i * room, j * room
+        gap = dot(table, a, b, wide) - dot(table, a, c, wide) + table[b + wide, 0] - table[c + wide, 0]
+        weight = weights[row] if weights.size else np.float32(1)
+        if j == i:  # nothing was found that the user has not met
+            weight = NOTHING
+        cost, slope = preference(float(gap))
+        total += float(cost * weight)
+        g, pull, rate = np.float32(slope * weight), l2 * weight, np.float32(rates[k])
+        claim(sync, k)
+        if weight != NOTHING:
+            for f in range(wide):
+                before[f] = table[a + f, 0]
+            for f in range(wide):
+                away = table[b + f, 0] - table[c + f, 0]
+                step(table, a + f, g * away + pull * table[a + f, 0], rate, NOTHING, NOTHING, constants)
+                kept(table, a + f)
+            for f in range(wide):
+                step(table, b + f, g * before[f] + pull * table[b + f, 0], rate, NOTHING, NOTHING, constants)
+                kept(table, b + f)
+            for f in range(wide):
+                step(table, c + f, pull * table[c + f, 0] - g * before[f], rate, NOTHING, NOTHING, constants)
+                kept(table, c + f)
+            if biased:
+                step(table, b + wide, g + pull * table[b + wide, 0], rate, NOTHING, NOTHING, constants)
+                step(table, c + wide, pull * table[c + wide, 0] - g, rate, NOTHING, NOTHING, constants)
+        release(sync, u, i, j, k)
+        k += leap
+    return total
+
+
+def preference(gap: float) -> tuple[float, float]:
+    """-log sigmoid(gap), and its derivative"""
+    small = exp(-abs(gap))
+    share = small / (1.0 + small) if gap > 0 else 1.0 / (1.0 + small)
+    return log1p(small) + max(-gap, 0.0), -share
+
+
+def draw(chance: Any, u: Any, met: Any, met_items: Any, users: Any, items: Any) -> Any:
+    """An item that user ``u`` has not met; after too many tries one that was met, the first."""
+    low, high = (met[u], met[u + np.uint64(1)]) if u < users else (np.int64(0), np.int64(0))
+    for _ in range(TRIES):
+        chance += np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele et al. 2014)
+        mixed = (chance ^ (chance >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        item = users + (mixed ^ (mixed >> np.uint64(31))) % items
+        begin, end = low, high
+        while begin < end:
+            middle = (begin + end) // 2
+            if np.uint64(met_items[middle]) < item:
+                begin = middle + 1
+            else:
+                end = middle
+        if begin == high or np.uint64(met_items[begin]) != item:
+            return item
+    return np.uint64(met_items[low])
+
+
+def evaluate_pairs(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, table: Any, wide: Any, room: Any,
+    met: Any, met_items: Any, users: Any, items: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Write to ``sums`` of the terms ``order``: loss, weight, and how often the item that was met comes first.
+
+    Each is compared with one item, which is the same whenever it is measured.
+    """
+    lost = weighed = first = 0.0
+    for at in range(order.size):
+        row = order[at]
+        start = np.uint64(indptr[row])
+        u, i = np.uint64(indices[start]), np.uint64(indices[start + np.uint64(1)])
+        j = draw(u * np.uint64(2654435761) + i, u, met, met_items, users, items)
+        a, b, c = u * room, i * room, j * room
+        gap = float(dot(table, a, b, wide) - dot(table, a, c, wide) + table[b + wide, 0] - table[c + wide, 0])
+        weight = float(weights[row]) if weights.size else 1.0
+        lost += weight * preference(gap)[0]
+        weighed += weight
+        first += weight * (1.0 if gap > 0 else 0.5 if gap == 0 else 0.0)
+    sums[0], sums[1], sums[2] = lost, weighed, first
+
+
+def no_hold(sync: Any, u: Any, i: Any, j: Any) -> None:
+    """Read without asking: Hogwild!"""
+
+
+def no_release(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
+    """Nothing was taken."""
+
+
+def hold_three(sync: Any, u: Any, i: Any, j: Any) -> None:
+    """Lock the user and both items, always in rising order, so that no two workers wait for each other."""
+    lock(sync, u)
+    lock(sync, min(i, j))
+    if i != j:
+        lock(sync, max(i, j))
+
+
+def release_three(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
+    """Unlock them."""
+    unlock(sync, u)
+    unlock(sync, i)
+    if i != j:
+        unlock(sync, j)
+
+
+def pass_turn(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
+    """Let the next term be applied."""
+    store(sync, 0, np.int64(turn) + 1)
+
+
+ACCESS_OF_THREE: dict[str, dict[str, Function]] = {
+    "free": {"hold": no_hold, "claim": no_claim, "release": no_release},
+    "locked": {"hold": hold_three, "claim": no_claim, "release": release_three},
+    "turns": {"hold": no_hold, "claim": wait_for_turn, "release": pass_turn},
+}

@@ -1,0 +1,273 @@
+"""Matrix completion: what users would give to items that they have not rated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hogwild.data.dataset import Chunk, Dataset, Whole
+from hogwild.data.memory import Memory
+from hogwild.data.ratings import Ids, Ratings, open_ratings
+from hogwild.data.rows import Array
+from hogwild.data.sample import sample
+from hogwild.errors import ParameterError
+from hogwild.kernels import factors_parts
+from hogwild.kernels.claims import new_board, new_tally
+from hogwild.kernels.factors import LINE
+from hogwild.losses.residual import squared
+from hogwild.naming import must, pick
+from hogwild.problems.descent import Claiming, Plain
+from hogwild.problems.problem import Descent, State, Usual
+from hogwild.problems.ratings_model import RatingsModel
+from hogwild.problems.room import check_room
+from hogwild.problems.unframed import Unframed
+
+LANES = 8  # numbers that are multiplied at once: the factors of a row are as many, or a multiple
+NEAR = 2**20  # bytes of factors that are as good as in a core's cache
+SPREAD = 0.1  # of factors at the start
+LOSSES = {"squared": "squared", "bpr": "bpr"}
+
+
+class MatrixCompletion(Unframed):
+    r"""Ratings of items by users, completed by factors of low rank and biases.
+
+    What is minimised over factors p, q and biases b, with mean rating :math:`\mu` and n ratings r:
+
+    .. math:: \frac1n \sum_{(u, i)} \frac12 (\mu + b_u + b_i + p_u \cdot q_i - r_{ui})^2
+              + \frac{\lambda_2}2 (\|p_u\|^2 + \|q_i\|^2 + b_u^2 + b_i^2)
+
+    Each rating carries its share of the penalty, so that who has rated much is held back as much. With
+    ``loss="bpr"`` all that counts is who has met what: the objective is that of Bayesian personalised ranking (Rendle
+    et al. 2009), the mean of :math:`-\log \sigma(s_{ui} - s_{uj})` over items j that are drawn while it is
+    minimised. ``nonnegative`` factors are brought back to zero after each step that takes them below; biases may
+    have any sign.
+
+    ``source`` is a file of ratings, a sparse matrix, columns ``(users, items, ratings)`` or
+    :class:`hogwild.data.ratings.Ratings`.
+
+    >>> problem = MatrixCompletion((["ann", "bob", "ann"], [7, 7, 9], [5, 3, 4]), rank=2)
+    >>> problem.ratings.n_users, problem.ratings.n_items, problem.mean
+    (2, 2, 4.0)
+    """
+
+    sums = 4  # that are measured
+    usual: ClassVar[Usual] = Usual("sgd", "cosine", 0.03, 20)
+
+    def __init__(
+        self,
+        source: Any,
+        rank: int = 32,
+        *,
+        loss: str = "squared",
+        l2: float | None = None,
+        biases: bool = True,
+        nonnegative: bool = False,
+        mean: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not _is_count(rank):
+            raise must("rank", "a positive integer", rank)
+        self.rank, self.seed = int(rank), int(seed)
+        self.loss: str = pick("loss", loss, LOSSES)
+        self.l2 = DEFAULT_L2[self.loss] if l2 is None else float(l2)
+        if not 0 <= self.l2 < float("inf"):
+            raise must("l2", "a number of at least 0", l2)
+        self.biases, self.nonnegative = bool(biases), bool(nonnegative)
+        self.ratings: Ratings = open_ratings(source)
+        self._mean = mean
+        self.wide: int = -(-self.rank // LANES) * LANES
+        self.room: int = -(-(self.wide + 1) // LINE) * LINE  # the factors, the bias, and the rest of its cache line
+
+    @cached_property
+    def data(self) -> Memory:
+        """The ratings in single precision."""
+        return self.ratings.data.with_labels(_single)
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean rating, from which all others are told apart."""
+        if self._mean is not None:
+            return float(self._mean)
+        return float(self.ratings.data.labels().mean()) if self.loss == "squared" else 0.0
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest rating there is: no other is predicted."""
+        labels = self.ratings.data.labels()
+        return float(labels.min()), float(labels.max())
+
+    @property
+    def work(self) -> int:
+        """Of an epoch: the products of a row of factors with another."""
+        return self.data.nonzeros * self.wide
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How large it is, in its own words."""
+        return {"ratings": self.data.n_rows, "users": self.ratings.n_users, "items": self.ratings.n_items}
+
+    def open_like(self, source: Any) -> Memory:
+        """Held-out ratings; users and items are known by the names they have here."""
+        return open_ratings(source, known=(self.ratings.users, self.ratings.items)).data
+
+    def encoded(self, data: Dataset) -> Dataset:
+        """Other ratings by the same numbers."""
+        if data.n_features != self.ratings.data.n_features:
+            raise ParameterError("Held-out ratings must be numbered as those of the problem: give their names.")
+        return data.with_labels(_single)
+
+    def start(self, rule: Any) -> State:
+        """Small random factors, the same for the same seed, and no biases; with fresh memory for the rule."""
+        if getattr(rule, "alone", False) or getattr(rule, "pace", "scheduled") != "scheduled":
+            raise ParameterError(f"{type(rule).__name__} is for linear models: use the rule 'sgd' or 'adagrad'.")
+        row = np.array(rule.initial, np.float32)
+        check_room(self.data, self.room, row.nbytes)
+        entities = self.data.n_features
+        table = _aligned(entities * self.room, len(row))
+        table[:] = row
+        values = table[:, 0].reshape(entities, self.room)
+        n_users, n_items = self.ratings.n_users, self.ratings.n_items
+        # Drawn one behind the other, so that those who come later change nothing for the others.
+        for number, (first, count) in enumerate(((0, n_users), (n_users, n_items))):
+            drawn = np.random.default_rng([self.seed, number]).standard_normal((count, self.rank), np.float32)
+            values[first : first + count, : self.rank] += SPREAD * (np.abs(drawn) if self.nonnegative else drawn)
+        return (table,)
+
+    def grown(self, state: State, users: Ids, items: Ids, rule: Any) -> State:
+        """Parameters that were trained for these users and items, for those there are now: new ones begin afresh."""
+        (table,) = self.start(rule)
+        numbers, room = table.shape[1], self.room
+        if state[0].shape != ((len(users) + len(items) + 1) * room, numbers):
+            raise ParameterError("These parameters were trained with another rank or rule: fit anew.")
+        now, before = (part.T.reshape(numbers, -1, room) for part in (table, state[0]))
+        now[:, : len(users)] = before[:, : len(users)]
+        first = self.ratings.n_users
+        now[:, first : first + len(items)] = before[:, len(users) : -1]
+        return (table,)
+
+    def sync(self, access: str) -> Array:
+        """A lock for each user and each item, or the number of the term whose turn it is."""
+        return np.zeros(self.data.n_features, np.int32) if access == "locked" else np.zeros(1, np.int64)
+
+    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
+        """The compiled inner loop for a rule and a way of sharing."""
+        constants = tuple(np.float32(c) for c in rule.constants)
+        wide, room, l2, numbers = np.uint64(self.wide), np.uint64(self.room), np.float32(self.l2), len(rule.initial)
+        mean, turns = np.float32(self.mean), access == "turns"
+        if self.loss == "bpr":
+            kernel = factors_parts.descend_pairs(access, rule.step, numbers, self.nonnegative)
+
+            def rest(state: State, sync: Array) -> tuple[Any, ...]:
+                bits = state[0].view(np.uint32)
+                return *state, bits, wide, room, self.biases, l2, constants, *self._met, sync
+
+        else:
+            far = 4 * numbers * self.room * self.data.n_features > NEAR
+            kernel = factors_parts.descend(access, rule.step, numbers, squared, self.nonnegative, far)
+
+            def rest(state: State, sync: Array) -> tuple[Any, ...]:
+                return *state, wide, room, mean, self.biases, l2, constants, sync
+
+        return Plain(kernel, rest, turns=True) if turns else Claiming(kernel, rest)
+
+    def measure(self, chunk: Chunk, state: State) -> Array:
+        """Sums over a chunk: loss, weight, squared error or preferences met, ratings."""
+        sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
+        self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
+        measured: Array = sums[0]
+        return measured
+
+    def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
+        """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
+        size = np.uint64(self.wide), np.uint64(self.room)
+        if self.loss == "bpr":
+            kernel, rest = factors_parts.evaluate_pairs(), (*state, *size, *self._met)
+        else:
+            kernel, rest = factors_parts.evaluate(squared), (*state, *size, np.float32(self.mean), *self.bounds)
+        kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
+
+    def metrics(self, sums: Array) -> dict[str, float]:
+        """The mean loss, and the root mean squared error or the share of preferences that are met."""
+        total, weight, score, rows = (float(s) for s in sums)
+        share = score / weight if weight else 0.0
+        return {"loss": total / rows} | ({"auc": share} if self.loss == "bpr" else {"rmse": share**0.5})
+
+    def penalty(self, state: State) -> float:
+        """What the objective has besides the mean loss; with ``bpr`` for items that are drawn evenly."""
+        if not self.l2:
+            return 0.0
+        squares = np.square(state[0][:, 0].reshape(-1, self.room), dtype=np.float64).sum(axis=1)
+        shares = self.data.frequencies() / self.data.n_rows
+        if self.loss == "bpr":
+            shares[self.ratings.n_users : -1] += 1 / max(1, self.ratings.n_items)
+        return self.l2 / 2 * float((squares * shares).sum())
+
+    def sample(self, rows: int, seed: int, narrow: bool = False) -> MatrixCompletion:
+        """The same problem on few ratings, for trials."""
+        few = self.ratings.with_data(lambda data: sample(data, rows, seed))
+        other = MatrixCompletion(
+            few, self.rank, loss=self.loss, l2=self.l2, biases=self.biases, nonnegative=self.nonnegative,
+            mean=self.mean, seed=self.seed,
+        )  # fmt: skip
+        other.bounds = self.bounds
+        return other
+
+    def model(self, values: State, training: Mapping[str, Any]) -> RatingsModel:
+        """What is kept of a run: factors and biases, and the names they belong to."""
+        rows, users = values[0][:, 0].reshape(-1, self.room), self.ratings.n_users
+        low, high = self.bounds if self.loss == "squared" else (-np.inf, np.inf)
+        return RatingsModel(
+            rows[:users, : self.rank].copy(), rows[users:-1, : self.rank].copy(), rows[:users, self.wide].copy(),
+            rows[users:-1, self.wide].copy(), self.mean, (low, high), self.ratings.users, self.ratings.items,
+            self.loss, {}, training,
+        )  # fmt: skip
+
+    def describe(self) -> dict[str, Any]:
+        """What was asked, for records."""
+        return {
+            "problem": "matrix-completion",
+            "loss": self.loss,
+            "rank": self.rank,
+            "l2": self.l2,
+            "biases": self.biases,
+            "nonnegative": self.nonnegative,
+            "mean": self.mean,
+            "first_factors": self.seed,
+            "users": self.ratings.n_users,
+            "items": self.ratings.n_items,
+            "rows": self.data.n_rows,
+            "data": self.data.fingerprint,
+        }
+
+    @cached_property
+    def _met(self) -> tuple[Any, ...]:
+        """What each user has met: where that of each user begins, all of it, and how many users and items there are."""
+        users, items, _ = self.ratings.columns
+        known = (users < self.ratings.n_users) & (items < self.ratings.n_items)
+        pairs = np.unique(users[known] * (self.ratings.n_items + 1) + items[known])
+        who, what = np.divmod(pairs, self.ratings.n_items + 1)
+        starts = np.searchsorted(who, np.arange(self.ratings.n_users + 1))
+        numbers = (what + self.ratings.n_users).astype(np.uint32)
+        return starts, numbers, np.uint64(self.ratings.n_users), np.uint64(self.ratings.n_items)
+
+
+DEFAULT_L2 = {"squared": 0.07, "bpr": 0.01}
+
+
+def _aligned(rows: int, numbers: int) -> Array:
+    """Room for a table, numbers of a kind side by side, which begins with a cache line: so then does every row."""
+    memory = np.empty(rows * numbers + LINE, np.float32)
+    first = -(memory.ctypes.data // memory.itemsize) % LINE
+    return memory[first : first + rows * numbers].reshape(numbers, rows).T
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and value is not True and int(value) > 0
+
+
+def _single(labels: Array) -> Array:
+    return labels.astype(np.float32)

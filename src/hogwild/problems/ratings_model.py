@@ -1,0 +1,151 @@
+"""A trained model of ratings: predictions, what to recommend, what is alike, and the file it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild import tensors
+from hogwild.data.ratings import Columns, Ids, read_columns
+from hogwild.problems.answers import Answers
+from hogwild.problems.models import FORMAT
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RatingsModel:
+    """Factors and biases of users and items, and the names they belong to.
+
+    >>> users, items = Ids.of(["ann"]), Ids.of([7, 9])
+    >>> model = RatingsModel(np.ones((1, 1)), np.array([[1.0], [-1.0]]), np.zeros(1), np.zeros(2), 3.0, (1.0, 5.0),
+    ...                      users, items)
+    >>> model.predict(["ann", "ann", "bob"], [7, 9, 9])
+    array([4., 2., 3.])
+    >>> model.recommend("ann", 1)
+    (array([7]), array([4.]))
+    """
+
+    user_factors: NDArray[Any] = field(repr=False)
+    item_factors: NDArray[Any] = field(repr=False)
+    user_biases: NDArray[Any] = field(repr=False)
+    item_biases: NDArray[Any] = field(repr=False)
+    mean: float
+    bounds: tuple[float, float]  # the lowest and the highest prediction
+    users: Ids = field(repr=False)
+    items: Ids = field(repr=False)
+    loss: str = "squared"
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
+
+    @property
+    def rank(self) -> int:
+        """How many factors a user or an item has."""
+        return int(self.user_factors.shape[1])
+
+    def predict(self, users: Any, items: Any) -> Floats:
+        """What each user would give to each item, pair by pair; of those not known, what all have in common."""
+        return self.scores_of(self.users.numbers_of(users), self.items.numbers_of(items))
+
+    def scores_of(self, users: NDArray[Any], items: NDArray[Any]) -> Floats:
+        """The same by their numbers; -1 is one that is not known."""
+        there, here = users >= 0, items >= 0
+        who, what = users[there & here], items[there & here]
+        scores = np.full(len(users), self.mean, np.float64)
+        scores[there] += self.user_biases[users[there]]
+        scores[here] += self.item_biases[items[here]]
+        scores[there & here] += np.einsum("nk,nk->n", self.user_factors[who], self.item_factors[what])
+        return np.clip(scores, *self.bounds)
+
+    def scores_of_items(self, user: int) -> Floats:
+        """The scores of all items for the user of this number."""
+        scores = self.item_biases + self.mean
+        if user >= 0:
+            scores = scores + self.item_factors @ self.user_factors[user] + self.user_biases[user]
+        return np.asarray(scores, np.float64)
+
+    def recommend(self, user: Any, n: int = 10, without: Any = ()) -> tuple[NDArray[Any], Floats]:
+        """The names of the ``n`` items with the highest scores, best first, and the scores; ``without`` some items."""
+        scores = self.scores_of_items(int(self.users.numbers_of([user])[0]))
+        if len(without):
+            numbers = self.items.numbers_of(without)
+            scores[numbers[numbers >= 0]] = -np.inf
+        best = _largest(scores, n)
+        return self.items.names[best], np.clip(scores[best], *self.bounds)
+
+    def similar_items(self, item: Any, n: int = 10) -> tuple[NDArray[Any], Floats]:
+        """The names of the ``n`` items whose factors point most nearly where this one's do, and the cosines."""
+        number = int(self.items.numbers_of([item])[0])
+        if number < 0:
+            raise KeyError(f"There is no item {item!r}.")
+        lengths = np.maximum(np.linalg.norm(self.item_factors, axis=1), np.finfo(np.float32).tiny)
+        cosines = (self.item_factors @ self.item_factors[number] / (lengths * lengths[number])).astype(np.float64)
+        cosines[number] = -np.inf
+        best = _largest(cosines, n)
+        return self.items.names[best], cosines[best]
+
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
+        """Predictions for every line of a file that has users and items, and how good they are if it has ratings."""
+        from hogwild.errors import ParameterError
+
+        if proba or "base" in reading:
+            raise ParameterError("--proba and --base are for linear models: this is one of ratings.")
+        known = {name: self.reading.get(name) for name in ("user", "item", "rating")}
+        format = reading.get("format", self.reading.get("format", "auto"))
+        users, items, ratings = read_columns(Path(path), Columns(**known), format, unlabelled=True)
+        numbers = self.users.numbers_of(users), self.items.numbers_of(items)
+        predicted = self.scores_of(*numbers)
+        unknown = {"unknown_users": int((numbers[0] < 0).sum()), "unknown_items": int((numbers[1] < 0).sum())}
+        if ratings is None or self.loss != "squared":
+            return Answers(predicted, more=unknown)
+        return Answers(predicted, scores={"rmse": float(np.sqrt(np.mean((predicted - ratings) ** 2)))}, more=unknown)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically."""
+        record = {
+            "kind": "ratings",
+            "format": FORMAT,
+            "loss": self.loss,
+            "mean": self.mean,
+            "bounds": [None if np.isinf(bound) else bound for bound in self.bounds],
+            "reading": dict(self.reading),
+            "training": dict(self.training),
+        }
+        numbers = {
+            "user_factors": self.user_factors,
+            "item_factors": self.item_factors,
+            "user_biases": self.user_biases,
+            "item_biases": self.item_biases,
+        }
+        arrays = {name: np.asarray(part, np.float32) for name, part in numbers.items()}
+        tensors.save(path, arrays | self.users.arrays("user") | self.items.arrays("item"), record)
+
+
+def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> RatingsModel:
+    """A model from what its file holds."""
+    low, high = record["bounds"]
+    model = RatingsModel(
+        arrays["user_factors"], arrays["item_factors"], arrays["user_biases"], arrays["item_biases"],
+        float(record["mean"]), (-np.inf if low is None else float(low), np.inf if high is None else float(high)),
+        Ids.from_arrays(arrays, "user"), Ids.from_arrays(arrays, "item"), str(record["loss"]),
+        dict(record["reading"]), dict(record["training"]),
+    )  # fmt: skip
+    for factors, biases, names in (
+        (model.user_factors, model.user_biases, model.users), (model.item_factors, model.item_biases, model.items),
+    ):  # fmt: skip
+        if factors.ndim != 2 or factors.shape != (len(names), model.rank) or biases.shape != (len(names),):
+            raise ValueError(f"factors of shape {factors.shape}, biases of {biases.shape} and {len(names)} names")
+    return model
+
+
+def _largest(scores: Floats, n: int) -> NDArray[Any]:
+    """The numbers of the ``n`` largest, the largest first; those that are left out are not among them."""
+    n = min(n, int(np.isfinite(scores).sum()))
+    some = np.argpartition(-scores, n - 1)[:n] if 0 < n < len(scores) else np.arange(len(scores))
+    chosen: NDArray[Any] = some[np.argsort(-scores[some], kind="stable")][:n]
+    return chosen
