@@ -39,7 +39,7 @@ def problem(kind):
 @cache
 def serial(kind, rule):
     """The run of one worker with the step that trials chose."""
-    return minimise(problem(kind), rule, "cosine", Serial(), budget=EPOCHS, test=parts()[1])
+    return minimise(problem(kind), rule, Cosine(), Serial(), budget=EPOCHS, test=parts()[1])
 
 
 def step(run):

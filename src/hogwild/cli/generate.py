@@ -45,8 +45,8 @@ def generate(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="The file to write: .svm, .vw (also .gz) or .npz; of interactions .ffm too, of ratings .csv, .tsv, .data "
-            "or .dat.",
+            help="The file to write: .svm, .vw (also .gz) or .npz; of interactions .ffm too, of ratings .csv, .tsv, "
+            ".data or .dat.",
             show_default=False,
         ),
     ],
