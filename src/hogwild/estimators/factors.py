@@ -217,7 +217,8 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
 
     def predict(self, X: Any) -> Array:
         """The class of each row."""
-        return np.asarray(self.classes_[(self._scores(X)[:, 0] > 0).astype(int)])
+        second = (self._scores(X)[:, 0] > 0).astype(int)
+        return np.asarray(self.classes_[second])
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, for losses that have one."""
