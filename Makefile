@@ -37,15 +37,17 @@ chaos: $(READY)
 	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos/test_kill.py --timeout 3000
 	HOGWILD_KILLS=30 $(BIN)/pytest tests/chaos/test_kill_workers.py --timeout 3000
 	HOGWILD_KILLS=10 $(BIN)/pytest tests/chaos/test_ray.py --timeout 6000
+	HOGWILD_KILLS=1 $(BIN)/pytest tests/chaos/test_hosts.py --timeout 3000
 
 # Simulated executions in which everything goes wrong that can: a minute or two for a thousand.
 executions: $(READY)
 	HOGWILD_EXECUTIONS=$${HOGWILD_EXECUTIONS:-1000} $(BIN)/pytest tests/protocol --timeout 3000
 
 # Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks:
-# some ten minutes more than their part of the tests.
+# some ten minutes more than their part of the tests; then every strategy by messages on a cluster, another ten.
 conformance: $(READY)
 	HOGWILD_CONFORMANCE=all $(BIN)/pytest -n 2 --dist loadfile tests/conformance tests/estimators/test_contract.py
+	HOGWILD_CONFORMANCE=all $(BIN)/pytest tests/cluster/test_cluster_conformance.py
 
 # Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.
 agreement: $(READY)

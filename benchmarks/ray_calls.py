@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -16,97 +15,142 @@ from hogwild import Ray
 from hogwild.messages.actions import Action, Finish, Say, Train
 from hogwild.messages.company import Company
 from hogwild.messages.events import Event, Heard, Started, Trained
-from hogwild.messages.message import COORDINATOR, Begin, Halted, Leave, Push, Ready, server, worker
+from hogwild.messages.message import COORDINATOR, Begin, Halted, Leave, Pull, Push, Ready, Values, server, worker
 from hogwild.messages.setting import Setting
 from hogwild.messages.vectors import frozen
+from hogwild.strategies.roles.server import Server
 
-SIZES = {75: 4000, 2_000: 4000, 20_000: 2000, 200_000: 400, 1_000_000: 100}  # values in a push: pushes
+SIZES = {75: (4000, 400), 20_000: (2000, 300), 1_000_000: (100, 50)}  # values: pushes, exchanges
 TURNS = 5
 WINDOW = 16  # calls on their way at once
+WARM = 20  # exchanges that do not count
+FORMS = ("array", "bytes")
 
 
 class Caller:
-    """Calls another actor with an array, again and again, with no more calls on their way than the window."""
+    """Calls another actor with numbers, again and again."""
 
-    def run(self, target: Any, values: int, calls: int) -> float:
+    def push(self, target: Any, values: int, calls: int, form: str) -> float:
+        """Calls a second, with no more on their way than the window, and nobody asks what they came to."""
         import ray
 
         array, going = np.ones(values, np.float32), []
+        what = array.tobytes() if form == "bytes" else array
         began = time.perf_counter()
         for _ in range(calls):
-            going.append(target.take.remote(array))
+            going.append(target.take.remote(what))
             if len(going) >= WINDOW:
                 _, going = ray.wait(going, num_returns=1)
         ray.get(going)
         return calls / (time.perf_counter() - began)
 
+    def exchange(self, target: Any, values: int, calls: int) -> float:
+        """Calls a second that are answered with as many numbers, each of which is waited for."""
+        import ray
+
+        array = np.ones(values, np.float32)
+        began = time.perf_counter()
+        for _ in range(calls):
+            array = ray.get(target.swap.remote(array))
+        return calls / (time.perf_counter() - began)
+
 
 class Target:
-    """Takes what it is called with."""
+    """Takes what it is called with, or has numbers for it."""
 
-    def __init__(self) -> None:
-        self.calls = 0
+    def take(self, what: Any) -> None:
+        pass
 
-    def take(self, array: Any) -> None:
-        self.calls += 1
-
-
-def bare(ray: Any, values: int, calls: int) -> float:
-    """Calls a second from one actor to another."""
-    caller, target = (ray.remote(kind).options(num_cpus=0).remote() for kind in (Caller, Target))
-    ray.get(caller.run.remote(target, values, 100))
-    rate: float = ray.get(caller.run.remote(target, values, calls))
-    for actor in (caller, target):
-        ray.kill(actor)
-    return rate
+    def swap(self, array: Any) -> Any:
+        return array + np.float32(1.0)
 
 
-class Nothing:
-    """A role that is nowhere."""
+class Bare:
+    """One actor that calls another."""
+
+    def __init__(self, ray: Any) -> None:
+        self.ray = ray
+        self.caller, self.target = (ray.remote(kind).options(num_cpus=0).remote() for kind in (Caller, Target))
+
+    def pushes(self, values: int, calls: int, form: str) -> float:
+        self.ray.get(self.caller.push.remote(self.target, values, WARM, form))
+        return float(self.ray.get(self.caller.push.remote(self.target, values, calls, form)))
+
+    def exchanges(self, values: int, calls: int) -> float:
+        self.ray.get(self.caller.exchange.remote(self.target, values, WARM))
+        return float(self.ray.get(self.caller.exchange.remote(self.target, values, calls)))
+
+
+class Waits:
+    """The coordinator: lets both begin, and ends when the worker has said how fast it was."""
 
     clock = epoch = 0
 
-
-class Waits(Nothing):
-    """The coordinator: begins, and ends when the server has said how long it took."""
-
-    def react(self, event: Event) -> Iterable[Action]:
-        if isinstance(event, Heard) and isinstance(event.body, Ready) and event.sender == server(0):
-            yield Say(worker(0), Begin((), 0, 0, ()))
-        elif isinstance(event, Heard) and isinstance(event.body, Halted):
-            yield Finish(frozen(np.zeros(1, np.float32)), "epochs", {"halted": {"server": event.body.counts}})
-
-
-class Takes(Nothing):
-    """The server: counts pushes from the first to the last, and does nothing else with them."""
-
     def __init__(self) -> None:
-        self.pushes, self.began = 0, 0.0
+        self.ready: set[str] = set()
 
     def react(self, event: Event) -> Iterable[Action]:
-        if isinstance(event, Started):
-            yield Say(COORDINATOR, Ready())
-        elif isinstance(event, Heard) and isinstance(event.body, Push):
-            self.began = self.began or time.perf_counter()
-            self.pushes += 1
-        elif isinstance(event, Heard) and isinstance(event.body, Leave):
-            yield Say(COORDINATOR, Halted({"rate": (self.pushes - 1) / (time.perf_counter() - self.began)}))
+        if not isinstance(event, Heard):
+            return
+        if isinstance(event.body, Ready):
+            self.ready.add(event.sender)
+            if len(self.ready) == 2:
+                for name in (server(0), worker(0)):
+                    yield Say(name, Begin((), 0, 0, (worker(0),)))
+        elif isinstance(event.body, Halted):
+            yield Finish(frozen(np.zeros(1, np.float32)), "epochs", {"halted": {"worker": event.body.counts}})
 
 
-class Pushes(Nothing):
-    """The worker: pushes as fast as it may."""
+class Pushes:
+    """The worker: some exchanges to begin with, then pushes as fast as it may, then exchanges, one after the other.
 
-    def __init__(self, values: int, pushes: int) -> None:
-        self.vector, self.left = frozen(np.ones(values, np.float32)), pushes
+    After its pushes it asks for the parameters, which it gets when all of them were added.
+    """
+
+    epoch = 0
+
+    def __init__(self, values: int, pushes: int, exchanges: int) -> None:
+        self.vector = frozen(np.ones(values, np.float32))
+        self.phases = [("warm", 0, WARM), ("pushes", pushes, 1), ("exchanges", 0, exchanges)]
+        self.sizes = {"pushes": pushes, "exchanges": exchanges}
+        self.rates: dict[str, float] = {}
+        self.clock, self.pushes, self.exchanges, self.began, self.phase = 0, 0, 0, 0.0, ""
 
     def react(self, event: Event) -> Iterator[Action]:
-        if isinstance(event, Trained) or (isinstance(event, Heard) and isinstance(event.body, Begin)):
-            if self.left:
-                self.left -= 1
-                yield Say(server(0), Push(self.vector, 0, 0, 0, 1, 1, 0.0))
-                yield Train(self.vector, (0, 1), 0, 1, 0, 1)
-            else:
+        if isinstance(event, Started):
+            yield Say(COORDINATOR, Ready())
+        elif isinstance(event, Heard) and isinstance(event.body, Begin):
+            yield Say(server(0), Pull(self.clock))
+        elif isinstance(event, Heard) and isinstance(event.body, Values):
+            yield from self._answered()
+        elif isinstance(event, Trained):
+            yield from self._next()
+
+    def _answered(self) -> Iterator[Action]:
+        if not self.exchanges and not self.pushes:
+            if self.phase in self.sizes:
+                self.rates[self.phase] = self.sizes[self.phase] / (time.perf_counter() - self.began)
+            if not self.phases:
                 yield Say(server(0), Leave())
+                yield Say(COORDINATOR, Halted(self.rates))
+                return
+            self.phase, self.pushes, self.exchanges = self.phases.pop(0)
+            self.began = time.perf_counter()
+        yield from self._next()
+
+    def _next(self) -> Iterator[Action]:
+        if self.pushes > 1:
+            self.pushes -= 1
+            yield self._push()
+            yield Train(self.vector, (0, 1), 0, 1, 0, 1)
+        else:
+            self.pushes, self.exchanges = 0, self.exchanges - 1
+            yield self._push()
+            yield Say(server(0), Pull(self.clock))
+
+    def _push(self) -> Action:
+        self.clock += 1
+        return Say(server(0), Push(self.vector, self.clock - 1, self.clock - 1, 0, 1, 1, 0.0))
 
 
 class Idle:
@@ -116,51 +160,82 @@ class Idle:
         return Trained(train.values, 1, 1, 0.0, 0.0)
 
 
-def ours(values: int, pushes: int) -> tuple[float, int]:
-    """Pushes a second from a worker to a server, by our runtime; and how many calls they took."""
+def ours(values: int, pushes: int, exchanges: int) -> dict[str, float]:
+    """Pushes and exchanges a second between a worker and a server, by our runtime, and how many calls they took."""
     setting = Setting(1, frozen(np.zeros(values, np.float32)), 1, None, silence=60.0)
-    cast = {COORDINATOR: Waits, server(0): Takes, worker(0): partial(Pushes, values, pushes)}
+    cast = {
+        COORDINATOR: Waits, server(0): partial(Server, 0, 0, values, setting),
+        worker(0): partial(Pushes, values, pushes, exchanges),
+    }  # fmt: skip
     company = Company(setting, cast, lambda number: Idle(), lambda values: {}, lambda event, **more: None)
     outcome = Ray(cpus=0.0).play(company)
-    return float(outcome.counts["server"]["rate"]), int(outcome.more["calls"])
+    return {**outcome.counts["worker"], "calls": outcome.more["calls"]}
+
+
+def turn(bare: Bare, values: int, pushes: int, exchanges: int) -> dict[str, float]:
+    """Each kind once, one right after the other."""
+    found = {form: bare.pushes(values, pushes, form) for form in FORMS}
+    mine = ours(values, pushes, exchanges)
+    return {**found, "swaps": bare.exchanges(values, exchanges), **mine}
 
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     import ray
 
     ray.init("local", num_cpus=4, include_dashboard=False, object_store_memory=500 << 20, logging_level="error")
-    rows, raw = [], []
+    raw: dict[int, list[dict[str, float]]] = {values: [] for values in SIZES}
     try:
-        for values, pushes in SIZES.items():
-            pushes = max(10, pushes // 50) if quick else pushes
-            plain, mine = [], []
-            for _ in range(1 if quick else TURNS):
-                plain.append(bare(ray, values, pushes))
-                mine.append(ours(values, pushes))
-            rates = [rate for rate, _ in mine]
-            ratio = [one / other for one, other in zip(rates, plain, strict=True)]
-            raw.append({"values": values, "bare": plain, "ours": rates, "calls": [calls for _, calls in mine]})
-            rows.append([
-                f"{values:,}", results.span(plain, ",.0f"), results.span(rates, ",.0f"), results.span(ratio),
-                *(f"{statistics.median(each) * values * 4 / 1e6:,.1f}" for each in (rates, plain)),
-            ])  # fmt: skip
+        bare = Bare(ray)
+        for _ in range(1 if quick else TURNS):
+            for values, (pushes, exchanges) in SIZES.items():
+                few = (10, 3) if quick else (pushes, exchanges)
+                raw[values].append(turn(bare, values, *few))
     finally:
         ray.shutdown()
-    head = ["values", "bare calls/s", "our pushes/s", "ours to bare", "our MB/s", "bare MB/s"]
     results.write(
         "ray_calls",
         "Pushes on a Ray cluster against bare actor calls",
-        [
-            "One worker pushes dense float32 arrays to one server, processes on one machine; beside it one Ray actor",
-            f"calls another with the same array, {WINDOW} calls on their way at most. Ours are numbered, receipted,",
-            f"checked and delivered once and in order. Ray {ray.__version__}; median (least to most) of {TURNS} turns,",
-            "one of each after the other. The goal is 0.8.",
-            "",
-            *results.table(head, rows),
-        ],
+        report(raw, ray.__version__),
         out,
-        raw,
+        [{"values": values, "turns": turns} for values, turns in raw.items()],
     )
+
+
+def report(raw: dict[int, list[dict[str, float]]], version: str) -> list[str]:
+    pushes, exchanges = [], []
+    for values, turns in raw.items():
+        best = [max(each[form] for form in FORMS) for each in turns]
+        mine, size = [each["pushes"] for each in turns], 4 * values / 1e6
+        pushes.append([
+            f"{values:,}", *(results.span([each[form] for each in turns], ",.0f") for form in FORMS),
+            results.span(mine, ",.0f"), results.span([one / other for one, other in zip(mine, best, strict=True)]),
+            results.span([rate * size for rate in mine], ",.1f"), results.span([rate * size for rate in best], ",.1f"),
+        ])  # fmt: skip
+        swaps, ours_ = [each["swaps"] for each in turns], [each["exchanges"] for each in turns]
+        exchanges.append([
+            f"{values:,}", results.span(swaps, ",.0f"), results.span(ours_, ",.0f"),
+            results.span([one / other for one, other in zip(ours_, swaps, strict=True)]),
+        ])  # fmt: skip
+    return [
+        "One worker pushes dense float32 arrays to one parameter server, processes of one machine, until the server",
+        "has added all of them. Beside it one Ray actor calls another with the same bytes, as an array and as `bytes`,",
+        f"{WINDOW} calls on their way at most, and the other does nothing with them. Ours are numbered, receipted,",
+        "checked, delivered once and in order, added, and kept for a crash; those that have to wait go together.",
+        f"Ray {version}; median (least to most) of {len(next(iter(raw.values())))} turns, one of each after the other.",
+        "The ratio is to the faster form of each turn; the goal is 0.8.",
+        "",
+        *results.table(
+            ["values", "bare, array: calls/s", "bare, bytes: calls/s", "our pushes/s", "ours to bare", "our MB/s",
+             "bare MB/s"],
+            pushes,
+        ),
+        "",
+        "A push and the pull after it, each waited for: what a worker does that never trains. Beside it a call that",
+        "adds one to the array and returns it. Ours is two calls, there and back, because a server may have a worker",
+        "wait.",
+        "",
+        *results.table(["values", "bare calls/s", "our exchanges/s", "ours to bare"], exchanges),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from hogwild.naming import must
 Event = dict[str, Any]
 """Something that happened: ``{"event": "epoch", ...}``, plain values only."""
 
+PASSING = ("progress", "cluster")  # events that tell how things stand at a moment: they are told, but not kept
 
 AFFORDABLE = 2**27  # non-zeros and features that nobody minds waiting for: about a second
 

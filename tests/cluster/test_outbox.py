@@ -15,13 +15,24 @@ class Wire:
     """Notes the calls, and answers them when it is told to."""
 
     def __init__(self):
-        self.calls, self.answered = [], set()
-        self.outbox = Outbox(self.call, lambda calls: [call for call in calls if call not in self.answered])
+        self.calls, self.answered, self.time = [], set(), 0.0
+        self.outbox = Outbox(self.call, self.unanswered, lambda: self.time)
         self.outbox.connect("server-0", "a handle")
 
     def call(self, handle, parts):
         self.calls.append((handle, [each.body for each in unpacked(parts, 10)]))
         return len(self.calls)
+
+    def unanswered(self, calls):
+        return [call for call in calls if call not in self.answered]
+
+    def answer(self, *calls):
+        self.answered.update(calls)
+        self.time += outbox.LOOK
+
+    def wait(self):
+        self.time += outbox.A_WHILE
+        self.outbox.catch_up()
 
 
 def message(body, sequence=0, to="server-0", life=0):
@@ -54,7 +65,11 @@ def test_receipts_do_not_wait_for_ever():
     wire.outbox.put(message(Receipt(1, 0)))
     wire.outbox.turned()
     wire.outbox.catch_up()
+    assert wire.calls == []
+    assert wire.outbox.late.is_set()
+    wire.wait()
     assert wire.calls == [("a handle", [Receipt(1, 0)])]
+    assert not wire.outbox.late.is_set()
     for received in range(outbox.RECEIPTS):
         wire.outbox.put(message(Receipt(received, 0)))
         wire.outbox.turned()
@@ -68,7 +83,7 @@ def test_what_is_short_waits_for_more_while_calls_are_answered_slowly():
         wire.outbox.turned()
     assert len(wire.calls) == outbox.BUSY + 1
     assert wire.outbox.late.is_set()
-    wire.answered.update({1, 2})
+    wire.answer(1, 2)
     last = outbox.BUSY + 5
     wire.outbox.put(message(Pull(last), last))
     wire.outbox.turned()
@@ -79,18 +94,51 @@ def test_what_is_short_waits_for_more_while_calls_are_answered_slowly():
     assert len(wire.calls) == outbox.BUSY + 3
 
 
+def test_what_waits_goes_out_when_enough_is_answered():
+    wire = Wire()
+    for clock in range(outbox.BUSY + 3):
+        wire.outbox.put(message(Pull(clock), clock))
+        wire.outbox.turned()
+    assert wire.outbox.stuck.is_set()
+    assert wire.outbox.awaited() == [1]
+    wire.outbox.catch_up()
+    assert len(wire.calls) == outbox.BUSY + 1
+    wire.answer(1)
+    wire.outbox.catch_up()
+    assert wire.calls[-1][1] == [Pull(outbox.BUSY + 1), Pull(outbox.BUSY + 2)]
+    assert wire.outbox.awaited() == []
+    assert not wire.outbox.stuck.is_set()
+
+
+def test_a_full_call_waits_for_nothing_but_room(monkeypatch):
+    monkeypatch.setattr(outbox, "FULL", 3 * message(Pull(0)).nbytes)
+    wire = Wire()
+    for clock in range(outbox.BUSY + 1):
+        wire.outbox.put(message(Pull(clock), clock))
+        wire.outbox.turned()
+    for clock in range(3 * outbox.WINDOW):
+        wire.outbox.put(message(Pull(clock), clock))
+        wire.outbox.turned()
+    assert [len(said) for _, said in wire.calls] == [1] * (outbox.BUSY + 1) + [3] * (outbox.WINDOW - outbox.BUSY - 1)
+    assert wire.outbox.awaited() == [1]
+    wire.answer(1)
+    wire.outbox.catch_up()
+    assert [len(said) for _, said in wire.calls[outbox.WINDOW :]] == [3]
+
+
 def test_no_more_calls_than_the_window_and_no_more_messages_than_there_is_room_for():
     wire = Wire()
     for sequence in range(outbox.MOST_WAITING + 100):
         wire.outbox.put(message(Pull(sequence), sequence))
         if sequence < 50:
-            wire.outbox.catch_up()
+            wire.wait()
     assert len(wire.calls) == outbox.WINDOW
-    assert wire.outbox.refused == 100 - outbox.WINDOW
-    wire.answered.update({1, 2})
-    wire.outbox.catch_up()
+    before = sum(len(said) for _, said in wire.calls)
+    assert wire.outbox.refused == 100 - before
+    wire.answer(1, 2)
+    wire.wait()
     assert len(wire.calls) == outbox.WINDOW + 2
-    assert wire.calls[-1][1][0] == Pull(outbox.WINDOW + outbox.MOST_TOGETHER)
+    assert wire.calls[-1][1][0] == Pull(before + outbox.MOST_TOGETHER)
     assert wire.outbox.late.is_set()
 
 

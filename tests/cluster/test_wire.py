@@ -107,7 +107,7 @@ def test_what_is_damaged_is_refused_or_read_as_something():
 
 
 def test_large_arrays_are_sent_as_they_are():
-    values = np.arange(wire.ONE_PIECE, dtype=np.float32)
+    values = np.arange(wire.INLINE, dtype=np.float32)
     head, *arrays = packed(
         [envelope(Values(values, 0, 0, 0, 0)), example(Push), envelope(Values(values[:0], 0, 0, 0, 0))]
     )
@@ -119,8 +119,27 @@ def test_large_arrays_are_sent_as_they_are():
     assert same(found[2].body.values, values[:0])
 
 
+def test_what_ray_sends_along_is_in_pieces_that_it_does():
+    values = np.arange(wire.INLINE // 8, dtype=np.float32)
+    bodies = [Values(values + number, number, 0, 0, 0) for number in range(5)]
+    pieces = packed([envelope(body) for body in bodies])
+    assert [type(piece) for piece in pieces] == [bytes] * 3
+    assert max(len(piece) for piece in pieces) <= wire.INLINE
+    found = unpacked(pieces, len(values))
+    assert [each.body.clock for each in found] == [0, 1, 2, 3, 4]
+    assert all(same(each.body.values, body.values) for each, body in zip(found, bodies, strict=True))
+    for wrong in (
+        pieces[:-1],
+        (*pieces, pieces[-1]),
+        (pieces[1], pieces[0], pieces[2]),
+        (*pieces[:-1], pieces[-1][:-8]),
+    ):
+        with pytest.raises(MessageError):
+            unpacked(wrong, len(values))
+
+
 def test_arrays_that_are_not_what_was_said_are_refused():
-    values = np.arange(wire.ONE_PIECE, dtype=np.float32)
+    values = np.arange(wire.INLINE, dtype=np.float32)
     head, array = packed([envelope(Values(values, 0, 0, 0, 0))])
     for wrong in (
         (),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from hogwild.records import plain
-from hogwild.run import Event
+from hogwild.run import PASSING, Event
 
 
 class JsonLines:
@@ -27,7 +27,7 @@ class JsonLines:
         self._progress = progress
 
     def __call__(self, event: Event) -> None:
-        if event["event"] != "progress" or self._progress:
+        if event["event"] not in PASSING or self._progress:
             self._file.write(json.dumps(plain(event), allow_nan=False) + "\n")
             self._file.flush()
 

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from hogwild.callbacks.standings import lines_of, table_of
 from hogwild.run import Event
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+LINES = 30.0  # seconds between two tellings of how a cluster stands, where there is no terminal
 SPAN = 0.05  # seconds over which a rate is worth telling: some events come in bursts
 
 
 class Progress:
     """Draws a bar with epoch, rows/s (of each worker process, if there are any), loss and time left on a terminal.
 
-    Where there is no terminal it is silent.
+    On a cluster there is a table of everybody below it. Where there is no terminal it is silent, but for a cluster,
+    which is told of in plain lines now and then.
     """
 
     def __init__(self, console: Console | None = None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
 
         console = console or Console(stderr=True)
-        self._bar = Bar(
+        self._bar = _bar()(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
         )  # fmt: skip
+        self._said = time.monotonic()
         self._task = self._bar.add_task("Starting", total=1.0, figures="")
         self._rate, self._figures, self._last = "", "", (0.0, 0)
         self._simulated = False
@@ -67,6 +71,16 @@ class Progress:
             self._last = 0.0, 0
         self._show(None)
 
+    def _on_cluster(self, event: Event) -> None:
+        if not self._bar.disable:
+            if not self._rate and not self._figures:
+                self._bar.update(self._task, description="Starting processes")
+            self._bar.below = table_of(event["participants"], self._bar.console.width)
+        elif time.monotonic() - self._said >= LINES:
+            self._said = time.monotonic()
+            for line in lines_of(event["participants"]):
+                self._bar.console.print(line, soft_wrap=True)
+
     def _show(self, fraction: float | None) -> None:
         update: dict[str, Any] = {} if fraction is None else {"completed": fraction}
         figures = "  ".join(part for part in (self._figures, self._rate) if part)
@@ -75,6 +89,21 @@ class Progress:
     def close(self) -> None:
         """Take the bar away."""
         self._bar.stop()
+
+
+def _bar() -> Any:
+    """A bar of rich's that may have something below it."""
+    from rich.progress import Progress
+
+    class Bar(Progress):
+        below: Any = None
+
+        def get_renderables(self) -> Iterator[Any]:
+            yield from super().get_renderables()
+            if self.below is not None:
+                yield self.below
+
+    return Bar
 
 
 def _short(rate: float) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hogwild.cli.checks import MARKS, Check, grid, heading, is_broken, results, verdict
 from hogwild.cli.output import Debug, Json, Output
+from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import RenderableType
 
     from hogwild.cli.extras import Found
@@ -22,27 +21,33 @@ if TYPE_CHECKING:
 
 PACKAGES = ("hogwild", "numpy", "scipy", "numba", "llvmlite", "scikit-learn", "threadpoolctl", "psutil", "safetensors")
 
-_MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow"), "error": ("✗", "bold red")}
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at. An ``error`` is something without which nothing works."""
-
-    name: str
-    status: Literal["ok", "note", "warning", "error"]
-    said: str
-    remedy: str = ""
-
-
-def doctor(as_json: Json = False, debug: Debug = False) -> None:
+def doctor(
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HOST:PORT]", show_default=False,
+            help="The head of the cluster; left out, RAY_ADDRESS, or one on this machine.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Look at a Ray cluster instead: nodes, versions, token, TLS.")
+    ] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:  # fmt: skip
     """Look at the machine and the installation, and say what is wrong and how to mend it.
 
     Takes some seconds. Ends with exit code 1 if something essential is broken.
 
-    Example: hogwild doctor --json
+    Example: hogwild doctor --cluster 10.0.0.1:6379
     """
     out = Output(as_json)
+    if cluster:
+        _look_at_cluster(address, out)
+        return
+    if address is not None:
+        raise ParameterError(f"{address!r} is for a cluster: add --cluster.")
     with out.progress() as bar:
         task = bar.add_task("Looking at the machine", total=None)
         from hogwild.machine import this_machine
@@ -56,8 +61,8 @@ def doctor(as_json: Json = False, debug: Debug = False) -> None:
 
         extras = try_extras()
     checks += [*more, *check_extras(extras)]
-    broken = any(check.status == "error" for check in checks)
-    out.show(*_picture(machine, checks, extras, broken))
+    broken = is_broken(checks)
+    out.show(*_picture(machine, checks, extras))
     out.result(
         {
             "ok": not broken,
@@ -70,6 +75,21 @@ def doctor(as_json: Json = False, debug: Debug = False) -> None:
         }
     )
     if broken:
+        raise typer.Exit(1)
+
+
+def _look_at_cluster(address: str | None, out: Output) -> None:
+    from rich.text import Text
+
+    from hogwild.cli.clusters import look_at, nodes_table
+
+    with out.progress() as bar:
+        bar.add_task("Asking the nodes", total=None)
+        found, checks = look_at(address)
+    parts = [heading("Nodes"), nodes_table(found), Text()] if found["nodes"] else []
+    out.show(*parts, heading("Checks"), results(checks), Text(), verdict(checks))
+    out.result({"ok": not is_broken(checks), "cluster": found, "checks": checks})
+    if is_broken(checks):
         raise typer.Exit(1)
 
 
@@ -182,46 +202,17 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _picture(machine: Machine, checks: list[Check], extras: list[Found], broken: bool) -> list[RenderableType]:
-    from rich.table import Table
+def _picture(machine: Machine, checks: list[Check], extras: list[Found]) -> list[RenderableType]:
     from rich.text import Text
 
-    def grid(rows: Iterable[tuple[RenderableType, ...]]) -> Table:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
-        for row in rows:
-            table.add_row(*row)
-        return table
-
-    def heading(words: str) -> Text:
-        return Text(words, "bold cyan")
-
-    results = [
-        (Text(*_MARKS[check.status]), Text(check.name), Text.assemble(check.said, (_mend(check), "yellow")))
-        for check in checks
-    ]
     parts = [
-        (Text(*_MARKS[{"works": "ok", "broken": "warning"}.get(found.status, "note")]), Text(found.name),
+        (Text(*MARKS[{"works": "ok", "broken": "warning"}.get(found.status, "note")]), Text(found.name),
          Text.assemble(found.said or f"not installed ({found.what}): ",
                        ("" if found.said else f"pip install 'hogwild[{found.name}]'", "dim")))
         for found in extras
     ]  # fmt: skip
-    wrong = sum(check.status == "warning" for check in checks)
-    verdict = (
-        Text("Something essential is broken; see ✗ above.", "bold red")
-        if broken
-        else Text(f"Everything essential works; {wrong} warning{'s' * (wrong != 1)}.", "yellow")
-        if wrong
-        else Text("All is well.", "bold green")
-    )
-    return [heading("Machine"), grid(_about(machine)), heading("\nChecks"), grid(results),
-            heading("\nExtras"), grid(parts), Text(), verdict]  # fmt: skip
-
-
-def _mend(check: Check) -> str:
-    return f"\n{check.remedy}" if check.remedy else ""
+    return [heading("Machine"), grid(_about(machine)), heading("\nChecks"), results(checks),
+            heading("\nExtras"), grid(parts), Text(), verdict(checks)]  # fmt: skip
 
 
 def _about(machine: Machine) -> list[tuple[RenderableType, ...]]:

@@ -71,6 +71,9 @@ class Places:
     heartbeat: Annotated[float | None, _option("ray: who is silent for so long is dead.", metavar="SECONDS")] = None
     restarts: Annotated[int | None, _option("ray: how often each is started again.", metavar="N")] = None
     cpus: Annotated[float | None, _option("ray: CPUs of the cluster that each worker takes.", metavar="N")] = None
+    gather: Annotated[
+        float | None, _option("ray: so long others wait for workers without room.", metavar="SECONDS")
+    ] = None
     record: Annotated[Path | None, _option("local: write here how long everything took.", metavar="FILE")] = None
     replay: Annotated[
         Path | None, _option("simulator: let everything take as long as was recorded here.", metavar="FILE")

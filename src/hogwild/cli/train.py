@@ -81,8 +81,8 @@ def train(
     runtime: Annotated[
         str | None,
         typer.Option(
-            help="threads (in one memory), local (by messages, between threads) or simulator (by messages, in "
-            "simulated time). Default: what suits the strategy.",
+            help="threads (in one memory), local (by messages, between threads), ray (by messages, on a cluster) or "
+            "simulator (by messages, in simulated time). Default: what suits the strategy.",
             show_default=False,
             rich_help_panel=_HOW,
         ),
@@ -186,7 +186,7 @@ def train(
     made = kind.problem(training, asked, seed)
     chosen = schedule_for(made, schedule, step)
     started = time.perf_counter()
-    with ExitStack() as closing:
+    with screen.alone(), ExitStack() as closing:
         run = minimise(
             made,
             rule_,
@@ -266,5 +266,10 @@ def _notes(screen: Output) -> Any:
             screen.warn(event["message"])
         elif event["event"] == "resumed":
             screen.note(event.get("message") or f"resumed after {event['epoch']} epochs")
+        elif event["event"] == "died":
+            then = "it is started again" if event["again"] else "the others go on without it"
+            screen.warn(f"{event['participant']} has died, because {event['reason']}; {then}")
+        elif event["event"] == "no room":
+            screen.warn(f"{event['participant']} has to wait until there is room: {event['reason']}")
 
     return note

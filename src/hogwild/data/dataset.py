@@ -94,6 +94,9 @@ class Dataset(Protocol):
         It is for those epochs alone, and stored in another order.
         """
 
+    def at_once(self) -> Dataset | None:
+        """The same rows, all of them at hand in whatever order they are visited; None where memory is too small."""
+
     def in_order(self) -> Epoch:
         """All rows in stored order, for evaluation and prediction."""
 

@@ -150,6 +150,10 @@ class Memory:
         rows = gather_most(self.rows, self._places(seed))
         return Memory(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk)
 
+    def at_once(self) -> Memory:
+        """They are at hand."""
+        return self
+
     @property
     def _in_blocks(self) -> bool:
         """Whether epochs keep blocks of rows together that were brought together once."""

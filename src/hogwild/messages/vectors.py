@@ -74,6 +74,20 @@ def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
         into += into.dtype.type(times) * vector
 
 
+def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
+    """A vector and a multiple of another, in one pass where both are dense.
+
+    >>> plus(np.ones(3, np.float32), Sparse(np.array([1], INDEX), np.array([2.0], np.float32), 3), 0.5)
+    array([1., 2., 1.], dtype=float32)
+    """
+    if isinstance(vector, Sparse):
+        total = values.copy()
+        add(total, vector, times)
+        return total
+    total = values + (vector if times == 1.0 else values.dtype.type(times) * vector)
+    return total.astype(values.dtype, copy=False)
+
+
 def summed(first: Vector, second: Vector) -> Vector:
     """The sum of two, sparse if both are.
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from hogwild.run import Callback, Event
+from hogwild.run import PASSING, Callback, Event
 
 
 class Journal:
@@ -26,10 +26,10 @@ class Journal:
 
     def tell(self, event: str, **what: Any) -> None:
         """Record that something happened."""
-        if event == "progress" and not self._callbacks:
+        if event in PASSING and not self._callbacks:
             return
         record = {"event": event, "at": round(time.perf_counter() - self._started, 6), **what}
-        if event != "progress":
+        if event not in PASSING:
             self.events.append(record)
         for callback in self._callbacks:
             callback(record)

@@ -95,7 +95,7 @@ class MappedRows:
 
     def __init__(self, folder: Path, memory: int | None, verify: bool) -> None:
         self.folder, self.meta = folder, read_meta(folder)
-        self.memory, self._asked = self.meta.memory if memory is None else memory, memory is not None
+        self.memory, self.asked = self.meta.memory if memory is None else memory, memory
         self._arrays = dict(_mapped(folder, self.meta))
         total = sum(array.size for array in self._arrays.values())
         self.bounded = total > (self.memory - resident()) // 2
@@ -103,7 +103,7 @@ class MappedRows:
         self._held_bytes = 0
         self._lock = threading.Lock()
         self._sound: set[tuple[int, int]] = set()
-        self._shed = -_SHED_EVERY
+        self._shed, self._verified = -_SHED_EVERY, False
         if self.offset(0) != 0 or self.offset(self.meta.rows) != self.meta.nonzeros:
             raise self._nonsense("indptr", "the rows do not cover all entries")
         if verify and total <= _VERIFIED_AT_ONCE:
@@ -146,6 +146,19 @@ class MappedRows:
         self._hold(start, stop, 16 * (stop - start) + 8 * (last - first))
         return rows
 
+    def all_of(self, start: int, stop: int) -> Rows:
+        """These rows, checked, where they are mapped."""
+        self._verify_all()
+        return Rows(
+            self._indptr(start, stop),
+            self._entries("indices", 0, self.meta.nonzeros, NO_INDICES),
+            self._entries("values", 0, self.meta.nonzeros, NO_VALUES),
+            self.labels(start, stop),
+            self._entries("weights", start, stop, NO_WEIGHTS),
+            self.meta.features,
+            self.meta.layout,
+        )
+
     def ahead(self, start: int, stop: int) -> None:
         """Start reading these rows from the disk."""
         for array, first, last in self._parts(start, stop):
@@ -180,7 +193,7 @@ class MappedRows:
     @property
     def room(self) -> int:
         """How many bytes may become resident besides what is; a limit nobody asked for binds rows, not models."""
-        return max(0, self.memory - resident()) if self.bounded and self._asked else available()
+        return max(0, self.memory - resident()) if self.bounded and self.asked is not None else available()
 
     def _limit(self) -> int:
         """How many bytes of rows may be resident, as things are now: the model and compiled code take their part.
@@ -232,6 +245,8 @@ class MappedRows:
         return DataError(what, path=self._arrays[name].path, remedy=AGAIN)
 
     def _verify_all(self) -> None:
+        if self._verified:
+            return
         extents = Extents(0, self.meta.rows, rows_per_chunk(self.meta.rows, self.meta.nonzeros))
 
         def visit(number: int) -> None:
@@ -242,6 +257,7 @@ class MappedRows:
         with ThreadPoolExecutor(cores()) as pool:
             for task in [pool.submit(visit, number) for number in range(len(extents))]:
                 task.result()
+        self._verified = True
 
 
 def _mapped(folder: Path, meta: Meta) -> list[tuple[str, MappedArray]]:

@@ -7,15 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hogwild.data.counting import feature_counts
 from hogwild.data.dataset import Epoch
 from hogwild.data.extents import Blocks, Extents, OrderedWalk, ShuffledWalk, rows_per_chunk
-from hogwild.data.memory import rows_set_aside
+from hogwild.data.memory import Memory, rows_set_aside
 from hogwild.data.packing.format import Meta
 from hogwild.data.packing.mapped import MappedRows
+from hogwild.data.packing.sent import reopened
 from hogwild.data.rows import Array, Rows
 
 Encode = Callable[[Array], Array]
@@ -126,6 +128,25 @@ class Packed:
     def laid_out(self, seed: int, epochs: float) -> None:
         """Nothing to gain: rows were laid out in random order when they were packed."""
 
+    def at_once(self) -> Memory | None:
+        """The rows where they are mapped, which all processes of a machine share; None if memory is too small for them.
+
+        Labels are encoded, and rows changed, in a copy.
+        """
+        if self.bounded:
+            return None
+        rows = self._stored.all_of(self._first, self._last)
+        if self._encode is not None:
+            rows = replace(rows, labels=np.asarray(self._encode(rows.labels)))
+        rows = rows if self._change is None else self._change(rows)
+        return Memory(rows, shuffled=True, name=self.name, base=self.base)
+
+    def __reduce__(self) -> Any:
+        """Sent to another process, it is a path: the folder is opened there."""
+        stored = self._stored
+        where = stored.folder.absolute(), stored.asked, stored.meta.checksums
+        return _reopened, (*where, self._first, self._last, self._encode, self._change)
+
     def in_order(self) -> Epoch:
         """All rows in stored order."""
         return OrderedWalk(self._source(), self._extents())
@@ -177,3 +198,15 @@ class _Changed:
 
     def everything(self) -> None:
         pass
+
+
+def _reopened(
+    folder: Path,
+    memory: int | None,
+    checksums: int,
+    first: int,
+    last: int,
+    encode: Encode | None,
+    change: Change | None,
+) -> Packed:
+    return Packed.__new__(Packed)._become(reopened(folder, memory, checksums), first, last, encode, change)

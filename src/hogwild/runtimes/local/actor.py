@@ -57,6 +57,7 @@ class Actor:
         self.over, self.lock = threading.Event(), threading.Lock()
         self.traffic: dict[str, Traffic] = defaultdict(Traffic)
         self.busy, self.events, self.since = 0.0, 0, now()
+        self.bursts = self.updates = 0
         self._mailbox: queue.SimpleQueue[tuple[float, float, Event | None]] = queue.SimpleQueue()
         self._later: list[tuple[float, int, float, Event]] = []  # when it is due, a number, when it was sent, what
         self._count = self._sent = 0
@@ -166,6 +167,8 @@ class Actor:
         self._free = now()
         seconds = self._free - began
         self.busy += seconds
+        self.bursts += 1
+        self.updates += trained.terms
         self.house.longest = max(self.house.longest, seconds)
         if self.diary is not None:
             self.diary.bursts.append((seconds, train.terms))

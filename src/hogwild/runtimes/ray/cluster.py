@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from hogwild.errors import MissingExtraError, ParameterError, WorkerError
+from hogwild.runtimes.ray.knocking import knock
+
+ANYWHERE = "auto"  # a cluster on this machine, wherever it is
+OWN = "local"  # one that is started here
 
 
 def load() -> Any:
@@ -33,20 +37,59 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    named = address or os.environ.get("RAY_ADDRESS") or "local"
-    if named.startswith("ray://"):
-        raise ParameterError(
-            f"{named!r} is an address for Ray's client. Run the program in the cluster instead, with `ray job submit`, "
-            "or give the address of its head, such as '10.0.0.1:6379'."
-        )
+    named = checked(address or os.environ.get("RAY_ADDRESS") or OWN)
     options: dict[str, Any] = {"logging_level": "warning", "log_to_driver": False}
-    if named == "local":
+    if named == OWN:
         options |= {"num_cpus": int(max(cpus, os.cpu_count() or 1) + 0.999), "include_dashboard": False}
+    else:
+        named = located(named)
+        refusal = knock(named).refusal
+        if refusal:
+            raise WorkerError(refusal)
     try:
         ray.init(named, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise WorkerError(f"There is no Ray cluster at {named!r}: {error}") from error
+    except Exception as error:  # Ray raises nothing more special when a node takes too long to start
+        ray.shutdown()
+        where = "cannot be started here" if named == OWN else f"at {named!r} cannot be used"
+        raise WorkerError(f"A Ray cluster {where}: {_one_line(error)}") from error
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def checked(address: str) -> str:
+    """Refuse an address that no program can run at.
+
+    >>> checked("10.0.0.1:6379")
+    '10.0.0.1:6379'
+    """
+    if address.startswith(("ray://", "http://", "https://")):
+        kind = "Ray's client" if address.startswith("ray://") else "Ray's dashboard"
+        raise ParameterError(
+            f"{address!r} is an address for {kind}. Run the program in the cluster instead, with `ray job submit`, "
+            "or give the address of its head, such as '10.0.0.1:6379'."
+        )
+    if address not in (OWN, ANYWHERE) and not address.rpartition(":")[2].isdecimal():
+        raise ParameterError(f"The address of a cluster's head has a port, such as '10.0.0.1:6379'. Got {address!r}.")
+    return address
+
+
+def located(address: str) -> str:
+    """Where the cluster on this machine is, if that is what is asked for."""
+    if address != ANYWHERE:
+        return address
+    try:
+        from ray._private.services import canonicalize_bootstrap_address
+
+        found: str | None = canonicalize_bootstrap_address(ANYWHERE)
+    except (ImportError, ConnectionError, ValueError):
+        found = None
+    if found is None:
+        raise WorkerError("There is no Ray cluster on this machine: start one with `ray start --head`.")
+    return found
+
+
+def _one_line(error: BaseException) -> str:
+    """What Ray says, without the advice that follows."""
+    return str(error).strip().split("\n")[0].partition(". ")[0].rstrip(".") + "."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,13 +13,14 @@ from hogwild.messages.message import Envelope, Receipt
 from hogwild.runtimes.ray.wire import Parts, packed
 
 WINDOW = 16  # calls to one destination that are not answered
-BUSY = 2  # of those; with more, what is short waits until it can go together with what comes next
-SHORT = 16 << 10  # bytes
+FLYING = 16 << 20  # bytes in them: with large arrays fewer calls are on their way, but two at least
+BUSY = 1  # of those; with more, messages wait until a call of them is full, or until fewer are unanswered
+FULL = 256 << 10  # bytes of messages after which a call is full
 MOST_WAITING = 4096  # messages to one destination; more are not taken: the post sends them again
 MOST_TOGETHER = 256  # messages in one call
-LARGE = 4 << 20  # bytes after which a call is full
-RECEIPTS = 16  # that may wait for something else to go with
-A_WHILE = 0.02  # seconds that they wait at most
+RECEIPTS = 32  # that may wait for something else to go with: half of what may be on its way without one
+A_WHILE = 0.02  # seconds that anything waits at most
+LOOK = 0.001  # seconds between two looks at what is answered, which cost as much as a short message
 
 Call = Callable[[Any, Parts], Any]  # (handle, what) -> something to wait for
 Unanswered = Callable[[list[Any]], list[Any]]
@@ -28,6 +30,9 @@ Unanswered = Callable[[list[Any]], list[Any]]
 class _Line:
     handle: Any
     waiting: deque[Envelope] = field(default_factory=deque)
+    size: int = 0  # bytes that wait
+    since: float = 0.0  # when the first of what waits was put here
+    looked: float = -LOOK  # when it was last asked which calls are answered
     receipt: Envelope | None = None  # the last one says all that those before it did
     receipts: int = 0
     calls: list[Any] = field(default_factory=list)
@@ -36,11 +41,12 @@ class _Line:
 class Outbox:
     """Lines to others. Calls are made by whoever ends a turn; the clerk makes those that had to wait."""
 
-    def __init__(self, call: Call, unanswered: Unanswered) -> None:
-        self.late = threading.Event()  # something waits for the clerk
+    def __init__(self, call: Call, unanswered: Unanswered, now: Callable[[], float] = time.perf_counter) -> None:
+        self.late = threading.Event()  # something waits for the clerk,
+        self.stuck = threading.Event()  # and for answers
         self.refused = 0
         self.calls = 0
-        self._call, self._unanswered = call, unanswered
+        self._call, self._unanswered, self._now = call, unanswered, now
         self._lines: dict[str, _Line] = {}
         self._touched: set[str] = set()
         self._lock = threading.Lock()
@@ -61,6 +67,8 @@ class Outbox:
             line = self._lines.get(envelope.to)
             if line is None:
                 return
+            if not line.waiting and line.receipt is None:
+                line.since = self._now()
             if isinstance(envelope.body, Receipt):
                 line.receipt = _later(line.receipt, envelope)
                 line.receipts += 1
@@ -69,6 +77,7 @@ class Outbox:
                 return
             else:
                 line.waiting.append(envelope)
+                line.size += envelope.nbytes
             self._touched.add(envelope.to)
 
     def turned(self) -> None:
@@ -78,38 +87,67 @@ class Outbox:
                 line = self._lines.get(name)
                 if line is not None and (line.waiting or line.receipts >= RECEIPTS) and not self._better_later(line):
                     self._flush(line)
-                if line is not None and (line.waiting or line.receipt is not None):
-                    self.late.set()
+                if line is not None:
+                    self._leave(line)
             self._touched.clear()
+
+    def _leave(self, line: _Line) -> None:
+        """Leave what still waits to the clerk."""
+        if line.waiting:
+            self.stuck.set()
+        if line.waiting or line.receipt is not None:
+            self.late.set()
 
     def _better_later(self, line: _Line) -> bool:
         """Whether calls are answered more slowly than they are made, and more would only make that worse."""
-        if len(line.calls) <= BUSY or len(line.waiting) >= MOST_TOGETHER or _long(line):
+        if len(line.calls) <= BUSY or _full(line):
             return False
-        line.calls = self._unanswered(line.calls)
+        self._look(line)
         return len(line.calls) > BUSY
 
+    def _look(self, line: _Line) -> None:
+        now = self._now()
+        if now - line.looked >= LOOK:
+            line.looked, line.calls = now, self._unanswered(line.calls)
+
+    def awaited(self) -> list[Any]:
+        """The calls after whose answers there is something to send. For the clerk."""
+        with self._lock:
+            lines = [line for line in self._lines.values() if line.waiting]
+            return [
+                line.calls[-limit] for line in lines
+                if len(line.calls) >= (limit := _window(line) if _full(line) else BUSY + 1)
+            ]  # fmt: skip
+
     def catch_up(self) -> None:
-        """Send what has waited. For the clerk."""
+        """Send what has waited for an answer, or for long. For the clerk."""
         self.late.clear()
+        self.stuck.clear()
         with self._lock:
             for line in self._lines.values():
-                self._flush(line)
-                if line.waiting or line.receipt is not None:
-                    self.late.set()
+                line.looked = -LOOK
+                if self._now() - line.since >= A_WHILE or (line.waiting and not self._better_later(line)):
+                    self._flush(line)
+                self._leave(line)
 
     def _flush(self, line: _Line) -> None:
+        line.since = self._now()
         while line.waiting or line.receipt is not None:
-            if len(line.calls) >= WINDOW:
-                line.calls = self._unanswered(line.calls)
-                if len(line.calls) >= WINDOW:
+            if len(line.calls) >= _window(line):
+                self._look(line)
+                if len(line.calls) >= _window(line):
                     return
             line.calls.append(self._call(line.handle, packed(_batch(line))))
             self.calls += 1
 
 
-def _long(line: _Line) -> bool:
-    return bool(line.waiting) and line.waiting[0].nbytes > SHORT
+def _window(line: _Line) -> int:
+    size = max(FULL, line.waiting[0].nbytes) if line.waiting else FULL
+    return max(2, min(WINDOW, FLYING // size))
+
+
+def _full(line: _Line) -> bool:
+    return line.size >= FULL or len(line.waiting) >= MOST_TOGETHER
 
 
 def _batch(line: _Line) -> list[Envelope]:
@@ -118,9 +156,10 @@ def _batch(line: _Line) -> list[Envelope]:
     if line.receipt is not None:
         batch.append(line.receipt)
         line.receipt, line.receipts = None, 0
-    while line.waiting and len(batch) < MOST_TOGETHER and size < LARGE:
+    while line.waiting and len(batch) < MOST_TOGETHER and size < FULL:
         batch.append(line.waiting.popleft())
         size += batch[-1].nbytes
+    line.size -= size
     return batch
 
 

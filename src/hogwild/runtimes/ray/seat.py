@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,10 @@ from hogwild.messages.message import COORDINATOR, Receipt, number_of
 from hogwild.messages.participant import Participant
 from hogwild.messages.post import RESEND as RESENDING
 from hogwild.messages.post import Post, comes_back
+from hogwild.runtimes.links import Link
 from hogwild.runtimes.local.actor import Actor, Measurer
-from hogwild.runtimes.ray.desk import Desk, News
+from hogwild.runtimes.ray.desk import Desk, Lines, News
+from hogwild.runtimes.ray.rough import Rough
 from hogwild.runtimes.ray.vault import Vault
 from hogwild.runtimes.ray.wire import unpacked
 from hogwild.runtimes.sittings import go_on, taking_part
@@ -51,6 +54,9 @@ class Pulse:
     saves: list[Save] = field(default_factory=list)
     finished: tuple[Finish, float] | None = None
     ready: bool = False  # whether it could begin
+    bursts: int = 0
+    updates: int = 0
+    delays: dict[str, dict[int, int]] = field(default_factory=dict)  # that it noticed, of each worker's changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +92,12 @@ class Seat:
     Its methods are called one after the other and return at once: what takes time is done by threads of its own.
     """
 
-    def __init__(self, name: str, life: int, company: Company, slow: Mapping[int, float]) -> None:
-        self.name, self.life, self.company, self.slow = name, life, company, slow
-        self._desk, self._vault = Desk(name, life), Vault()
+    def __init__(
+        self, name: str, life: int, company: Company, slow: Mapping[int, float], link: Link | None = None
+    ) -> None:
+        self.company, self.slow, self.link = company, slow, link
+        self.become(name, life)
+        self._vault = Vault()
         self._actor: Actor | None = None
         self._early: list[Event] = []  # what came before it had begun
         self._number = number_of(name) if name.startswith("worker") else -1
@@ -96,6 +105,15 @@ class Seat:
         self._ready = False
         self._malformed = 0
         threading.Thread(target=self._prepare, name="hogwild-prepares", daemon=True).start()
+
+    def become(self, name: str, life: int) -> None:
+        """Be somebody; one that has stood by, somebody else from now on."""
+        self.name, self.life = name, life
+        lines = None
+        if self.link is not None:
+            rough = Rough(self.link, [self.company.seed, life, *name.encode()], Lines())
+            lines = Lines(rough.call, rough.unanswered, rough.wait)
+        self._desk = Desk(name, life, lines)
 
     def where(self) -> Where:
         """The node and the process it is in."""
@@ -171,7 +189,8 @@ class Seat:
         post, finished = actor.participant.post, desk.finished
         return Pulse(
             actor.events, actor.busy, mine, desk.outbox.calls, actor.unread, post.resent, post.refused, self._malformed,
-            dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished, True,
+            dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished, True, actor.bursts,
+            actor.updates, _delays(self.name, actor.participant.role),
         )  # fmt: skip
 
     def keep(self, name: str, life: int, what: Any) -> bool:
@@ -202,3 +221,11 @@ class Seat:
             self._early.append(event)
         else:
             self._actor.put(event)
+
+
+def _delays(name: str, role: Any) -> dict[str, dict[int, int]]:
+    """How late changes came, as far as a role counts that: its own, or those of each worker."""
+    found = getattr(role, "delays", {})
+    if isinstance(found, Counter):
+        return {name: dict(found)}
+    return {worker: dict(counts) for worker, counts in list(found.items())}

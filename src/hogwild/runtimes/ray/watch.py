@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING, Any
 from hogwild.errors import ParameterError, WorkerError
 from hogwild.messages.actions import Finish, Save
 from hogwild.messages.company import Company, Outcome, Traffic
-from hogwild.messages.message import COORDINATOR
+from hogwild.messages.message import COORDINATOR, worker
 from hogwild.messages.post import comes_back
 from hogwild.runtimes.local.actor import now
+from hogwild.runtimes.ray.metrics import Metrics
 from hogwild.runtimes.ray.places import Nodes, Place
 from hogwild.runtimes.ray.seat import Peers, Pulse, Sitting
+from hogwild.runtimes.ray.standing import Standings
 from hogwild.runtimes.sittings import Gathering, lives_of, news_of
 
 if TYPE_CHECKING:
     from hogwild.runtimes.ray.runtime import Ray
 
 TICK = 0.05  # seconds between two looks at Ctrl-C, and at what the coordinator has to tell
+SHOWN = 0.5  # seconds between two tellings of how everybody stands
 CLOSING = 60.0  # seconds that a burst may go on after Ctrl-C
+PREPARING = 5  # heartbeats for who reads and compiles, so that it can hardly answer; nobody has begun to wait for it
 FAREWELL = 3.0  # seconds in which all may say what they counted
+RUNS = itertools.count()  # of this program
 
 
 class Watch:
@@ -32,7 +37,9 @@ class Watch:
 
     def __init__(self, ray: Any, runtime: Ray, company: Company) -> None:
         self.ray, self.runtime, self.company = ray, runtime, company
-        self.nodes = Nodes(ray, runtime.cpus * company.cores)
+        whole = self._stored(ray, company)
+        without_data = self._stored(ray, replace(company, learner=_has_none, measure=_has_none))
+        self.nodes = Nodes(ray, runtime.cpus * company.cores, whole, without_data, dict(runtime.slow), runtime.link)
         self.places: dict[str, Place] = {}  # of those who are there, or on their way
         self.before: list[Place] = []
         self.births: Counter[str] = Counter()
@@ -40,31 +47,38 @@ class Watch:
         self.alive: dict[str, float] = defaultdict(float)
         self.begun = False
         self._finish: tuple[Finish, float] | None = None
-        self._sent: Any = None  # what everybody gets, once in the object store of each node
         self._looked = now()
         self._gathering = Gathering()
+        self._came = now()  # when the last of those who are ready before all begin became so
+        self._standings, self._shown = Standings(), 0.0
+        self._metrics = Metrics(f"{ray.get_runtime_context().get_job_id()}-{next(RUNS)}")
         self._cut = company.resumed
         if self._cut is not None:
             self.births.update(self._cut["births"] | lives_of(self._cut))
+        late = {worker(number): at for number, at in runtime.late.items()}
+        first = self._cut["people"] if self._cut is not None else company.cast.keys() - late.keys()
+        self._to_come = {name: late.get(name, 0.0) for name in company.cast if name not in first}
 
     def play(self) -> Outcome:
         """Run until somebody finishes it or fails."""
         try:
-            self._sent = self._stored()
-            for name in self.company.cast if self._cut is None else self._cut["people"]:
-                self._start(name)
+            for name in self.company.cast:
+                if name not in self._to_come:
+                    self._start(name)
+            self._stand_by()
             self._attend()
             self._say_farewell()
         finally:
+            self.nodes.dismiss()
             for place in (*self.places.values(), *self.before):
                 self.nodes.end(place)
         return self._outcome()
 
-    def _stored(self) -> Any:
-        """What everybody needs, in the object store: each node gets it once."""
-        save = None if self.company.save is None else _nothing
+    def _stored(self, ray: Any, company: Company) -> Any:
+        """What participants need, in the object store: each node gets it once."""
+        save = None if company.save is None else _nothing
         try:
-            return self.ray.put(replace(self.company, tell=_nobody, interrupted=bool, save=save, resumed=None))
+            return ray.put(replace(company, tell=_nobody, interrupted=bool, save=save, resumed=None))
         except TypeError as error:
             what = re.search(r"cannot pickle .*", str(error))
             raise ParameterError(
@@ -77,6 +91,8 @@ class Watch:
         while self._finish is None:
             self._look()
             self._judge()
+            self._admit()
+            self._show()
             if told is None and self.company.interrupted():
                 told = now()
                 self.places[COORDINATOR].handle.interrupt.remote()
@@ -111,10 +127,15 @@ class Watch:
         except self.ray.exceptions.RayActorError as error:
             if getattr(error, "actor_init_failed", False):
                 raise WorkerError(f"{place.name} could not be started: {error}") from error
+            if isinstance(error, self.ray.exceptions.ActorUnavailableError) and place.where is not None:
+                self.nodes.suspects.add(place.where.node)  # it cannot be reached, and perhaps nobody there can
             self._died(place, "its process ended")
             return
         except self.ray.exceptions.RayTaskError as error:
             raise WorkerError(f"{place.name} failed: {error}") from error
+        except self.ray.exceptions.RayError as error:  # what it said, or who was to carry it, is gone
+            self._died(place, f"it could not be heard ({type(error).__name__})")
+            return
         place.seen = now()
         often = place.name == COORDINATOR or not place.begun
         place.due = now() + (TICK if often else self.runtime.heartbeat / 3)
@@ -122,18 +143,35 @@ class Watch:
             self._felt(place, answer)
         else:
             place.where = answer
+            self.nodes.suspects.discard(answer.node)  # one can be heard there again
+
+    def _show(self) -> None:
+        """Tell how everybody stands, now and then."""
+        if now() < self._shown + SHOWN:
+            return
+        self._shown = now()
+        heartbeat, cast = self.runtime.heartbeat, self.company.cast
+        rows = self._standings.rows(cast, self.places, self.deaths, now(), heartbeat)
+        self.company.tell("cluster", seconds=self._seconds(), participants=rows)
 
     def _felt(self, place: Place, pulse: Pulse) -> None:
-        place.pulse = pulse
+        was_ready = place.ready
+        self._noted(place, pulse)
         if pulse.failure:
             raise WorkerError(pulse.failure.strip())
-        if pulse.ready and not place.begun:
+        if pulse.ready and not place.begun and (self.begun or not was_ready):
             self._arrived(place)
         for event, seconds, what in pulse.news:
             self.company.tell(event, seconds=seconds, **{key: value for key, value in what.items() if key != "seconds"})
         for save in pulse.saves:
             self._saved(place, save)
         self._finish = self._finish or pulse.finished
+
+    def _noted(self, place: Place, pulse: Pulse) -> None:
+        place.pulse = pulse
+        done = self._standings.note(place)
+        if done is not None:
+            self._metrics.note(place.name, done)
 
     def _saved(self, place: Place, save: Save) -> None:
         there = {each.name for each in self.places.values() if each.begun}
@@ -153,13 +191,16 @@ class Watch:
     def _start(self, name: str) -> None:
         life = self.births[name]
         self.births[name] += 1
-        self.places[name] = self.nodes.start(name, life, self._sent, dict(self.runtime.slow))
+        self.places[name] = self.nodes.start(name, life)
+
+    def _stand_by(self) -> None:
+        if any(comes_back(name) for name in self.company.cast):
+            self.nodes.stand_by(self.runtime.spares)
 
     def _arrived(self, place: Place) -> None:
         """Somebody is ready. At first all wait for each other; later it joins those who are there."""
         if not self.begun:
-            if all(each.ready for each in self.places.values()):
-                self._begin()
+            self._came = now()
             return
         place.since = now()
         self._gathering.disturb()
@@ -169,20 +210,52 @@ class Watch:
         kept = None
         if comes_back(place.name):
             kept = self.places[COORDINATOR].handle.kept.remote(place.name, place.life)
+            self._stand_by()  # who stood by before may be a server now
         place.handle.begin.remote(self._peers(place.name), kept)
         self._placed(place)
 
-    def _begin(self) -> None:
-        """All are up: let them begin, or go on from a cut, to which those who were not there then come as new."""
+    def _admit(self) -> None:
+        """Let all begin once they are ready, and those who come late when it is their time."""
+        if not self.begun:
+            missing = [place for place in self.places.values() if not place.ready]
+            if not missing or self._can_do_without(missing):
+                self._begin(missing)
+        for name, at in list(self._to_come.items()):
+            if self.begun and self._seconds() >= at:
+                del self._to_come[name]
+                self._start(name)
+
+    def _can_do_without(self, missing: list[Place]) -> bool:
+        """Whether those who are not there are workers without a place, and the others have waited long enough."""
+        homeless = all(place.where is None and place.name.startswith("worker") for place in missing)
+        others = sum(place.ready and place.name.startswith("worker") for place in self.places.values())
+        if not homeless or not others or self._cut is not None or now() - self._came < self.runtime.gather:
+            return False
+        return self.nodes.full(others) or now() - missing[0].born > self.runtime.startup
+
+    def _begin(self, missing: list[Place]) -> None:
+        """Let all begin, or go on from a cut, to which those who were not there then come as new.
+
+        Those who are missing are as if they had died at the first moment: they come as new too.
+        """
         self.begun = True
         for place in self.places.values():
             place.since = now()
         for place in self.places.values():
-            place.handle.begin.remote(self._peers(place.name), None, self._sitting(place.name))
-            self._placed(place)
-        for name in self.company.cast:
-            if name not in self.places:
-                self._start(name)
+            if place not in missing:
+                place.handle.begin.remote(self._peers(place.name), None, self._sitting(place.name))
+                self._placed(place)
+        for place in missing:
+            self._postpone(place)
+            self._to_come[place.name] = 0.0
+
+    def _postpone(self, place: Place) -> None:
+        """Have somebody for whom there is no room come when there is."""
+        del self.places[place.name]
+        self.nodes.end(place)
+        for _, handle in self._peers(place.name).values():
+            handle.lost.remote(place.name, place.life)
+        self.company.tell("no room", seconds=self._seconds(), participant=place.name, reason=self.nodes.room())
 
     def _sitting(self, name: str) -> Sitting | None:
         cut = self._cut
@@ -192,7 +265,13 @@ class Watch:
         assert place.where is not None
         node, process = place.where.node, place.where.process
         self.company.tell(
-            "placed", seconds=self._seconds(), participant=place.name, life=place.life, node=node, process=process
+            "placed",
+            seconds=self._seconds(),
+            participant=place.name,
+            life=place.life,
+            node=node,
+            process=process,
+            run=self._metrics.run,
         )
 
     def _seconds(self) -> float:
@@ -208,17 +287,21 @@ class Watch:
     def _judge(self) -> None:
         """Who has said nothing for too long is dead."""
         for place in list(self.places.values()):
-            if place.where is not None and place.asked is not None and now() - place.seen > self.runtime.heartbeat:
+            limit = self.runtime.heartbeat * (1 if place.ready else PREPARING)
+            if place.where is not None and place.asked is not None and now() - place.seen > limit:
                 self.nodes.suspects.add(place.where.node)
                 self.nodes.end(place, silent=True)
-                self._died(place, f"it did not answer for {self.runtime.heartbeat:g} s")
+                self._died(place, f"it did not answer for {limit:g} s")
             elif not place.ready and now() - place.born > self.runtime.startup:
                 self._never_came(place)
 
     def _never_came(self, place: Place) -> None:
         """Others can do without a worker that was to come again, or wait for it; nobody can do without the rest."""
+        late = [each for each in self.places.values() if not each.ready]
+        if not self.begun and self._can_do_without(late):
+            return
         if not self.begun or comes_back(place.name):
-            missing = sorted(each.name for each in self.places.values() if not each.ready)
+            missing = sorted(each.name for each in late)
             who, limit = ", ".join(missing[:5]), self.runtime.startup
             raise WorkerError(f"Nothing was heard of {who} for {limit:g} s: {self.nodes.room()}.")
 
@@ -244,6 +327,7 @@ class Watch:
                 handle.lost.remote(name, life)
         self.company.tell("died", seconds=self._seconds(), participant=name, life=life, reason=why, again=again)
         if again:
+            self._metrics.restarted(name)
             self._start(name)
         elif comes_back(name) or not self.begun or not any(each.startswith("worker") for each in self.places):
             raise WorkerError(f"{name} has died {self.deaths[name]} times, the last time because {why}.")
@@ -256,11 +340,15 @@ class Watch:
             place.handle.pulse.remote(self._longest(), self._total()): place
             for place in self.places.values() if place.begun
         }  # fmt: skip
+        if not last:
+            return  # it was interrupted before it began
         for answered in self.ray.wait(list(last), num_returns=len(last), timeout=FAREWELL)[0]:
             try:
-                last[answered].pulse = self.ray.get(answered)
+                pulse = self.ray.get(answered)
             except self.ray.exceptions.RayError:
                 continue  # then it stays at what it said before
+            last[answered].seen = now()
+            self._noted(last[answered], pulse)
 
     def _everybody(self) -> list[Place]:
         return [*self.before, *self.places.values()]
@@ -304,3 +392,8 @@ def _nothing(cut: dict[str, Any]) -> None:
 
 def _nobody(event: str, **what: Any) -> None:
     """In other processes nobody is told anything."""
+
+
+def _has_none(_: Any) -> Any:
+    """A server has no data."""
+    raise AssertionError("a server was asked for something that needs data")

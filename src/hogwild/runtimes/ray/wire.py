@@ -20,16 +20,16 @@ BODIES: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Body), Rec
 FLOATS = ("float16", "float32", "float64")
 PLAIN = 16 << 20  # bytes of everything but arrays in one call, at most
 ALIGNED = 8
-ONE_PIECE = 64 << 10  # bytes of arrays; Ray sends up to 100 KiB along with a call, and more through its object store
+INLINE = 96 << 10  # bytes of a piece: up to 100 KiB Ray sends along with a call, and more through its object store
 _HEAD = [field.name for field in fields(Envelope) if field.name != "body"]
 _TEXT = {"sender", "to"}
 
 Parts = tuple[Any, ...]
-"""Bytes, and perhaps arrays of bytes: nothing else is sent."""
+"""Pieces of bytes, the first with the table, and then arrays of bytes: nothing else is sent."""
 
 
 def packed(envelopes: Iterable[Envelope]) -> Parts:
-    """Some messages as bytes: all in one piece, or large arrays by themselves, so that they are not copied.
+    """Some messages as bytes: in as few pieces as Ray sends along, and large arrays by themselves, uncopied.
 
     >>> from hogwild.messages.message import Pull
     >>> data = packed([Envelope("worker-0", 0, "server-0", 0, 7, 1, 3, Pull(3))])
@@ -46,30 +46,46 @@ def packed(envelopes: Iterable[Envelope]) -> Parts:
     ]  # fmt: skip
     head = msgpack.packb(table, default=_plain)
     start = len(head).to_bytes(ALIGNED, "little") + head + bytes(-len(head) % ALIGNED)
-    if sum(array.nbytes for array in writer.arrays) > ONE_PIECE:
-        return start, *(array.view(np.uint8) for array in writer.arrays)
-    gaps = (piece for array in writer.arrays for piece in (array.tobytes(), bytes(-array.nbytes % ALIGNED)))
-    return (b"".join([start, *gaps]),)
+    return *_pieces(start, writer.arrays), *(array.view(np.uint8) for array in writer.arrays if _is_large(array.nbytes))
+
+
+def _pieces(start: bytes, arrays: list[Floats]) -> list[bytes]:
+    """What is not large: behind the table as long as there is room for it, and then in further pieces."""
+    pieces, size = [[start]], len(start)
+    for array in arrays:
+        if _is_large(array.nbytes):
+            continue
+        if size + array.nbytes > INLINE:
+            pieces.append([])
+            size = 0
+        pieces[-1] += [array.tobytes(), bytes(-array.nbytes % ALIGNED)]
+        size += array.nbytes + -array.nbytes % ALIGNED
+    return [b"".join(piece) for piece in pieces]
+
+
+def _is_large(size: int) -> bool:
+    return size > INLINE
 
 
 def unpacked(parts: Parts, size: int) -> list[Envelope]:
     """The messages in some bytes, of a run that exchanges ``size`` numbers; refuse what cannot be such messages."""
     try:
-        data, *apart = parts
-        if type(data) is not bytes or not all(type(part) is np.ndarray and part.dtype == np.uint8 for part in apart):
+        pieces, apart = [part for part in parts if type(part) is bytes], [part for part in parts if _is_array(part)]
+        if type(parts[0]) is not bytes or len(pieces) + len(apart) != len(parts):
             raise MessageError("a message is not made of bytes.")
+        data = pieces[0]
         length = int.from_bytes(data[:ALIGNED], "little")
         if length > min(len(data) - ALIGNED, PLAIN):
             raise MessageError("a message is cut off, or too large.")
         table = msgpack.unpackb(memoryview(data)[ALIGNED : ALIGNED + length], strict_map_key=False)
         start = ALIGNED + length + -length % ALIGNED
-        reader = _Reader(data, start, size, apart if apart else None)
+        reader = _Reader(pieces, start, size, apart)
         envelopes = [_envelope(reader, row) for row in _list(table)]
     except MessageError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, msgpack.UnpackException) as error:
         raise MessageError(f"a message cannot be read ({type(error).__name__}: {error}).") from error
-    if reader.at != len(data) or reader.apart:
+    if not reader.is_done:
         raise MessageError("a message has more bytes than it says.")
     return envelopes
 
@@ -99,23 +115,34 @@ class _Writer:
 
 @dataclass(slots=True, eq=False)
 class _Reader:
-    data: bytes
-    at: int
+    pieces: list[bytes]  # of which the first is being read,
+    at: int  # from here on
     size: int
-    apart: list[Any] | None  # arrays that are not in the data
+    apart: list[Any]  # arrays that are not in the pieces
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was read."""
+        return len(self.pieces) == 1 and self.at == len(self.pieces[0]) and not self.apart
 
     def array(self, found: Any, kinds: tuple[str, ...] = FLOATS) -> Floats:
         """The next array, which lies in the bytes that came."""
         kind, length = _list(found)
         if kind not in kinds or type(length) is not int or not 0 <= length <= self.size:
             raise MessageError(f"an array of {length!r} {kind!r} is none of a run of {self.size:,} numbers.")
-        if self.apart is not None:
+        if not length:
+            return frozen(np.zeros(0, kind))
+        size = np.dtype(kind).itemsize * length
+        if _is_large(size):
             array: Floats = self.apart.pop(0).view(kind)
             if array.shape != (length,):
                 raise MessageError(f"an array has the shape {array.shape}, not {length:,} numbers.")
             return frozen(array)
-        array = np.frombuffer(self.data, kind, length, self.at) if length else np.zeros(0, kind)
-        self.at += array.nbytes + -array.nbytes % ALIGNED
+        if self.at == len(self.pieces[0]):
+            del self.pieces[0]
+            self.at = 0
+        array = np.frombuffer(self.pieces[0], kind, length, self.at)
+        self.at += size + -size % ALIGNED
         return frozen(array)
 
 
@@ -155,6 +182,10 @@ def _is(kind: type) -> Callable[[_Reader, Any], Any]:
 
 
 _int, _str, _float, _bool, _dict = _is(int), _is(str), _is(float), _is(bool), _is(dict)
+
+
+def _is_array(part: Any) -> bool:
+    return type(part) is np.ndarray and part.dtype == np.uint8
 
 
 def _list(found: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hogwild.runtimes.faults import Crash, Crashes
-from hogwild.runtimes.simulator.links import Link
+from hogwild.runtimes.links import Link
 from hogwild.runtimes.simulator.runtime import Simulator
 
 __all__ = ["Crash", "Crashes", "Link", "Simulator"]

@@ -10,7 +10,7 @@ from hogwild.messages.company import Company, Outcome
 from hogwild.messages.trace import Trace
 from hogwild.naming import must
 from hogwild.runtimes.faults import Fault, checked
-from hogwild.runtimes.simulator.links import Link
+from hogwild.runtimes.links import Link
 from hogwild.runtimes.simulator.stage import Stage
 
 

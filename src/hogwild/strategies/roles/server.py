@@ -27,7 +27,7 @@ from hogwild.messages.message import (
     number_of,
 )  # fmt: skip
 from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, add, checked, frozen
+from hogwild.messages.vectors import Floats, add, checked, frozen, plus
 from hogwild.strategies.corrections import Correction, Late
 from hogwild.strategies.roles.clocks import Clocks
 from hogwild.strategies.roles.outer import Outer, Plain
@@ -185,7 +185,7 @@ class Server:
     def _add(self, pushes: list[tuple[str, Push]]) -> None:
         """Add some pushes at once: each in full, or their mean, each counting as much as it has samples."""
         total = sum(push.samples for _, push in pushes)
-        change = np.zeros(self.stop - self.start, self.values.dtype) if self.outer.accumulates else self.values.copy()
+        change = np.zeros(self.stop - self.start, self.values.dtype) if self.outer.accumulates else self.values
         for worker, push in pushes:
             delay = max(0, self.version - push.read - push.own)
             self.delays.setdefault(worker, Counter())[delay] += 1
@@ -198,7 +198,10 @@ class Server:
                     delay, self.setting.workers, self.values, self.reads.get(worker), self.parameters, push.step
                 )
                 vector = self.correction(vector, late)
-            add(change, vector, weight)
+            if change is self.values:  # which others may have
+                change = plus(change, vector, weight)
+            else:
+                add(change, vector, weight)
             self.progress += push.terms
         self.version += len(pushes)
         self.values = frozen(self.outer(self.values, change) if self.outer.accumulates else change)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,15 +91,21 @@ class Rows:
             return self._walks[epoch]
 
     def _whole(self, epoch: int) -> Whole:
-        data = self.problem.data
+        data = self._data
         walk = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
-        whole: Whole | None = walk.whole()
-        if whole is None:
+        whole: Whole = walk.whole()
+        return whole
+
+    @cached_property
+    def _data(self) -> Any:
+        data = self.problem.data
+        found = data.at_once()
+        if found is None:
             raise ParameterError(
                 f"{data.name} is larger than memory, and here every worker draws from all of it: give more memory, "
                 "or use a strategy in one memory such as 'hogwild'."
             )
-        return whole
+        return found
 
     def chunks(self, train: Train) -> list[Chunk]:
         """The terms of a burst: where one epoch of the shard ends, the next begins."""

@@ -1,0 +1,144 @@
+"""Knocking at a cluster's door: does anybody answer, is a token asked for, is TLS spoken, and may we come in?
+
+Ray itself tries for some twenty seconds, fills the screen meanwhile, and then says only that it could not connect.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+QUESTION = "/ray.rpc.NodeInfoGcsService/GetClusterId"  # the first thing that Ray itself asks; its answer is short
+TLS_FILES = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_SERVER_CERT")
+LIMIT = 5.0  # seconds
+
+Heard = Literal["welcome", "token", "no TLS", "nobody", "closed", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What was found at an address. ``refusal`` is why we may not come in, in words; empty if we may."""
+
+    address: str
+    token: bool | None = None  # whether one is asked for; None: that cannot be known
+    tls: bool | None = None
+    refusal: str = ""
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address can be reached from its own machine only.
+
+    >>> [is_loopback(each) for each in ("127.0.0.1:6379", "localhost:6379", "[::1]:6379", "10.0.0.1:6379", "head:6379")]
+    [True, True, True, False, False]
+    """
+    host = address.rpartition(":")[0].strip("[]") or address
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def knock(address: str, environment: Mapping[str, str] = os.environ) -> Door:
+    """Ask somebody at ``host:port`` for a sign, first without the token: only so one sees whether it is asked for.
+
+    >>> knock("127.0.0.1:1").refusal
+    "There is no Ray cluster at '127.0.0.1:1': nobody answers there."
+    """
+    try:
+        import grpc
+    except ModuleNotFoundError:
+        return Door(address)  # then Ray has to find out by itself
+    tls = environment.get("RAY_USE_TLS", "0").lower() in ("1", "true")
+    missing = [name for name in TLS_FILES if tls and not Path(environment.get(name, "")).is_file()]
+    if missing:
+        return Door(address, refusal=f"RAY_USE_TLS is set: {', '.join(missing)} must name files that are there.")
+    with _quiet(), _channel(grpc, address, environment if tls else None) as channel:
+        heard, words = _asked(grpc, channel, "")
+        if heard == "welcome":
+            return Door(address, token=False, tls=tls)
+        if heard != "token":
+            return _without_answer(address, heard, words, tls)
+        token = own_token(environment)
+        if not token:
+            why = f"The Ray cluster at {address!r} asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH."  # noqa: E501
+            return Door(address, True, tls, why)
+        if _asked(grpc, channel, token)[0] == "token":
+            return Door(address, True, tls, f"The Ray cluster at {address!r} has another token than the one given.")
+    return Door(address, True, tls)
+
+
+def own_token(environment: Mapping[str, str]) -> str:
+    """The token that Ray would show; empty if there is none.
+
+    >>> own_token({"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "secret"}), own_token({"RAY_AUTH_TOKEN": "secret"})
+    ('', 'secret')
+    """
+    if environment.get("RAY_AUTH_MODE", "token").lower() != "token":
+        return ""
+    token = environment.get("RAY_AUTH_TOKEN", "")
+    usual = Path(environment.get("HOME", "~")).expanduser() / ".ray" / "auth_token"
+    path = Path(environment.get("RAY_AUTH_TOKEN_PATH") or usual)
+    return token or (path.read_text().strip() if path.is_file() else "")
+
+
+def _without_answer(address: str, heard: Heard, words: str, tls: bool) -> Door:
+    if heard == "no TLS":
+        why = f"The Ray cluster at {address!r} does not speak TLS: leave out RAY_USE_TLS, or turn it on there."
+        return Door(address, None, False, why)
+    if heard == "closed" and not tls:
+        why = f"Somebody at {address!r} closes the connection. If the cluster speaks TLS, set RAY_USE_TLS=1, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT."  # noqa: E501
+        return Door(address, None, None, why)
+    if heard in ("closed", "refused") and tls:
+        return Door(address, None, None, f"The certificates are not accepted at {address!r}: {words}.")
+    return Door(address, refusal=f"There is no Ray cluster at {address!r}: nobody answers there.")
+
+
+def _asked(grpc: Any, channel: Any, token: str) -> tuple[Heard, str]:
+    """What is heard, and its words."""
+    head = [("authorization", f"Bearer {token}")] if token else []
+    try:
+        channel.unary_unary(QUESTION)(b"", timeout=LIMIT, metadata=head)
+    except grpc.RpcError as error:
+        said = str(error.details())
+        if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+            return "token", said
+        if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            return "welcome", said  # somebody is there who does not mind us
+        last = said.rpartition(": ")[2] if "andshake" not in said else said[said.index("andshake") - 1 :]
+        if "WRONG_VERSION_NUMBER" in said:
+            return "no TLS", last
+        return ("refused" if "andshake" in said else "closed" if "closed" in said else "nobody"), last
+    return "welcome", ""
+
+
+@contextmanager
+def _channel(grpc: Any, address: str, secure: Mapping[str, str] | None) -> Iterator[Any]:
+    options = [("grpc.enable_http_proxy", 0)]  # as Ray does
+    if secure is None:
+        channel = grpc.insecure_channel(address, options)
+    else:
+        files = [Path(secure[name]).read_bytes() for name in TLS_FILES]
+        channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(*files), options)
+    try:
+        yield channel
+    finally:
+        channel.close()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What grpc has to say of a failed handshake is said by us; it looks at the variable when it first connects."""
+    before = os.environ.get("GRPC_VERBOSITY")
+    os.environ["GRPC_VERBOSITY"] = "NONE"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["GRPC_VERBOSITY"]
+        else:
+            os.environ["GRPC_VERBOSITY"] = before
