@@ -21,7 +21,7 @@ ARGUMENTS = {
 
 # Networks are trained in this process, where PyTorch is loaded once for all of them: below.
 # So are the demo and what is simulated.
-HERE = ("demo.py", "films.py", "sparse_clicks.py", "staleness.py")
+HERE = ("demo.py", "films.py", "interactions.py", "sparse_clicks.py", "staleness.py")
 NETWORKS = {"digits_cnn.py": ["1", "2"], "digits_mlp.py": ["3", "2"], "fashion_mnist.py": ["", "1", "2"]}
 
 
@@ -52,6 +52,12 @@ def test_the_slow_worker_holds_up_those_who_wait_for_it(capsys):
     assert asynchronous.seconds < bounded.seconds
     assert asynchronous.waiting["idle_share"] < synchronous.waiting["idle_share"]
     assert asynchronous.staleness["most"] > bounded.staleness["most"] > synchronous.staleness["most"] == 0
+
+
+def test_features_that_meet_are_learnt(capsys):
+    found = runpy.run_path(str(EXAMPLES / "interactions.py"))["main"](rows=10_000, epochs=8)
+    assert found["fm"] < found["ffm"] < found["linear"]
+    assert "held-out log loss" in capsys.readouterr().out
 
 
 def test_films_are_recommended(capsys, tmp_path):

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from hogwild.data.sampling import Split as Split
     from hogwild.data.sampling import Whole as Whole
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
+    from hogwild.estimators import HogwildFMClassifier as HogwildFMClassifier
+    from hogwild.estimators import HogwildFMRegressor as HogwildFMRegressor
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRecommender as HogwildRecommender
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
+    from hogwild.problems.factorisation_machine import FactorisationMachine as FactorisationMachine
+    from hogwild.problems.field_aware import FieldAwareFactorisationMachine as FieldAwareFactorisationMachine
     from hogwild.problems.graphed_step import GraphedStep as GraphedStep
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
@@ -87,6 +91,8 @@ _HOMES = {
     "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.linear": ("Linear",),
+    "hogwild.problems.factorisation_machine": ("FactorisationMachine",),
+    "hogwild.problems.field_aware": ("FieldAwareFactorisationMachine",),
     "hogwild.problems.matrix_completion": ("MatrixCompletion",),
     "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),
@@ -112,7 +118,10 @@ _HOMES = {
     "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
     "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
-    "hogwild.estimators": ("HogwildClassifier", "HogwildRecommender", "HogwildRegressor", "HogwildOneClassSVM"),
+    "hogwild.estimators": (
+        "HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM", "HogwildFMClassifier", "HogwildFMRegressor",
+        "HogwildRecommender",
+    ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

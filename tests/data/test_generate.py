@@ -23,6 +23,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "rcv1": {},
     "clicks": {"features": 100_000},
     "dense": {"features": 12},
+    "interactions": {"features": 60, "fields": 6},
 }
 
 

@@ -41,15 +41,16 @@ def generate(
         str,
         typer.Argument(
             metavar="KIND",
-            help="classification, regression, multiclass, rcv1 (text), clicks, dense, ratings or sparse-records.",
+            help="classification, regression, multiclass, rcv1 (text), clicks, dense, interactions, ratings or "
+            "sparse-records.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Argument(
             metavar="OUT",
-            help="The file to write: .svm, .vw (also .gz) or .npz; of ratings .csv, .tsv, .data or .dat; of "
-            "sparse-records .tfrecord (also .gz).",
+            help="The file to write: .svm, .vw (also .gz) or .npz; of interactions .ffm too, of ratings .csv, .tsv, "
+            ".data or .dat; of sparse-records .tfrecord (also .gz).",
             show_default=False,
         ),
     ],
@@ -59,6 +60,7 @@ def generate(
     exponent: Annotated[float | None, typer.Option(min=0, help="How fast features get rarer with their rank.")] = None,
     noise: Annotated[float | None, typer.Option(min=0, help="How far labels stray from the planted model.")] = None,
     classes: Annotated[int | None, typer.Option(min=2, help="multiclass: how many classes.")] = None,
+    fields: Annotated[int | None, typer.Option(min=2, help="interactions: features a row, one of each field.")] = None,
     dense_size: Annotated[int | None, _count("sparse-records: how wide rows are with their zeros.")] = None,
     min_nnz: Annotated[int | None, _count("sparse-records: non-zeros a row, at least.")] = None,
     max_nnz: Annotated[int | None, _count("sparse-records: non-zeros a row, at most.")] = None,
@@ -68,7 +70,7 @@ def generate(
     ] = False,
     users: Annotated[int | None, _count("ratings: how many users.")] = None,
     items: Annotated[int | None, _count("ratings: how many items.")] = None,
-    rank: Annotated[int | None, typer.Option(min=1, help="ratings: how many planted factors.")] = None,
+    rank: Annotated[int | None, typer.Option(min=1, help="interactions, ratings: how many planted factors.")] = None,
     weights: Annotated[Path | None, typer.Option(help="Write the planted model here, an .npz file.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same file.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
@@ -84,7 +86,7 @@ def generate(
     """
     output = Output(as_json)
     given: dict[str, Any] = {"rows": rows, "features": features, "nonzeros": nonzeros,
-             "exponent": exponent, "noise": noise, "classes": classes}  # fmt: skip
+             "exponent": exponent, "noise": noise, "classes": classes, "fields": fields}  # fmt: skip
     of_ratings = {"users": users, "items": items, "rank": rank}
     of_records = {"dense_size": dense_size, "min_nnz": min_nnz, "max_nnz": max_nnz, "distribution": distribution,
                   "binary": binary or None}  # fmt: skip

@@ -24,21 +24,36 @@ class Terms:
 
     loss: Annotated[
         str | None,
-        _option("linear: hinge, squared-hinge, logistic (the default), softmax, modified-huber, perceptron, squared, "
-                "huber[:width], epsilon-insensitive[:width], squared-epsilon-insensitive[:width], quantile[:share] "
-                "or poisson. matrix-completion: squared (the default) or bpr."),
+        _option("linear, fm, ffm: hinge, squared-hinge, logistic (the default), softmax, modified-huber, perceptron, "
+                "squared, huber[:width], epsilon-insensitive[:width], squared-epsilon-insensitive[:width], "
+                "quantile[:share] or poisson. matrix-completion: squared (the default) or bpr."),
     ] = None  # fmt: skip
     l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
     l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
-    intercept: Annotated[bool | None, _option("linear: learn an intercept.", "--intercept/--no-intercept")] = None
-    balanced: Annotated[bool | None, _option("linear: let every class weigh the same in all.", "--balanced")] = None
+    l2_factors: Annotated[
+        float | None, _option("fm, ffm: strength of the L2 penalty on factors, weighted by how often they are met.")
+    ] = None
+    normalise: Annotated[
+        bool | None,
+        _option("fm, ffm: scale each row to length one. Default: with ffm.", "--normalise/--no-normalise"),
+    ] = None
+    intercept: Annotated[bool | None, _option("linear, fm, ffm: learn an intercept.", "--intercept/--no-intercept")] = (
+        None
+    )
+    balanced: Annotated[
+        bool | None, _option("linear, fm, ffm: let every class weigh the same in all.", "--balanced")
+    ] = None
+    rank: Annotated[
+        int | None,
+        _option("How many factors: fm of a feature, 8; ffm for each field, 4; matrix-completion of a user or an item, "
+                "32.", min=1),
+    ] = None  # fmt: skip
     hidden: Annotated[str | None, _option("sparse-mlp: widths of its layers, such as 64,64.")] = None
     batch: Annotated[int | None, _option("sparse-mlp: rows of one step (256).", min=1)] = None
     binary: Annotated[bool | None, _option("sparse-mlp: insist that every value is 1.", "--binary")] = None
     update: Annotated[str | None, _option("sparse-mlp: how embeddings are updated: adagrad or sgd.")] = None
     factor: Annotated[float | None, _option("sparse-mlp: the embeddings' step, times that of the layers.")] = None
     device: Annotated[str | None, _option("sparse-mlp: cpu or cuda.")] = None
-    rank: Annotated[int | None, _option("matrix-completion: how many factors a user or an item has; 32.", min=1)] = None
     biases: Annotated[
         bool | None, _option("matrix-completion: learn biases of users and items.", "--biases/--no-biases")
     ] = None

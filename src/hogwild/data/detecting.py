@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import difflib
 import gzip
+import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from hogwild.naming import pick
 _AMBIGUOUS = (".txt", ".dat", ".data")  # endings that any text may have
 _COMPRESSED = (".gz", ".bz2")
 _SNIFFED = 2**16
+_FIELDED = re.compile(rb"\d:\d+:")  # field:feature:value
 
 
 def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reader:
@@ -69,7 +71,8 @@ def _sniffed(path: Path) -> str:
         return "parquet"
     if first.startswith(b"PK"):
         return "npz"
-    return "vw" if b"|" in _first_line(path, first) else "svmlight"
+    line = _first_line(path, first)
+    return "vw" if b"|" in line else "libffm" if _FIELDED.search(line) else "svmlight"
 
 
 def _first_line(path: Path, first: bytes) -> bytes:

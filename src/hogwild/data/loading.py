@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from hogwild.data.budget import available
 from hogwild.data.counting import cores
+from hogwild.data.fields import FieldTable
 from hogwild.data.memory import Memory
 from hogwild.data.reading import Reader, Reading
 from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, size_of
@@ -30,6 +32,8 @@ def load(
     ``limit`` is the most memory, in bytes, that the rows may take while they are read; None: what is available.
     """
     room = available() if limit is None else limit
+    if reader.fielded and reading.table is None:
+        reading = replace(reading, table=FieldTable())
     survey = Survey(reader, reading)
     pieces, held = [], 0
     for piece in survey.pieces(sources, _PIECE_BYTES):
@@ -41,7 +45,12 @@ def load(
     check_width(shape.features, shape.base, sources[0], room)
     pieces = [fitted(piece, shape, reading) for piece in pieces]
     name = ", ".join(path.name for path in sources)
-    return Memory(_joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base)
+    if reading.table is not None:
+        reading.table.close()
+    return Memory(
+        _joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base,
+        table=reading.table if reader.fielded else None,
+    )  # fmt: skip
 
 
 def check_width(features: int, base: int, path: Path, room: int) -> None:

@@ -22,6 +22,7 @@ from hogwild.data.extents import (
     row_numbers,
     rows_per_chunk,
 )
+from hogwild.data.fields import FieldTable
 from hogwild.data.rows import Array, Rows, size_of
 from hogwild.data.shuffle import gather_most
 from hogwild.errors import DataError, ParameterError
@@ -43,7 +44,8 @@ class Memory:
     ``order(ids, seed, epoch)`` says. Without an ``order`` few rows are visited by a new random permutation each epoch.
     Many are visited by one random permutation, its chunks and their blocks in a new random order each epoch, which can
     be done twice as fast with a copy of them that is :meth:`laid_out` so. ``ids`` are the rows this data set consists
-    of; None: all. ``chunk`` is how many rows a chunk has, if that is not to be chosen by their size.
+    of; None: all. ``chunk`` is how many rows a chunk has, if that is not to be chosen by their size. ``table`` says of
+    which field each column is, where they came from a file that does.
 
     >>> from hogwild.data.rows import NO_WEIGHTS
     >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
@@ -65,9 +67,10 @@ class Memory:
         ids: Array | None = None,
         order: Order | None = None,
         chunk: int | None = None,
+        table: FieldTable | None = None,
     ) -> None:
         self.rows, self.shuffled, self.ids, self.order = rows, shuffled, ids, order
-        self.name, self.base = name, base
+        self.name, self.base, self.table = name, base, table
         self.n_rows = len(rows) if ids is None else len(ids)
         self.n_features = rows.features
         self.nonzeros = rows.nonzeros if ids is None else _nonzeros_of(rows, ids)
@@ -201,8 +204,9 @@ class Memory:
 
     def _part(self, rows: Rows, ids: Array | None = None) -> Memory:
         return Memory(
-            rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order, chunk=self._asked
-        )
+            rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order, chunk=self._asked,
+            table=self.table,
+        )  # fmt: skip
 
 
 def permuted(ids: Array, seed: int, number: int) -> Array:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hogwild.data.rows import Rows
+
+if TYPE_CHECKING:
+    from hogwild.data.fields import FieldTable  # which is compiled code
 
 LARGEST_INDEX = 2**31 - 2  # indices are kept in 32 bits
 
@@ -23,6 +26,7 @@ class Reading:
     bits: int = 18  #                     hashed formats: features are hashed into 2**bits columns
     label: str = "label"  #               Parquet: the column that holds the label
     weight: str | None = None  #          Parquet: the column that holds the row's weight
+    table: FieldTable | None = None  #    libffm: the column of each feature of each field; None: as they are met
     unlabelled: bool = False  #           rows without a label are accepted (their label is 0), for prediction
 
 
@@ -41,3 +45,4 @@ class Reader:
     read: Callable[[Path, Reading, int], Iterator[Rows]]
     counts_from_one: bool = False
     compressible: bool = False  # .gz and .bz2 of it are read too
+    fielded: bool = False  # it says of which field each feature is, and needs a table to note it in

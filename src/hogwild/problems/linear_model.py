@@ -16,6 +16,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.reading import Reading
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_parts
+from hogwild.problems import links
 from hogwild.problems.answers import Answers
 from hogwild.problems.models import FORMAT
 
@@ -81,46 +82,21 @@ class LinearModel:
 
     def predictions_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions from what :meth:`decide` returns."""
-        if self.classes is None:
-            return np.asarray(np.exp(scores[:, 0])) if self.link == "exp" else scores[:, 0]
-        number = (scores[:, 0] > 0).astype(int) if len(self.classes) == 2 else np.argmax(scores, axis=1)
-        classes: NDArray[np.float64] = np.asarray(self.classes, np.float64)[number]
-        return classes
+        return links.predictions(scores, self.classes, self.link)
 
     def probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probabilities from what :meth:`decide` returns."""
-        if self.classes is None or self.link not in ("sigmoid", "huber"):
-            raise ParameterError(f"The loss '{self.loss}' gives no probabilities. Train with 'logistic' or 'softmax'.")
-        if self.loss == "softmax" and len(self.classes) > 2:
-            e = np.exp(scores - scores.max(axis=1, keepdims=True))
-            return np.asarray(e / e.sum(axis=1, keepdims=True))
-        p = (
-            1 / (1 + np.exp(-np.clip(scores, -500, 500)))
-            if self.link == "sigmoid"
-            else (np.clip(scores, -1, 1) + 1) / 2
-        )
-        if len(self.classes) == 2:
-            return np.hstack([1 - p, p])
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+        return links.probabilities(scores, self.classes, self.link, self.loss)
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
         """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
         predicted = self.predictions_of(scores)
-        found, more = self._scores(predicted, data.labels()), {"classes": self.classes}
+        found, more = links.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
         if proba:
             return Answers(self.probabilities_of(scores), "probabilities", found, more)
         return Answers(predicted, scores=found, more=more)
-
-    def _scores(self, predicted: NDArray[Any], labels: NDArray[Any]) -> dict[str, float]:
-        """How good predictions are, if the labels differ at all."""
-        if len(labels) == 0 or (labels == labels[0]).all():
-            return {}
-        if self.classes is not None:
-            return {"accuracy": float(np.mean(predicted == labels))} if np.isin(labels, self.classes).all() else {}
-        return {"r2": float(1 - np.mean((predicted - labels) ** 2) / np.var(labels))}
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""

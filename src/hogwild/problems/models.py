@@ -18,6 +18,8 @@ from hogwild.errors import ModelError
 FORMAT = 1  # of the files of all kinds
 KINDS = {
     "linear": "hogwild.problems.linear_model",
+    "fm": "hogwild.problems.factor_model",
+    "ffm": "hogwild.problems.factor_model",
     "ratings": "hogwild.problems.ratings_model",
     "sparse-mlp": "hogwild.problems.sparse_model",
 }

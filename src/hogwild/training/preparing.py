@@ -61,7 +61,8 @@ def opened_like(data: Dataset, source: Any) -> Dataset:
     if not isinstance(source, (str, Path)):
         return opened(source)
     features = data.n_features
-    reading = Reading(base=1 if data.base else 0, features=features, extra="ignore")
+    table = getattr(data, "table", None)
+    reading = Reading(base=1 if data.base else 0, features=features, extra="ignore", table=table)
     if features.bit_count() == 1 and features > 1:  # perhaps hashed, and then into as many columns
         reading = replace(reading, bits=features.bit_length() - 1)
     return open_data(source, reading=reading)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from hogwild.cli.problems import linear, matrix_completion, sparse_mlp
+from hogwild.cli.problems import factorised, linear, matrix_completion, sparse_mlp
 from hogwild.cli.problems.kind import Kind
 from hogwild.naming import pick
 
 PROBLEMS: dict[str, Kind] = {
     "linear": linear.KIND,
+    "fm": factorised.FM,
+    "ffm": factorised.FFM,
     "sparse-mlp": sparse_mlp.KIND,
     "matrix-completion": matrix_completion.KIND,
 }

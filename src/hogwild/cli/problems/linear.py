@@ -19,7 +19,10 @@ def open_rows(source: Source) -> Opened:
     if source.holdout is not None:
         training, held_out = training.split(source.holdout, source.seed)
     elif source.test is not None:
-        same = replace(how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore")
+        table = getattr(training, "table", None)
+        same = replace(
+            how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore", table=table
+        )
         held_out = sources.open(source.test, reading=same, memory=source.memory)
     kept = {
         "format": how.format, "base": training.base, "bits": how.bits, "label": how.label, "weight": how.weight,
@@ -39,8 +42,11 @@ def make(
     balanced: bool = False,
 ) -> Any:
     """A linear model of rows."""
+    from hogwild.errors import ParameterError
     from hogwild.problems.linear import Linear
 
+    if getattr(data, "table", None) is not None:
+        raise ParameterError(f"{data.name} is a libffm file, which is for --problem ffm, or fm.")
     return Linear(data, loss, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None)
 
 

@@ -8,7 +8,11 @@
 """
 
 from hogwild.data.generate.generated import Generated
-from hogwild.data.generate.kinds import KINDS, classification, kind, multiclass, pieces, regression
+from hogwild.data.generate.interactions import Interactions
+from hogwild.data.generate.kinds import KINDS, classification, interactions, kind, multiclass, pieces, regression
 from hogwild.data.generate.writing import write
 
-__all__ = ["KINDS", "Generated", "classification", "kind", "multiclass", "pieces", "regression", "write"]
+__all__ = [
+    "KINDS", "Generated", "Interactions", "classification", "interactions", "kind", "multiclass", "pieces",
+    "regression", "write",
+]  # fmt: skip

@@ -127,7 +127,7 @@ class Generated:
         return compact(replace(rows, labels=self._labels(rows, random))[:wanted])
 
     def _sparse(self, random: np.random.Generator, nonzeros: int) -> Rows:
-        ranks = _ranks(random.random((self.block_rows, nonzeros)), self.features, self.exponent)
+        ranks = zipf_ranks(random.random((self.block_rows, nonzeros)), self.features, self.exponent)
         columns = self._numbering[ranks]
         columns.sort(axis=1)
         fresh = np.ones(columns.shape, bool)
@@ -178,7 +178,7 @@ def _on_grid(values: Array, least: int = -int(GRID)) -> Array:
     return np.asarray(np.maximum(np.rint(values * GRID), least).astype(np.float64) / GRID, np.float32)
 
 
-def _ranks(uniform: Array, features: int, exponent: float) -> Array:
+def zipf_ranks(uniform: Array, features: int, exponent: float) -> Array:
     """Ranks of a Zipf-like distribution by its inverse in closed form, which needs no table of the features."""
     low, high = float(_OFFSET), float(features + _OFFSET)
     if exponent == 1:

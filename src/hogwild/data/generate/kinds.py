@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hogwild.data.generate.generated import Generated
+from hogwild.data.generate.interactions import Interactions
 from hogwild.data.rows import Rows
 from hogwild.errors import ParameterError
 
@@ -109,17 +110,37 @@ def dense(rows: int = 100_000, features: int = 300, *, noise: float = 0.3, seed:
     return Generated("classification", rows, features, None, noise=noise, seed=seed)
 
 
-KINDS: dict[str, Callable[..., Generated]] = {
+def interactions(
+    rows: int = 100_000,
+    features: int = 1_000,
+    *,
+    fields: int = 10,
+    rank: int = 4,
+    strength: float = 2.0,
+    exponent: float = 0.9,
+    noise: float = 0.5,
+    seed: int = 0,
+) -> Interactions:
+    """Two classes of events, told apart by which features meet: a planted factorisation machine.
+
+    >>> interactions(100, 50, fields=5).rows.nonzeros
+    500
+    """
+    return Interactions(rows, features, fields, rank, strength, exponent, noise, seed)
+
+
+KINDS: dict[str, Callable[..., Generated | Interactions]] = {
     "classification": classification,
     "regression": regression,
     "multiclass": multiclass,
     "rcv1": rcv1,
     "clicks": clicks,
     "dense": dense,
+    "interactions": interactions,
 }
 
 
-def kind(name: str, **options: Any) -> Generated:
+def kind(name: str, **options: Any) -> Generated | Interactions:
     """A kind of data by its name; an option that it does not have is an error that lists those it has.
 
     >>> kind("rcv1", rows=100).n_rows

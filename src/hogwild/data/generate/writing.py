@@ -12,10 +12,13 @@ import numpy as np
 
 from hogwild.data.generate.formatting import svmlight_text, vw_text
 from hogwild.data.generate.generated import Generated
+from hogwild.data.generate.interactions import Interactions
 from hogwild.data.generate.kinds import kind
 from hogwild.data.rows import Array, Rows
 from hogwild.errors import ParameterError
 from hogwild.files import replacing
+
+Made = Generated | Interactions
 
 _TEXTS: dict[str, Callable[[Rows], bytes]] = {
     ".svm": svmlight_text,
@@ -33,8 +36,10 @@ def write(
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
     **options: Any,
-) -> Generated:
+) -> Made:
     """Write a kind of data as the file's ending says: ``.svm`` or ``.vw`` text (also ``.gz``), or ``.npz``.
+
+    Interactions, whose features have fields, can be ``.ffm`` text too.
 
     The file is written beside and renamed, so that it is complete or not there. ``weights`` names an ``.npz`` file
     for the planted model (``weights``, ``intercept``); ``progress`` is called with the number of rows written so far.
@@ -47,13 +52,14 @@ def write(
     """
     path = Path(path)
     ending = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
-    format = _TEXTS.get(ending.lower())
+    made = kind(name, **options)
+    texts = {**_TEXTS, ".ffm": made.libffm_text} if isinstance(made, Interactions) else _TEXTS
+    format = texts.get(ending.lower())
     if format is None and path.suffix.lower() != ".npz":
-        endings = ", ".join([*_TEXTS, *(f"{ending}.gz" for ending in _TEXTS), ".npz"])
+        endings = ", ".join([*texts, *(f"{ending}.gz" for ending in texts), ".npz"])
         raise ParameterError(f"The file to write must end in one of {endings}. Got '{path.name}' instead.")
     beside = None if weights is None else Path(weights)
     check_free([path] if beside is None else [path, beside], overwrite)
-    made = kind(name, **options)
     report = progress or (lambda _: None)
     if format is None:
         _write_arrays(made, path)
@@ -62,7 +68,8 @@ def write(
         _write_text(made, path, format, report)
     if beside is not None:
         with replacing(beside) as file:
-            np.savez(file, weights=made.weights, intercept=made.intercept)
+            factors = {"factors": made.factors, "fields": made.fields} if isinstance(made, Interactions) else {}
+            np.savez(file, allow_pickle=False, weights=made.weights, intercept=made.intercept, **factors)
     return made
 
 
@@ -77,7 +84,7 @@ def check_free(paths: list[Path], overwrite: bool) -> None:
             )
 
 
-def _write_text(made: Generated, path: Path, format: Callable[[Rows], bytes], report: Callable[[int], None]) -> None:
+def _write_text(made: Made, path: Path, format: Callable[[Rows], bytes], report: Callable[[int], None]) -> None:
     done = 0
     with _packed(path) as file:
         for rows in made.pieces():
@@ -97,7 +104,7 @@ def _packed(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
             yield packed
 
 
-def _write_arrays(made: Generated, path: Path) -> None:
+def _write_arrays(made: Made, path: Path) -> None:
     """As ``scipy.sparse.save_npz`` does, and the labels with them under ``y``."""
     rows = made.rows
     with replacing(path) as file:

@@ -1,4 +1,4 @@
-"""The svmlight (libsvm) text format: ``label [qid:n] index:value index:value ... [# comment]``.
+"""The svmlight (libsvm, libFM) text format: ``label [qid:n] index:value index:value ... [# comment]``.
 
 Each segment of the file is cut into stretches of lines. All stretches are counted, the arrays of the segment are
 made, and all stretches are parsed straight into them: both on every core, in compiled code that needs no GIL.
@@ -55,7 +55,11 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
 
 
 SVMLIGHT = Reader(
-    "svmlight", (".svm", ".svmlight", ".libsvm", ".txt", ".dat"), read, counts_from_one=True, compressible=True
+    "svmlight",
+    (".svm", ".svmlight", ".libsvm", ".libfm", ".txt", ".dat"),
+    read,
+    counts_from_one=True,
+    compressible=True,
 )
 
 

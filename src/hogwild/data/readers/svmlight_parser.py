@@ -34,13 +34,13 @@ def count(text: Any, start: Any, stop: Any) -> tuple[int, int]:
 
 
 @inner
-def _ends(first: Any) -> Any:
+def ends(first: Any) -> Any:
     """Whether this byte ends a field."""
     return first <= _HASH and (_ENDS >> first) & 1 == 1
 
 
 @inner
-def _blanks(at: Any) -> Any:
+def blanks(at: Any) -> Any:
     """Where the blanks, and a comment behind them, end."""
     while byte(at) == _SPACE or byte(at) == _TAB:
         at += _ONE
@@ -53,12 +53,12 @@ def _blanks(at: Any) -> Any:
 
 
 @inner
-def _label(at: Any, stop: Any, unlabelled: Any) -> tuple[Any, Any, Any]:
+def label_at(at: Any, stop: Any, unlabelled: Any) -> tuple[Any, Any, Any]:
     """(label, end, how well it is known) of the line that starts at ``at``."""
     value, end, known = number(at, stop)
     if unlabelled and (byte(at) == _Q or byte(end) == _COLON):
         return 0.0, at, EXACT
-    return value, end, known if _ends(byte(end)) else BAD
+    return value, end, known if ends(byte(end)) else BAD
 
 
 @compiled
@@ -74,11 +74,11 @@ def parse(
     """
     odds, largest, at = 0, np.int64(-1), start
     while at < stop:
-        at = _blanks(at)
+        at = blanks(at)
         if byte(at) == _NEWLINE:
             at += _ONE
             continue
-        value, end, known = _label(at, stop, unlabelled)
+        value, end, known = label_at(at, stop, unlabelled)
         if known == BAD:
             return row, entry, odds, largest + 1, LABEL, at
         labels[row] = value
@@ -87,13 +87,13 @@ def parse(
             odds += 1
         at, previous, query = end, smallest - 1, True
         while True:
-            at = _blanks(at)
+            at = blanks(at)
             if byte(at) == _NEWLINE:
                 break
             if query and byte(at) == _Q and byte(at + _ONE) == 105 and byte(at + np.uint64(2)) == 100:  # q, i, d
                 colon = at + np.uint64(3)
                 _, end = digits(colon + _ONE, stop, np.uint64(0))
-                if byte(colon) != _COLON or end == colon + _ONE or not _ends(byte(end)):
+                if byte(colon) != _COLON or end == colon + _ONE or not ends(byte(end)):
                     return row, entry, odds, largest + 1, INDEX, at
                 at, query = end, False
                 continue
@@ -106,7 +106,7 @@ def parse(
             previous, query, at = index, False, colon + _ONE
             value, end, known = number(at, stop)
             single = np.float32(value)
-            if known == BAD or not np.isfinite(single) or not _ends(byte(end)):
+            if known == BAD or not np.isfinite(single) or not ends(byte(end)):
                 return row, entry, odds, largest + 1, VALUE, at
             if index < limit:
                 if known == CLOSE and np.float32(value * (1 - SLACK)) != np.float32(value * (1 + SLACK)):

@@ -1,0 +1,137 @@
+"""The inner loop of models whose score has products of features: weights, an intercept, and rows of factors.
+
+A template, as in :mod:`hogwild.kernels.linear`. What the factors make of a term is ``score``, which leaves in ``sums``
+what ``move`` needs to step them; both are in :mod:`hogwild.kernels.pairs` and :mod:`hogwild.kernels.field_pairs`.
+Factors are a table with numbers of a kind side by side, so that as many are stepped at once as the core can.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hogwild.kernels.layouts import span
+from hogwild.kernels.linear import AHEAD, damping
+
+# mypy: disable-error-code="name-defined, unreachable"
+# ruff: noqa: F821
+
+
+def descend(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
+    rates: Any, state: Any, bias: Any, factors: Any, fields: Any, rank: Any, intercept: Any, shares: Any, l2: Any,
+    l2_factors: Any, class_weights: Any, parameter: Any, constants: Any, sync: Any, patience: Any, least: Any,
+    stiffness: Any,
+) -> float:  # fmt: skip
+    """Descend along the terms ``order[first::stride]``; return their summed loss.
+
+    As in a linear model each worker steps a copy of the intercept and merges it every ``patience`` terms.
+    """
+    if state.shape[1] != numbers() or factors.shape[1] != numbers():  # never: so the compiler knows it
+        return np.nan
+    own = bias.copy()
+    seen = own.copy()  # not a second look at bias, which another worker may have changed by then
+    sums = np.empty((2, rank), np.float32)
+    guarded = np.intp(state.shape[0])
+    k, leap, stop = np.uint64(first), np.uint64(stride), np.uint64(order.size)
+    total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
+    while k < stop:
+        i = order[k]
+        start, end = span(indptr, i)
+        ahead(indptr, indices, order, k + np.uint64(AHEAD) * leap, state, factors, fields, rank)
+        hold(sync, indices, start, end)
+        scale = length(values, start, end)
+        z = own[0, 0] + score(state, factors, fields, indices, values, start, end, scale, sums)
+        cost, slope = loss(float(z), float(labels[i]), parameter)
+        weight = class_weights[1 if labels[i] > 0 else 0] * (weights[i] if weights.size else np.float32(1))
+        total += cost * weight
+        g, rate = np.float32(slope * weight), np.float32(rates[k])
+        claim(sync, k)
+        if not skip(g):
+            for j in range(start, end):
+                u = column(indices, j, start)
+                p2 = penalty(shares, u, l2)
+                step(state, u, g * value(values, j) * scale, rate, np.float32(0), p2, constants)
+            decay = factor_penalty(shares, 0, l2_factors)
+            move(factors, fields, indices, values, start, end, scale, sums, g, rate, decay, constants)
+            if intercept:
+                before = own[0, 0]
+                step(own, 0, g, rate, np.float32(0), np.float32(0), constants)
+                moved += abs(own[0, 0] - before)
+                pulled += abs(g)
+        waiting += 1
+        if intercept and waiting >= patience:
+            flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
+            waiting, moved, pulled = 0, np.float32(0), np.float32(0)
+        release(sync, indices, start, end, k)
+        k += leap
+    if intercept and waiting:
+        flush(sync, guarded, bias, own, seen, damping(moved, pulled, waiting, least, stiffness))
+    return total
+
+
+def decide(
+    indptr: Any, indices: Any, values: Any, order: Any, state: Any, bias: Any, factors: Any, fields: Any, rank: Any,
+    scores: Any,
+) -> None:  # fmt: skip
+    """Write the scores of the rows ``order``; the parameters are values alone."""
+    if factors.shape[1] != 1:  # never: so the compiler knows that they lie side by side
+        return
+    sums = np.empty((2, rank), np.float32)
+    for at in range(order.size):
+        start, end = span(indptr, order[at])
+        scale = length(values, start, end)
+        z = score(state, factors, fields, indices, values, start, end, scale, sums)
+        scores[at, 0] = float(bias[0, 0]) + float(z)
+
+
+def evaluate(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, bias: Any, factors: Any,
+    fields: Any, rank: Any, class_weights: Any, parameter: Any, measured: Any,
+) -> None:  # fmt: skip
+    """Write to ``measured`` the loss, the weights, the hits or squared errors and the labels' moments of rows.
+
+    Of the factors it is given the values alone.
+    """
+    if factors.shape[1] != 1:
+        return
+    sums, scores, slope = np.empty((2, rank), np.float32), np.empty(1, np.float32), np.empty(1, np.float64)
+    lost = weighed = hits = labelled = squared = 0.0
+    for at in range(order.size):
+        i = order[at]
+        start, end = span(indptr, i)
+        scale = length(values, start, end)
+        scores[0] = bias[0, 0] + score(state, factors, fields, indices, values, start, end, scale, sums)
+        y = float(labels[i])
+        weight = float(weights[i]) if weights.size else 1.0
+        lost += weight * cost(scores, y, parameter, class_weights, slope)
+        weighed += weight
+        hits += weight * hit(scores, y)
+        labelled += weight * y
+        squared += weight * y * y
+    measured[0], measured[1], measured[2], measured[3], measured[4] = lost, weighed, hits, labelled, squared
+
+
+def as_it_is(values: Any, start: Any, end: Any) -> Any:
+    """Rows are taken as they are."""
+    return np.float32(1)
+
+
+def to_length_one(values: Any, start: Any, end: Any) -> Any:
+    """What the values of a row are multiplied with, so that the sum of their squares is one."""
+    squares = np.float32(0)
+    for j in range(start, end):
+        squares += value(values, j) * value(values, j)
+    return np.float32(1) / np.sqrt(squares) if squares > 0 else np.float32(1)
+
+
+def constant_penalty(shares: Any, u: Any, strength: Any) -> Any:
+    """All of the penalty each time: what is penalised is weighted by how often it is met."""
+    return strength
+
+
+def no_look_ahead(
+    indptr: Any, indices: Any, order: Any, k: Any, state: Any, factors: Any, fields: Any, rank: Any
+) -> None:
+    """Everything is in the cache."""

@@ -1,0 +1,74 @@
+"""Puts the inner loops of factorisation machines together: which functions a loss, a rule and a layout stand for."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from hogwild.compiled import Function, bind, constant, specialise
+from hogwild.kernels import claims, factorised, field_pairs, linear, pairs
+from hogwild.kernels.access import ACCESS, hold_all, release_all
+from hogwild.kernels.layouts import LAYOUTS
+from hogwild.kernels.linear_parts import SCORES
+
+PAIRS: dict[str, Any] = {"any": pairs, "by field": field_pairs}
+
+
+@functools.cache
+def descend(
+    kind: str, layout: str, access: str, step: Function, rests: bool, penalised: tuple[bool, bool],
+    normalised: bool, loss: Function, keep: bool, numbers: int, far: bool,
+) -> Any:  # fmt: skip
+    """The compiled descent.
+
+    ``penalised`` says whether there is L2 on weights and on factors; ``numbers`` how many a coordinate has; ``far``
+    whether parameters are not in the cache.
+    """
+    columns, ways, products = LAYOUTS[layout], dict(ACCESS[access]), PAIRS[kind]
+    for name, way in ways.items():
+        if way in (hold_all, release_all):
+            ways[name] = bind(way, column=columns["column"])
+    ways["flush"] = bind(linear.flush, guard=ways.pop("guard"), unguard=ways.pop("unguard"))
+    parts: dict[str, Any] = {
+        **columns,
+        **ways,
+        **_scoring(kind, layout, normalised),
+        "loss": loss,
+        "step": step,
+        "numbers": constant(numbers),
+        "move": bind(products.move, **columns, step=step),
+        "ahead": bind(products.look_ahead, column=columns["column"]) if far else factorised.no_look_ahead,
+        "penalty": linear.shared_penalty if penalised[0] else linear.no_penalty,
+        "factor_penalty": factorised.constant_penalty if penalised[1] else linear.no_penalty,
+        "skip": linear.when_zero if rests and not any(penalised) else linear.never,
+    }
+    if access == "turns":
+        return specialise(factorised.descend, cache=keep, **parts)
+    loop = bind(claims.with_turns, kernel=bind(factorised.descend, **parts))
+    return specialise(claims.walk, cache=keep, descend=loop, begin=claims.no_begin, end=claims.no_end)
+
+
+@functools.cache
+def evaluate(kind: str, layout: str, normalised: bool, score: str, loss: Function, keep: bool) -> Any:
+    """The compiled evaluation of such a model."""
+    cost = bind(linear.one_cost, loss=loss)
+    measure = bind(factorised.evaluate, **_scoring(kind, layout, normalised), cost=cost, hit=SCORES[score])
+    return specialise(claims.survey, cache=keep, evaluate=measure)
+
+
+@functools.cache
+def decide(kind: str, layout: str, normalised: bool) -> Any:
+    """The compiled scores of such a model."""
+    return specialise(factorised.decide, cache=True, fused=True, **_scoring(kind, layout, normalised))
+
+
+@functools.cache
+def count_pairs(layout: str) -> Any:
+    """The compiled count of how often each row of factors is met."""
+    return specialise(field_pairs.count_pairs, column=LAYOUTS[layout]["column"])
+
+
+def _scoring(kind: str, layout: str, normalised: bool) -> dict[str, Function]:
+    columns = LAYOUTS[layout]
+    lengths = bind(factorised.to_length_one, value=columns["value"]) if normalised else factorised.as_it_is
+    return {"score": bind(PAIRS[kind].score, **columns), "length": lengths}

@@ -1,0 +1,95 @@
+"""Products of any two features, where a feature has a row of factors for each field of the other (Juan et al. 2016).
+
+Row ``(u, field)`` of the factors is at ``(u n + field) rank``, where n is the number of fields. ``fields`` says of
+which field each feature is; its last entry is n.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import inlined
+from hogwild.kernels.atomics import prefetch_to_write
+from hogwild.kernels.layouts import span
+
+# mypy: disable-error-code="name-defined, call-arg, unreachable"
+# ruff: noqa: F821
+
+FOUR = np.uint64(4)
+
+
+def ranks(sums: Any) -> Any:
+    """How many factors a row has, so written that the compiler knows that they are whole vectors of four."""
+    return np.uint64(sums.shape[1]) // FOUR * FOUR
+
+
+def row_of(fields: Any, rank: Any, u: Any, other: Any) -> Any:
+    """Where the factors of feature ``u`` are that meet those of feature ``other``."""
+    return (np.uint64(u) * np.uint64(fields[fields.size - 1]) + np.uint64(fields[other])) * rank
+
+
+@inlined
+def score(
+    state: Any, factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any
+) -> Any:
+    """The weighted sum of the features and of their products."""
+    rank = ranks(sums)
+    for f in range(rank):
+        sums[0, f] = np.float32(0)
+    z = np.float32(0)
+    for i in range(start, end):
+        u, x = np.uint64(column(indices, i, start)), value(values, i) * scale
+        z += state[u, 0] * x
+        for j in range(i + np.uint64(1), end):
+            v, product = np.uint64(column(indices, j, start)), x * value(values, j) * scale
+            one, other = row_of(fields, rank, u, v), row_of(fields, rank, v, u)
+            for f in range(rank):
+                sums[0, f] += factors[one + f, 0] * factors[other + f, 0] * product
+    for f in range(rank):
+        z += sums[0, f]
+    return z
+
+
+@inlined
+def move(
+    factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any, g: Any,
+    rate: Any, decay: Any, constants: Any,
+) -> None:  # fmt: skip
+    """Step the factors of a term whose score has the slope ``g``: pair by pair, as in libffm."""
+    rank = ranks(sums)
+    for i in range(start, end):
+        u, pull = np.uint64(column(indices, i, start)), g * value(values, i) * scale
+        for j in range(i + np.uint64(1), end):
+            v, slope = np.uint64(column(indices, j, start)), pull * value(values, j) * scale
+            one, other = row_of(fields, rank, u, v), row_of(fields, rank, v, u)
+            for f in range(rank):
+                mine, theirs = factors[one + f, 0], factors[other + f, 0]  # both before either is stepped
+                step(factors, one + f, slope * theirs, rate, np.float32(0), decay, constants)
+                step(factors, other + f, slope * mine, rate, np.float32(0), decay, constants)
+
+
+def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, factors: Any, fields: Any, rank: Any) -> None:
+    """Ask for what term ``k`` will touch."""
+    if k < np.uint64(order.size):
+        start, stop = span(indptr, order[k])
+        for i in range(start, stop):
+            u = np.uint64(column(indices, i, start))
+            prefetch_to_write(state, u, 0)
+            for j in range(start, stop):
+                if i != j:
+                    row = row_of(fields, np.uint64(rank), u, np.uint64(column(indices, j, start)))
+                    for part in range(factors.shape[1]):
+                        prefetch_to_write(factors, row, part)
+
+
+def count_pairs(indptr: Any, indices: Any, order: Any, fields: Any, counts: Any) -> None:
+    """Count how often each row of factors is met."""
+    for at in range(order.size):
+        start, end = span(indptr, order[at])
+        for i in range(start, end):
+            for j in range(start, end):
+                if i != j:
+                    u, v = np.uint64(column(indices, i, start)), np.uint64(column(indices, j, start))
+                    counts[row_of(fields, np.uint64(1), u, v)] += np.int64(1)

@@ -1,0 +1,168 @@
+"""A trained factorisation machine: scores, predictions, probabilities, and the file it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild import tensors
+from hogwild.data import open as open_data
+from hogwild.data.dataset import Dataset
+from hogwild.data.fields import FieldTable
+from hogwild.data.reading import Reading
+from hogwild.errors import ParameterError
+from hogwild.kernels import factorised_parts
+from hogwild.problems import links
+from hogwild.problems.answers import Answers
+from hogwild.problems.models import FORMAT
+
+NO_FIELDS = np.empty(0, np.uint32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactorModel:
+    """Weights, factors and what is needed to use them. With ``fields`` it is a field-aware one.
+
+    >>> factors = np.array([[[1.0, 0.0]], [[2.0, 1.0]]], np.float32)
+    >>> model = FactorModel(np.zeros(2, np.float32), np.zeros(1, np.float32), factors, "squared")
+    >>> model.predict(np.array([[1.0, 1.0], [3.0, 0.0]]))
+    array([2., 0.])
+    """
+
+    weights: NDArray[Any] = field(repr=False)  # one per feature
+    intercept: NDArray[Any] = field(repr=False)  # one number
+    factors: NDArray[Any] = field(repr=False)  # by feature, by field of what it meets (or one for all), by factor
+    loss: str
+    classes: tuple[float, ...] | None = None  # None: predictions are numbers
+    link: str = "none"
+    normalise: bool = False  # whether rows are scaled to length one
+    fields: NDArray[Any] | None = field(default=None, repr=False)  # of each feature
+    keys: NDArray[Any] | None = field(
+        default=None, repr=False
+    )  # of each column, where a file names fields and features
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
+
+    @property
+    def n_features(self) -> int:
+        """How many features the model knows."""
+        return len(self.weights)
+
+    @property
+    def rank(self) -> int:
+        """How many factors a row of them has."""
+        return int(self.factors.shape[2])
+
+    @property
+    def kind(self) -> str:
+        """What its files say that they are."""
+        return "fm" if self.fields is None else "ffm"
+
+    def open(self, path: Any, **otherwise: Any) -> Dataset:
+        """Open a file to predict from, in its own order, read as the training file was unless told otherwise."""
+        known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
+        if self.n_features.bit_count() == 1 and self.n_features > 1:
+            known["bits"] = self.n_features.bit_length() - 1  # if they are hashed, then into as many columns
+        asked = {"unlabelled": True, **known, **otherwise}
+        table = None if self.keys is None else FieldTable(self.keys)
+        reading = Reading(**asked, features=self.n_features, extra="ignore", table=table)
+        return open_data(path, reading=reading, shuffle=False)
+
+    def decide(self, data: Any) -> NDArray[np.float64]:
+        """The scores of rows: one line per row, one column. ``data`` is a data set or a matrix."""
+        if isinstance(data, (str, Path)):
+            data = self.open(data)
+        elif not hasattr(data, "in_order"):
+            data = open_data(data, reading=Reading(unlabelled=True, features=self.n_features))
+        if data.n_features > self.n_features:
+            raise ParameterError(
+                f"{data.name} has {data.n_features:,} features, and the model knows {self.n_features:,}. Open it with "
+                "features= and extra='ignore' to leave out the others."
+            )
+        walk, given = data.in_order(), self._parameters()
+        pieces = [np.empty((0, 1))]
+        for number in range(len(walk)):
+            chunk = walk[number]
+            scores = np.empty((len(chunk.order), 1))
+            kernel = factorised_parts.decide(
+                "any" if self.fields is None else "by field", chunk.rows.layout, self.normalise
+            )
+            kernel(*chunk.rows.arrays[:3], chunk.order, *given, scores)
+            pieces.append(scores)
+            walk.done(number)
+        return np.asarray(np.concatenate(pieces), np.float64)
+
+    def _parameters(self) -> tuple[Any, ...]:
+        """As the kernels want them: rows of factors are whole vectors."""
+        padded = -(-self.rank // 8) * 8
+        factors = np.zeros((*self.factors.shape[:2], padded), np.float32)
+        factors[:, :, : self.rank] = self.factors
+        fields = NO_FIELDS if self.fields is None else np.append(self.fields, self.factors.shape[1]).astype(np.uint32)
+        fields.setflags(write=False)
+        return self.weights.reshape(-1, 1), self.intercept.reshape(-1, 1), factors.reshape(-1, 1), fields, padded
+
+    def predict(self, data: Any) -> NDArray[np.float64]:
+        """The class, or the number, of each row."""
+        return links.predictions(self.decide(data), self.classes, self.link)
+
+    def predict_proba(self, data: Any) -> NDArray[np.float64]:
+        """The probability of each class, for losses that have one; rows sum to one."""
+        return links.probabilities(self.decide(data), self.classes, self.link, self.loss)
+
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
+        """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
+        data = self.open(path, **reading)
+        scores = self.decide(data)
+        predicted = links.predictions(scores, self.classes, self.link)
+        found, more = links.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
+        if proba:
+            return Answers(
+                links.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
+            )
+        return Answers(predicted, scores=found, more=more)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically."""
+        record = {
+            "kind": self.kind,
+            "format": FORMAT,
+            "loss": self.loss,
+            "link": self.link,
+            "normalise": self.normalise,
+            "classes": None if self.classes is None else list(self.classes),
+            "reading": dict(self.reading),
+            "training": dict(self.training),
+        }
+        arrays = {"weights": self.weights, "intercept": self.intercept, "factors": self.factors}
+        kept = {name: np.asarray(part, np.float32) for name, part in arrays.items()}
+        if self.fields is not None:
+            kept["fields"] = np.asarray(self.fields, np.uint32)
+        if self.keys is not None:
+            kept["keys"] = np.asarray(self.keys, np.uint64)
+        tensors.save(path, kept, record)
+
+
+def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> FactorModel:
+    """A model from what its file holds."""
+    weights, intercept, factors = arrays["weights"], arrays["intercept"], arrays["factors"]
+    classes, fields = record["classes"], arrays["fields"] if record["kind"] == "ffm" else None
+    model = FactorModel(
+        weights, intercept, factors, str(record["loss"]), None if classes is None else tuple(float(c) for c in classes),
+        str(record["link"]), bool(record["normalise"]), fields, arrays.get("keys"), dict(record["reading"]),
+        dict(record["training"]),
+    )  # fmt: skip
+    single = weights.dtype == intercept.dtype == factors.dtype == np.float32
+    rows = 1 if fields is None else int(fields.max()) + 1
+    fits = weights.ndim == 1 and len(weights) > 0 and factors.ndim == 3 and intercept.shape == (1,)
+    if not single or not fits or len(factors) != len(weights) or factors.shape[1] < rows or not factors.shape[2]:
+        raise ValueError(f"arrays of shape {weights.shape}, {intercept.shape} and {factors.shape}")
+    if fields is not None and (fields.shape != weights.shape or fields.dtype != np.uint32):
+        raise ValueError(f"fields of shape {fields.shape} for {len(weights):,} features")
+    if model.keys is not None and (model.keys.shape != weights.shape or model.keys.dtype != np.uint64):
+        raise ValueError(f"keys of shape {model.keys.shape} for {len(weights):,} features")
+    return model

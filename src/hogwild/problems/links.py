@@ -1,0 +1,56 @@
+"""From scores to predictions and probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.errors import ParameterError
+
+Classes = Sequence[float] | None  # None: predictions are numbers
+
+
+def predictions(scores: NDArray[np.float64], classes: Classes, link: str) -> NDArray[np.float64]:
+    """The class, or the number, that each line of scores stands for.
+
+    >>> predictions(np.array([[-1.0], [2.0]]), (3.0, 7.0), "sigmoid")
+    array([3., 7.])
+    """
+    if classes is None:
+        return np.asarray(np.exp(scores[:, 0])) if link == "exp" else scores[:, 0]
+    number = (scores[:, 0] > 0).astype(int) if len(classes) == 2 else np.argmax(scores, axis=1)
+    found: NDArray[np.float64] = np.asarray(classes, np.float64)[number]
+    return found
+
+
+def probabilities(scores: NDArray[np.float64], classes: Classes, link: str, loss: str) -> NDArray[np.float64]:
+    """The probability of each class, for losses that have one; lines sum to one.
+
+    >>> probabilities(np.array([[0.0]]), (-1.0, 1.0), "sigmoid", "logistic")
+    array([[0.5, 0.5]])
+    """
+    if classes is None or link not in ("sigmoid", "huber"):
+        raise ParameterError(f"The loss '{loss}' gives no probabilities. Train with 'logistic' or 'softmax'.")
+    if loss == "softmax" and len(classes) > 2:
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
+    p = 1 / (1 + np.exp(-np.clip(scores, -500, 500))) if link == "sigmoid" else (np.clip(scores, -1, 1) + 1) / 2
+    if len(classes) == 2:
+        return np.hstack([1 - p, p])
+    total = p.sum(axis=1, keepdims=True)
+    return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+
+
+def goodness(predicted: NDArray[np.float64], labels: NDArray[np.float64], classes: Classes) -> dict[str, float]:
+    """How good predictions are, if the labels differ at all: the accuracy, or R^2.
+
+    >>> goodness(np.array([1.0, 2.0]), np.array([1.0, 1.0]), (1.0, 2.0)), goodness(np.ones(2), np.arange(2.0), (0, 1))
+    ({}, {'accuracy': 0.5})
+    """
+    if len(labels) == 0 or (labels == labels[0]).all():
+        return {}
+    if classes is not None:
+        return {"accuracy": float(np.mean(predicted == labels))} if np.isin(labels, classes).all() else {}
+    return {"r2": float(1 - np.mean((predicted - labels) ** 2) / np.var(labels))}
