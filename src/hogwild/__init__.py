@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
+    from hogwild.problems.graph_cut import GraphCut as GraphCut
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
@@ -77,6 +78,7 @@ _HOMES = {
     "hogwild.training.checkpoints": ("Checkpoints",),
     "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
+    "hogwild.problems.graph_cut": ("GraphCut",),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.models": ("load",),
     "hogwild.problems.module": ("Module",),

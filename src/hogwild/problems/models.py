@@ -18,6 +18,7 @@ from hogwild.errors import ModelError
 FORMAT = 1  # of the files of all kinds
 KINDS = {
     "linear": "hogwild.problems.linear_model",
+    "graph-cut": "hogwild.problems.cut_model",
 }
 
 
