@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +33,9 @@ class Terms:
     l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
     intercept: Annotated[bool | None, _option("linear: learn an intercept.", "--intercept/--no-intercept")] = None
     balanced: Annotated[bool | None, _option("linear: let every class weigh the same in all.", "--balanced")] = None
+    seeds: Annotated[
+        Path | None, _option("graph-cut: nodes whose parts are known, 'node part' on each line.")
+    ] = None  # fmt: skip
 
 
 def given(problem: str, terms: Terms) -> Mapping[str, Any]:

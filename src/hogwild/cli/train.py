@@ -209,7 +209,7 @@ def train(
     if places.record is not None:
         run.trace.save(places.record)
     record = {
-        **record_of(run, training, held_out, load_seconds, out),
+        **record_of(run, made.data, held_out, load_seconds, out),
         "strategy": kebab(type(strategy_).__name__),
         "runtime": kebab(type(runtime_).__name__),
         **talked(run, getattr(runtime_, "virtual", False), real_seconds),

@@ -119,14 +119,15 @@ def _check(ends: list[Array], weights: Array, nodes: int) -> None:
         )
 
 
-def grid(picture: Any, sharpness: float = 10.0, neighbours: int = 4) -> Graph:
+def grid(picture: Any, sharpness: float = 0.5, neighbours: int = 4) -> Graph:
     """A graph of a picture's pixels, row by row: neighbours that look alike hold together.
 
     ``picture`` has a row, a column and perhaps several channels for each pixel. Pixels whose mean squared difference is
     d get an edge of weight ``exp(-sharpness d / D)``, where D is the mean of all d; ``neighbours`` is 4, or 8 with
     diagonals, whose edges are shorter by the square root of two.
 
-    >>> grid(np.zeros((3, 4))).nodes, len(grid(np.zeros((3, 4))).weights), len(grid(np.zeros((3, 4)), neighbours=8).weights)
+    >>> blank = np.zeros((3, 4))
+    >>> grid(blank).nodes, len(grid(blank).weights), len(grid(blank, neighbours=8).weights)
     (12, 17, 29)
     """
     pixels = np.asarray(picture, np.float64)

@@ -122,7 +122,7 @@ def descent(access: str, step: Function, numbers: int) -> Any:
         if way in (hold_all, release_all):
             ways[name] = bind(way, column=column)
     ways = {name: ways[name] for name in ("hold", "claim", "release")}
-    parts: dict[str, Function] = {**ways, "step": step, "numbers": constant(numbers)}
+    parts: dict[str, Any] = {**ways, "step": step, "numbers": constant(numbers)}
     if access == "turns":
         return specialise(descend, **parts)
     loop = bind(claims.with_turns, kernel=bind(descend, **parts))

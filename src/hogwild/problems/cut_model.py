@@ -33,6 +33,11 @@ class CutModel:
     reading: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """What the record of a run says of it."""
+        return {"cut": self.cut}
+
     def part_of(self, node: Any) -> int:
         """The part of a node, by its name or number."""
         return int(self.parts[self._numbers([str(node)])[0]])

@@ -41,7 +41,7 @@ class GraphCut(Unframed):
     ``graph`` is a symmetric SciPy sparse matrix of weights, a :class:`hogwild.data.graphs.Graph`, ``(ends, ends,
     weights)`` or the path of a list of edges (``node node weight`` on each line, or SciPy's ``.npz``).
 
-    What is measured is the weight of the cut edges against the mean weight of all ("loss"), and itself ("cut").
+    What is measured is the weight of the cut edges against the mean weight of all ("loss"), and itself ("relaxed_cut").
 
     >>> from hogwild import minimise
     >>> chain = [0, 1, 2], [1, 2, 3], [2.0, 1.0, 2.0]
@@ -141,8 +141,8 @@ class GraphCut(Unframed):
         cuts.evaluation()(board, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
-        """What is cut of an edge in the mean, against the mean weight of all edges; and the weight of the cut, with costs."""
-        return {"loss": float(sums[0] / sums[1]), "cut": float(sums[0]) / self.scale - self._beside}
+        """What is cut of an edge in the mean, against the mean weight of all; and the weight of the cut, with costs."""
+        return {"loss": float(sums[0] / sums[1]), "relaxed_cut": float(sums[0]) / self.scale - self._beside}
 
     def penalty(self, state: State) -> float:
         """There is none."""
@@ -167,7 +167,9 @@ class GraphCut(Unframed):
         edges = Edges(whole.one, whole.other, whole.weights)
         shares = np.ascontiguousarray(values[0][:, 0]).reshape(-1, self.parts)
         parts = rounded(shares, edges)
-        return CutModel(shares[:nodes], parts[:nodes], edges.cut(parts) - self._beside, self.graph.names, training=training)
+        return CutModel(
+            shares[:nodes], parts[:nodes], edges.cut(parts) - self._beside, self.graph.names, training=training
+        )
 
     def describe(self) -> dict[str, Any]:
         """What was asked, for records."""
@@ -202,8 +204,7 @@ def _seeds(seeds: Any, graph: Graph) -> dict[int, int]:
                 f"The 'seeds' parameter must be a mapping, or a whole number for each of the {graph.nodes:,} nodes (-1 "
                 f"where the part is not known). Got an array of {array.dtype} with the shape {array.shape} instead."
             )
-        seeds = {int(node): int(array[node]) for node in np.flatnonzero(array >= 0)}
-        return seeds
+        return {int(node): int(array[node]) for node in np.flatnonzero(array >= 0)}
     known = graph.numbers(seeds)
     for node, part in known.items():
         if not isinstance(part, (int, np.integer)) or isinstance(part, bool) or part < 0:

@@ -45,7 +45,8 @@ def rounded(shares: Array, edges: Edges, seed: int = 0) -> NDArray[np.int64]:
         return _by_threshold(shares[:, 1], edges)
     random = np.random.default_rng(seed)
     tries = [shares.argmax(axis=1), *(_by_thresholds(shares, random) for _ in range(TRIES))]
-    return min(tries, key=edges.cut).astype(np.int64)
+    best: NDArray[np.int64] = np.asarray(min(tries, key=edges.cut), np.int64)
+    return best
 
 
 def _by_threshold(shares: Array, edges: Edges) -> NDArray[np.int64]:

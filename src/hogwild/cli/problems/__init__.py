@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hogwild.cli.problems import linear
+from hogwild.cli.problems import graph_cut, linear
 from hogwild.cli.problems.kind import Kind
 from hogwild.naming import pick
 
 PROBLEMS: dict[str, Kind] = {
     "linear": linear.KIND,
+    "graph-cut": graph_cut.KIND,
 }
 
 
