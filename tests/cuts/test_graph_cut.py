@@ -80,7 +80,7 @@ def test_planted_parts_are_found():
 
 
 def test_an_edge_is_a_subgradient():
-    """Away from where ends are equal, the loss changes as the kernel moves the shares, against numerical differences."""
+    """Away from where ends are equal, the kernel moves the shares against the numerical slope of the loss."""
     problem = GraphCut(([0, 1, 2], [1, 2, 3], [2.0, 1.0, 3.0]), {0: 0, 3: 1})
     from hogwild.rules import SGD
 

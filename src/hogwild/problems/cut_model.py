@@ -65,7 +65,9 @@ class CutModel:
             "kind": "graph-cut", "format": FORMAT, "cut": self.cut, "reading": dict(self.reading),
             "training": dict(self.training),
         }  # fmt: skip
-        arrays = {"shares": np.asarray(self.shares, np.float32), "parts": np.asarray(self.parts, np.int64)}
+        arrays: dict[str, NDArray[Any]] = {
+            "shares": np.asarray(self.shares, np.float32), "parts": np.asarray(self.parts, np.int64),
+        }  # fmt: skip
         if self.names is not None:
             arrays["names"] = np.frombuffer("\n".join(self.names).encode(), np.uint8)
         tensors.save(path, arrays, record)
