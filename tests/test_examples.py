@@ -15,6 +15,7 @@ ARGUMENTS = {
     "own_loop.py": ["3"],
     "own_loss.py": ["1000"],
     "packed.py": ["3000"],
+    "segmentation.py": ["40"],
     "text_pipeline.py": ["600"],
 }
 

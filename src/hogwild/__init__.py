@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.problems.factorisation_machine import FactorisationMachine as FactorisationMachine
     from hogwild.problems.field_aware import FieldAwareFactorisationMachine as FieldAwareFactorisationMachine
+    from hogwild.problems.graph_cut import GraphCut as GraphCut
     from hogwild.problems.graphed_step import GraphedStep as GraphedStep
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
@@ -90,6 +91,7 @@ _HOMES = {
     "hogwild.training.checkpoints": ("Checkpoints",),
     "hogwild.training.own_loop": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
+    "hogwild.problems.graph_cut": ("GraphCut",),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.factorisation_machine": ("FactorisationMachine",),
     "hogwild.problems.field_aware": ("FieldAwareFactorisationMachine",),

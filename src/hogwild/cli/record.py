@@ -42,6 +42,7 @@ def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: P
         "objective": result["objective"],
         "test_loss": result.get("test_loss"),
         **figures,
+        **getattr(run.model, "figures", {}),
         "seconds": run.seconds,
         "load_seconds": load_seconds,
         "compile_seconds": run.compile_seconds,
@@ -94,8 +95,14 @@ def picture_of(record: dict[str, Any]) -> list[Any]:
         "stopped by": record["stopped"],
         "objective": f"{record['objective']:.6f}",
         "loss": f"{record['loss']:.6f}",
-        **{score: f"{record[f'train_{score}']:.4f}" for score in scores if record[f"train_{score}"] is not None},
+        **{
+            score.replace("_", " "): f"{record[f'train_{score}']:.4f}"
+            for score in scores
+            if record[f"train_{score}"] is not None
+        },
     }
+    if "cut" in record:
+        lines["cut"] = f"{record['cut']:.6g}"
     if record["test_loss"] is not None:
         lines["held-out loss"] = f"{record['test_loss']:.6f}"
         lines |= {f"held-out {score}": f"{record[f'test_{score}']:.4f}" for score in scores}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -61,6 +62,9 @@ class Terms:
     user: Annotated[str | None, _option("matrix-completion: the column with the user.", metavar="NAME")] = None
     item: Annotated[str | None, _option("matrix-completion: the column with the item.", metavar="NAME")] = None
     rating: Annotated[str | None, _option("matrix-completion: the column with the rating.", metavar="NAME")] = None
+    seeds: Annotated[
+        Path | None, _option("graph-cut: nodes whose parts are known, 'node part' on each line.")
+    ] = None  # fmt: skip
 
 
 def given(problem: str, terms: Terms) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ KINDS = {
     "ffm": "hogwild.problems.factor_model",
     "ratings": "hogwild.problems.ratings_model",
     "sparse-mlp": "hogwild.problems.sparse_model",
+    "graph-cut": "hogwild.problems.cut_model",
 }
 
 

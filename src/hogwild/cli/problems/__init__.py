@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.cli.problems import factorised, linear, matrix_completion, sparse_mlp
+from hogwild.cli.problems import factorised, graph_cut, linear, matrix_completion, sparse_mlp
 from hogwild.cli.problems.kind import Kind
 from hogwild.naming import pick
 
@@ -12,6 +12,7 @@ PROBLEMS: dict[str, Kind] = {
     "ffm": factorised.FFM,
     "sparse-mlp": sparse_mlp.KIND,
     "matrix-completion": matrix_completion.KIND,
+    "graph-cut": graph_cut.KIND,
 }
 
 

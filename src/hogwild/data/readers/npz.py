@@ -47,6 +47,11 @@ _WHOLE = {"shape", "indptr", "indices", "row", "col", "coords", "offsets"}
 _NAMES = {"X", "y", "labels", "weights", "format"} | _WHOLE
 
 
+def matrix_in(path: Path) -> Any:
+    """The matrix of a file alone, as SciPy or NumPy has it."""
+    return _arrays(path, Reading(unlabelled=True))[0]
+
+
 def _arrays(path: Path, reading: Reading) -> tuple[Any, Any, Any]:
     """(the matrix, its labels or None, its weights or None)."""
     try:

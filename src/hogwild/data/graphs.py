@@ -1,0 +1,154 @@
+"""Graphs: checked edges with weights, from sparse matrices, lists of edges and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.memory import Memory
+from hogwild.data.rows import NO_VALUES, Array, Rows
+from hogwild.errors import DataError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Nodes and weighted edges between them; ``names`` where nodes are not just numbers.
+
+    >>> graph = Graph.of_edges([0, 1, 1], [1, 2, 2], [2.0, 1.0, 0.5])
+    >>> graph.nodes, len(graph.weights)
+    (3, 3)
+    """
+
+    one: Array  # int64, the smaller end
+    other: Array
+    weights: Array  # float64
+    nodes: int
+    names: tuple[str, ...] | None = None
+    name: str = "arrays"
+
+    @classmethod
+    def of_edges(
+        cls, one: Any, other: Any, weights: Any = None, nodes: int | None = None,
+        names: tuple[str, ...] | None = None, name: str = "arrays",
+    ) -> Graph:  # fmt: skip
+        """A graph of its edges: numbers of nodes that count from 0, and weights of 1 where none are given.
+
+        Edges from a node to itself, and those that weigh nothing, are left out.
+        """
+        ends = [np.asarray(end) for end in (one, other)]
+        heavy = np.ones(len(ends[0])) if weights is None else np.asarray(weights, np.float64)
+        if not all(end.shape == heavy.shape and end.ndim == 1 for end in ends):
+            shapes = f"{ends[0].shape}, {ends[1].shape} and {heavy.shape}"
+            raise DataError(f"the ends and weights of edges have the shapes {shapes}", remedy="Give as many of each.")
+        if not all(end.dtype.kind in "iu" for end in ends):
+            raise DataError("the ends of edges are no whole numbers", remedy="Number the nodes from 0.")
+        known = int(max((end.max(initial=-1) for end in ends), default=-1)) + 1
+        _check(ends, heavy, known if nodes is None else nodes)
+        kept = (ends[0] != ends[1]) & (heavy > 0)
+        if not kept.any():
+            raise DataError("there is no edge between two nodes", path=None if name == "arrays" else name)
+        low, high = np.minimum(*ends)[kept].astype(np.int64), np.maximum(*ends)[kept].astype(np.int64)
+        return cls(low, high, heavy[kept], known if nodes is None else nodes, names, name)
+
+    @classmethod
+    def of_matrix(cls, matrix: Any) -> Graph:
+        """A graph of its weights: a symmetric sparse matrix, or one triangle of it.
+
+        >>> import scipy.sparse
+        >>> len(Graph.of_matrix(scipy.sparse.csr_array([[0.0, 2.0], [2.0, 0.0]])).weights)
+        1
+        """
+        if not hasattr(matrix, "tocoo"):
+            from scipy.sparse import coo_array
+
+            matrix = coo_array(np.asarray(matrix))
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise DataError(f"the graph has the shape {matrix.shape}", remedy="Give a row and a column for each node.")
+        entries = matrix.tocoo()
+        ends = entries.row.astype(np.int64), entries.col.astype(np.int64)
+        above, below = ends[0] < ends[1], ends[0] > ends[1]
+        if above.any() and below.any():
+            difference = abs(matrix - matrix.T)
+            if difference.nnz and difference.max() > 1e-6 * abs(matrix).max():
+                raise DataError(
+                    "the graph is not symmetric", remedy="Edges have no direction: give W + W.T, or one triangle."
+                )
+            ends, data = (ends[0][above], ends[1][above]), entries.data[above]
+        else:
+            data = entries.data
+        return cls.of_edges(*ends, data, int(matrix.shape[0]))
+
+    def numbers(self, nodes: Mapping[Any, Any]) -> dict[int, Any]:
+        """The same with numbers for nodes in the place of names."""
+        places = None if self.names is None else {name: number for number, name in enumerate(self.names)}
+        found: dict[int, Any] = {}
+        for node, what in nodes.items():
+            number = node if places is None else places.get(str(node), -1)
+            if not isinstance(number, (int, np.integer)) or not 0 <= number < self.nodes:
+                raise DataError(f"there is no node {node!r} in the graph", path=self.name)
+            found[int(number)] = what
+        return found
+
+    def rows(self, scale: float = 1.0) -> Memory:
+        """The edges as rows in which both ends are present, in random order, their weights multiplied by ``scale``."""
+        mixed = np.random.default_rng(0).permutation(len(self.weights))
+        ends = np.stack([self.one[mixed], self.other[mixed]], axis=1).astype(np.uint32).reshape(-1)
+        edges = Rows(
+            np.arange(0, len(ends) + 1, 2, dtype=np.int64), ends, NO_VALUES, np.zeros(len(mixed), np.float32),
+            (self.weights[mixed] * scale).astype(np.float32), self.nodes, "binary",
+        )  # fmt: skip
+        return Memory(edges, shuffled=True, name=self.name)
+
+
+def _check(ends: list[Array], weights: Array, nodes: int) -> None:
+    for end in ends:
+        wrong = (end < 0) | (end >= nodes)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise DataError(f"there is no node {end[at]}: the graph has {nodes:,}, from 0", row=at)
+    if nodes >= 2**31:
+        raise DataError(f"{nodes:,} nodes are too many", remedy="At most 2,147,483,647 are supported.")
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise DataError(
+            f"the weight {weights[at]} of an edge is negative or not finite", row=at, remedy="Weights are 0 or more."
+        )
+
+
+def grid(picture: Any, sharpness: float = 0.5, neighbours: int = 4) -> Graph:
+    """A graph of a picture's pixels, row by row: neighbours that look alike hold together.
+
+    ``picture`` has a row, a column and perhaps several channels for each pixel. Pixels whose mean squared difference is
+    d get an edge of weight ``exp(-sharpness d / D)``, where D is the mean of all d; ``neighbours`` is 4, or 8 with
+    diagonals, whose edges are shorter by the square root of two.
+
+    >>> blank = np.zeros((3, 4))
+    >>> grid(blank).nodes, len(grid(blank).weights), len(grid(blank, neighbours=8).weights)
+    (12, 17, 29)
+    """
+    pixels = np.asarray(picture, np.float64)
+    if pixels.ndim not in (2, 3) or 0 in pixels.shape or neighbours not in (4, 8):
+        raise DataError(
+            f"a picture of the shape {pixels.shape} with {neighbours} neighbours",
+            remedy="Give rows x columns, or rows x columns x channels, and 4 or 8 neighbours.",
+        )
+    pixels = pixels.reshape(*pixels.shape[:2], -1)
+    number = np.arange(pixels.shape[0] * pixels.shape[1]).reshape(pixels.shape[:2])
+    ones, others, different, long = [], [], [], []
+    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1))[: neighbours // 2]:
+        here = slice(0, pixels.shape[0] - down), slice(max(0, -right), pixels.shape[1] - max(0, right))
+        there = slice(down, None), slice(max(0, right), pixels.shape[1] + min(0, right))
+        ones.append(number[here].ravel())
+        others.append(number[there].ravel())
+        different.append(np.square(pixels[here] - pixels[there]).mean(axis=2).ravel())
+        long.append(np.full(len(ones[-1]), np.hypot(down, right)))
+    apart = np.concatenate(different)
+    usual = apart.mean() if len(apart) else 0.0
+    alike = np.exp(-sharpness * apart / usual) if usual > 0 else np.ones_like(apart)
+    return Graph.of_edges(
+        np.concatenate(ones), np.concatenate(others), alike / np.concatenate(long), number.size, name="picture"
+    )

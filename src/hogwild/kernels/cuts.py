@@ -1,0 +1,135 @@
+"""The inner loops of relaxed graph cuts.
+
+Each is a template: the names ``step``, ``hold``, ``claim`` and ``release`` stand for functions that
+:func:`hogwild.compiled.specialise` puts in. Part ``k`` of node ``v`` is row ``v K + k`` of the state.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from hogwild.compiled import Function, bind, constant, specialise
+from hogwild.kernels import claims
+from hogwild.kernels.access import ACCESS, hold_all, release_all
+from hogwild.kernels.layouts import LAYOUTS, span
+
+# mypy: disable-error-code="name-defined, call-arg, unreachable"
+# ruff: noqa: F821
+
+HALF = np.float32(0.5)  # two nodes that are wholly in different parts are two apart
+
+
+def descend(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
+    rates: Any, state: Any, free: Any, constants: Any, sync: Any,
+) -> float:  # fmt: skip
+    """Descend along the edges ``order[first::stride]``: their ends come nearer, and go back to the simplex.
+
+    Returns the summed weight of what of them is cut.
+    """
+    if state.shape[1] != numbers():  # never: so the compiler knows it
+        return np.nan
+    parts = np.uint64(state.shape[0] // free.size)
+    apart = np.empty(parts, np.float32)
+    at, leap, stop, total = np.uint64(first), np.uint64(stride), np.uint64(order.size), 0.0
+    while at < stop:
+        i = order[at]
+        start, end = span(indptr, i)
+        hold(sync, indices, start, end)
+        one, other = np.uint64(indices[start]), np.uint64(indices[start + np.uint64(1)])
+        u, v = one * parts, other * parts
+        distance = np.float32(0)
+        for k in range(parts):
+            apart[k] = state[u + k, 0] - state[v + k, 0]
+            distance += abs(apart[k])
+        weight = HALF * weights[i]
+        total += weight * distance
+        claim(sync, at)
+        if distance > 0:
+            for k in range(parts):
+                if apart[k] != 0:
+                    pull = weight if apart[k] > 0 else -weight
+                    if free[one]:
+                        step(state, u + k, pull, rates[at], np.float32(0), np.float32(0), constants)
+                    if free[other]:
+                        step(state, v + k, -pull, rates[at], np.float32(0), np.float32(0), constants)
+                    meet(state, u + k, v + k, apart[k], free[one], free[other])
+            if free[one]:
+                project(state, u, parts)
+            if free[other]:
+                project(state, v, parts)
+        release(sync, indices, start, end, at)
+        at += leap
+    return total
+
+
+def meet(state: Any, p: Any, q: Any, apart: Any, moves_p: Any, moves_q: Any) -> None:
+    """Let two that have passed each other meet: that is where their distance is least."""
+    if (state[p, 0] - state[q, 0]) * apart < 0:
+        if moves_p and moves_q:
+            state[p, 0] = HALF * (state[p, 0] + state[q, 0])
+            state[q, 0] = state[p, 0]
+        elif moves_p:
+            state[p, 0] = state[q, 0]
+        else:
+            state[q, 0] = state[p, 0]
+
+
+def project(state: Any, at: Any, parts: Any) -> None:
+    """The nearest point of the simplex: no share is negative, and all together are one (Michelot 1986)."""
+    total, taking = np.float32(0), np.float32(0)
+    for k in range(parts):
+        total += state[at + k, 0]
+        taking += np.float32(1)
+    while True:
+        excess = (total - np.float32(1)) / taking
+        left, staying = np.float32(0), np.float32(0)
+        for k in range(parts):
+            if state[at + k, 0] > excess:
+                left += state[at + k, 0]
+                staying += np.float32(1)
+        if not 0 < staying < taking:  # also where something is not a number
+            break
+        total, taking = left, staying
+    for k in range(parts):
+        state[at + k, 0] = max(state[at + k, 0] - excess, np.float32(0))
+
+
+def evaluate(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, free: Any, sums: Any
+) -> None:
+    """Write to ``sums`` the weight of what is cut of the edges ``order``."""
+    parts, total = np.uint64(state.shape[0] // free.size), 0.0
+    for at in range(order.size):
+        i = order[at]
+        start, _ = span(indptr, i)
+        u, v = np.uint64(indices[start]) * parts, np.uint64(indices[start + np.uint64(1)]) * parts
+        distance = 0.0
+        for k in range(parts):
+            distance += abs(state[u + k, 0] - state[v + k, 0])
+        total += HALF * weights[i] * distance
+    sums[0] = total
+
+
+@functools.cache
+def descent(access: str, step: Function, numbers: int) -> Any:
+    """The compiled descent for a rule and a way of sharing."""
+    column, ways = LAYOUTS["binary"]["column"], dict(ACCESS[access])
+    for name, way in ways.items():
+        if way in (hold_all, release_all):
+            ways[name] = bind(way, column=column)
+    ways = {name: ways[name] for name in ("hold", "claim", "release")}
+    parts: dict[str, Any] = {**ways, "step": step, "numbers": constant(numbers)}
+    if access == "turns":
+        return specialise(descend, **parts)
+    loop = bind(claims.with_turns, kernel=bind(descend, **parts))
+    return specialise(claims.walk, descend=loop, begin=claims.no_begin, end=claims.no_end)
+
+
+@functools.cache
+def evaluation() -> Any:
+    """The compiled evaluation."""
+    return specialise(claims.survey, evaluate=evaluate)

@@ -1,0 +1,234 @@
+"""Graph cuts: nodes are put into parts so that the edges between different parts weigh as little as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.dataset import Chunk, Dataset, Whole
+from hogwild.data.edge_lists import read_edges
+from hogwild.data.graphs import Graph
+from hogwild.data.rows import Array
+from hogwild.errors import ParameterError
+from hogwild.kernels import cuts
+from hogwild.kernels.claims import new_board, new_tally
+from hogwild.problems.cut_model import CutModel
+from hogwild.problems.descent import Claiming, Plain
+from hogwild.problems.neighbourhood import nearest
+from hogwild.problems.problem import Descent, State, Usual
+from hogwild.problems.rounding import Edges, rounded
+from hogwild.problems.unframed import Unframed
+from hogwild.rules.rule import positions
+
+LEAST_EPOCHS = 100
+
+
+class GraphCut(Unframed):
+    r"""The relaxed cut of a graph, in two parts or more, as in the Hogwild! paper.
+
+    Each node v has a share in each part, :math:`x_v` in the simplex; what is minimised over the edges is
+
+    .. math:: \sum_{(u,v)} w_{uv} \, \tfrac12 \| x_u - x_v \|_1
+
+    where ``seeds`` are nodes whose parts are known: a mapping from nodes to parts, or an array with the part of each
+    node and -1 where it is not known. ``costs`` are what it costs to have a node in a part, one row for each node. Of
+    two parts the relaxation is exact: the model's ``parts`` are those of a minimum cut once it is minimised.
+
+    ``graph`` is a symmetric SciPy sparse matrix of weights, a :class:`hogwild.data.graphs.Graph`, ``(ends, ends,
+    weights)`` or the path of a list of edges (``node node weight`` on each line, or SciPy's ``.npz``).
+
+    What is measured is the weight of the cut edges against the mean weight of all ("loss"), and itself ("relaxed_cut").
+
+    >>> from hogwild import minimise
+    >>> chain = [0, 1, 2], [1, 2, 3], [2.0, 1.0, 2.0]
+    >>> model = minimise(GraphCut(chain, {0: 0, 3: 1}), strategy="serial").model
+    >>> model.parts, model.cut
+    (array([0, 0, 1, 1]), 1.0)
+    """
+
+    sums = 2  # that are measured
+    n_outputs = 1
+
+    def __init__(self, graph: Any, seeds: Any = None, costs: Any = None) -> None:
+        self.graph = _graph(graph)
+        self.seeds = _seeds(seeds, self.graph)
+        charged = None if costs is None else np.asarray(costs, np.float64)
+        known = max(self.seeds.values(), default=-1) + 1
+        self.parts = max(known, 0 if charged is None or charged.ndim != 2 else charged.shape[1])
+        if self.parts < 2:
+            raise ParameterError(
+                "There must be two parts at least: give seeds in each, such as {0: 0, 7: 1}, or costs of each."
+            )
+        whole = self.graph if charged is None else _with_costs(self.graph, charged, self.parts)
+        if charged is not None:  # one node more for each part, which is wholly in it
+            self.seeds |= {self.graph.nodes + part: part for part in range(self.parts)}
+        self.costs, self._edges = charged, whole
+        self._beside = 0.0 if charged is None else _paid_anyway(charged)
+        self.scale = 1.0 / float(whole.weights.mean())
+        self.source = whole.rows(self.scale)
+
+    @property
+    def data(self) -> Dataset:
+        """The edges."""
+        return self.source
+
+    @property
+    def usual(self) -> Usual:
+        """Shares are between zero and one, whatever the graph: so one step suits all."""
+        return Usual("sgd", "cosine", 0.1, LEAST_EPOCHS)
+
+    @property
+    def work(self) -> int:
+        """How many multiplications an epoch takes."""
+        return 4 * self.parts * self.source.n_rows
+
+    @cached_property
+    def free(self) -> Array:
+        """Which nodes have a choice."""
+        free = np.ones(self.source.n_features, np.bool_)
+        free[list(self.seeds)] = False
+        free.setflags(write=False)
+        return free
+
+    def open_like(self, source: Any) -> Dataset:
+        """There is no held-out data."""
+        raise ParameterError("A graph is cut as a whole: there is no test data for GraphCut. Leave it out.")
+
+    def encoded(self, data: Dataset) -> Dataset:
+        """Edges have no labels."""
+        return data
+
+    def start(self, rule: Any) -> State:
+        """Seeds in their parts, and all others in all parts alike."""
+        if positions(rule) != (0,) or getattr(rule, "pace", "scheduled") != "scheduled":
+            raise ParameterError(
+                f"{type(rule).__name__} cannot keep shares in the simplex: use 'sgd', 'adagrad', 'momentum' or 'adam'."
+            )
+        state = np.tile(np.array(rule.initial, np.float32), (self.source.n_features * self.parts, 1))
+        shares = state[:, 0].reshape(-1, self.parts)
+        shares[:] = 1 / self.parts
+        nodes = list(self.seeds)
+        shares[nodes] = np.eye(self.parts, dtype=np.float32)[list(self.seeds.values())]
+        return (state,)
+
+    def sync(self, access: str) -> Array:
+        """A lock for each node, or the number of the edge whose turn it is."""
+        return np.zeros(self.source.n_features, np.int32) if access == "locked" else np.zeros(1, np.int64)
+
+    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
+        """The compiled inner loop for a rule and a way of sharing."""
+        kernel = cuts.descent(access, rule.step, len(rule.initial))
+        constants, free = tuple(np.float32(c) for c in rule.constants), self.free
+
+        def rest(state: State, sync: Array) -> tuple[Any, ...]:
+            return *state, free, constants, sync
+
+        return Plain(kernel, rest, turns=True) if access == "turns" else Claiming(kernel, rest)
+
+    def measure(self, chunk: Chunk, state: State) -> Array:
+        """The summed weight of what is cut, and the number of edges."""
+        sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
+        self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
+        measured: Array = sums[0]
+        return measured
+
+    def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
+        """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
+        cuts.evaluation()(board, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
+
+    def metrics(self, sums: Array) -> dict[str, float]:
+        """What is cut of an edge in the mean, against the mean weight of all; and the weight of the cut, with costs."""
+        return {"loss": float(sums[0] / sums[1]), "relaxed_cut": float(sums[0]) / self.scale - self._beside}
+
+    def penalty(self, state: State) -> float:
+        """There is none."""
+        return 0.0
+
+    def sample(self, rows: int, seed: int, narrow: bool = False) -> GraphCut:
+        """The same problem on the edges that are nearest to the seeds: elsewhere nothing happens at first."""
+        if rows >= self.source.n_rows:
+            return self
+        whole = self._edges
+        kept = nearest(whole.one, whole.other, whole.nodes, list(self.seeds), rows)
+        other = GraphCut.__new__(GraphCut)
+        other.graph = other._edges = Graph(whole.one[kept], whole.other[kept], whole.weights[kept], whole.nodes)
+        other.seeds, other.parts, other.scale = self.seeds, self.parts, self.scale
+        other.costs, other._beside = None, 0.0
+        other.source = other.graph.rows(self.scale)
+        return other
+
+    def model(self, values: State, training: Mapping[str, Any]) -> CutModel:
+        """What is kept of a run: the shares, and the best cut that they suggest."""
+        whole, nodes = self._edges, self.graph.nodes
+        edges = Edges(whole.one, whole.other, whole.weights)
+        shares = np.ascontiguousarray(values[0][:, 0]).reshape(-1, self.parts)
+        parts = rounded(shares, edges)
+        return CutModel(
+            shares[:nodes], parts[:nodes], edges.cut(parts) - self._beside, self.graph.names, training=training
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What was asked, for records."""
+        return {
+            "problem": "graph-cut", "parts": self.parts, "seeds": len(self.seeds), "rows": self.source.n_rows,
+            "features": self.source.n_features, "data": self.source.fingerprint,
+        }  # fmt: skip
+
+
+def _graph(graph: Any) -> Graph:
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, (str, Path)):
+        return read_edges(Path(graph))
+    if hasattr(graph, "tocoo"):
+        return Graph.of_matrix(graph)
+    if isinstance(graph, tuple) and len(graph) in (2, 3):
+        return Graph.of_edges(*graph)
+    raise ParameterError(
+        "The 'graph' parameter must be a sparse matrix, (ends, ends, weights), a Graph or a path. "
+        f"Got {type(graph).__name__} instead."
+    )
+
+
+def _seeds(seeds: Any, graph: Graph) -> dict[int, int]:
+    if seeds is None:
+        return {}
+    if not isinstance(seeds, Mapping):
+        array = np.asarray(seeds)
+        if array.shape != (graph.nodes,) or array.dtype.kind not in "iu":
+            raise ParameterError(
+                f"The 'seeds' parameter must be a mapping, or a whole number for each of the {graph.nodes:,} nodes (-1 "
+                f"where the part is not known). Got an array of {array.dtype} with the shape {array.shape} instead."
+            )
+        return {int(node): int(array[node]) for node in np.flatnonzero(array >= 0)}
+    known = graph.numbers(seeds)
+    for node, part in known.items():
+        if not isinstance(part, (int, np.integer)) or isinstance(part, bool) or part < 0:
+            raise ParameterError(f"Parts are numbered from 0. Got {part!r} for the node {node} instead.")
+    return {node: int(part) for node, part in known.items()}
+
+
+def _paid_anyway(costs: Array) -> float:
+    """What edges to the nodes of parts weigh more than the costs they stand for, wherever nodes are."""
+    most = costs.max(axis=1, keepdims=True)
+    return float((most - costs).sum() - most.sum())
+
+
+def _with_costs(graph: Graph, costs: Array, parts: int) -> Graph:
+    """The same graph with a node for each part, and edges to it that are the heavier, the less it costs to be there."""
+    if costs.shape != (graph.nodes, parts) or not np.isfinite(costs).all():
+        raise ParameterError(
+            f"The 'costs' parameter must have a finite number for each of the {graph.nodes:,} nodes in each of the "
+            f"{parts} parts. Got the shape {costs.shape} instead."
+        )
+    # An edge to the node of a part is cut by being in any other: of weight t_k it costs sum t - t_k to be in part k.
+    ties = costs.max(axis=1, keepdims=True) - costs
+    node, part = np.nonzero(ties)
+    return Graph(
+        np.concatenate([graph.one, node]), np.concatenate([graph.other, graph.nodes + part]),
+        np.concatenate([graph.weights, ties[node, part]]), graph.nodes + parts, graph.names, graph.name,
+    )  # fmt: skip
