@@ -50,8 +50,8 @@ class _Walk:
     def shard(self, shard: int, shards: int) -> Any:
         """The rows of a shard, side by side.
 
-        Where rows are shuffled it is one piece of the walk. Every n-th row would be the same ones in each epoch, because
-        blocks of rows stay together: and those of a worker that is always slow would hardly count.
+        Where rows are shuffled it is one piece of the walk. Every n-th row would be the same ones in each epoch,
+        because blocks of rows stay together: and those of a worker that is always slow would hardly count.
         """
         if self.shuffled:
             few, more = divmod(len(self.whole.order), shards)
