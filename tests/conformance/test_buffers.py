@@ -87,7 +87,7 @@ def test_one_of_the_workers_alone_takes_the_steps_of_serial(rule, l1, kind, hots
         *([] if references.ALL else [("hinge", "sgd", "sparse", "all")]),
     ],
 )
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [2, 4] if references.ALL else [4])
 def test_they_come_to_where_serial_comes(workers, loss, rule, kind):
     problem = Linear(DATA[kind], loss, l2=1e-3)
     serial, buffered = (
