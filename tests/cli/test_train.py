@@ -401,3 +401,20 @@ def test_a_buffer_is_a_number_of_rows_and_goes_with_hogwild(
     ):
         assert main(["train", train, *wrong]) != 0
         assert said in capsys.readouterr().err
+
+
+def test_what_others_print_does_not_get_into_the_record(tmp_path, capsys, monkeypatch):
+    from hogwild.training import minimise as training
+
+    minimise = training.minimise
+
+    def talkative(*arguments, **options):
+        sys.stdout.write("(raylet) A worker died.\n")
+        return minimise(*arguments, **options)
+
+    monkeypatch.setattr(training, "minimise", talkative)
+    data = written(tmp_path / "few.svm", 40)
+    assert main(["train", str(data), "--epochs", "1", "--step", "0.1", "--workers", "1", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["epochs"] == 1
+    assert "A worker died" in said.err

@@ -20,15 +20,27 @@ def cluster_of(nodes: int) -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    cluster = Cluster()
     try:
+        patiently(lambda: cluster.add_node(**NODE, include_dashboard=False))
         for _ in range(nodes - 1):
-            cluster.add_node(**NODE)
+            patiently(lambda: cluster.add_node(**NODE))
         ray.init(cluster.address, logging_level="error", log_to_driver=False)
         yield cluster
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+def patiently(start: Callable[[], Any], times: int = 4) -> Any:
+    """Start a node; Ray gives up after half a minute, which on a busy machine is not always enough."""
+    before = set(psutil.Process().children(recursive=True))
+    for _ in range(times - 1):
+        with suppress(Exception):
+            return start()
+        for process in set(psutil.Process().children(recursive=True)) - before:
+            process.kill()  # or there would be a node that nobody knows, some time
+    return start()
 
 
 def seats(cluster: Any) -> list[psutil.Process]:

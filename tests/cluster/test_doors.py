@@ -124,9 +124,9 @@ def test_workers_come_late_or_when_there_is_room_for_them(locked, folder, keys, 
     words = ("train", str(data), "--runtime", "ray", "--workers", "4", "--strategy", "parameter-server")
     more = ("--epochs", "100000", "--step", "0.1", "--gather", "0.5", "--late", "3@0.2", "--log", str(log))
     variables = own_clusters.environment(folder, **SHOWN, **keys, RAY_ADDRESS=locked.address)
-    run = subprocess.Popen(
-        [sys.executable, "-m", "hogwild", *words, *more], env=variables, text=True, stderr=subprocess.PIPE
-    )
+    errors = folder / "errors"
+    with errors.open("w") as file:
+        run = subprocess.Popen([sys.executable, "-m", "hogwild", *words, *more], env=variables, stderr=file)
     try:
         (homeless,) = wait_for(run, log, "no room", 1)
         first = {event["participant"] for event in wait_for(run, log, "placed", 4)}
@@ -139,8 +139,7 @@ def test_workers_come_late_or_when_there_is_room_for_them(locked, folder, keys, 
         joined = {event["participant"] for event in wait_for(run, log, "joined", 2)}
         assert joined == {homeless["participant"], "worker-3"}
         run.send_signal(signal.SIGINT)
-        run.wait(100)
-        assert run.returncode == 130
+        assert run.wait(100) == 130, errors.read_text()
     finally:
         run.kill()
         run.wait()
@@ -148,9 +147,8 @@ def test_workers_come_late_or_when_there_is_room_for_them(locked, folder, keys, 
 
 def wait_for(run, log, kind, count, limit=120.0):
     """The events of a kind, as soon as there are so many."""
-    until = time.monotonic() + limit
+    until, found = time.monotonic() + limit, []
     while time.monotonic() < until and run.poll() is None:
-        found = []
         if log.exists():
             lines = log.read_text().splitlines(keepends=True)
             events = map(json.loads, (line for line in lines if line.endswith("\n")))
@@ -158,4 +156,4 @@ def wait_for(run, log, kind, count, limit=120.0):
         if len(found) >= count:
             return found
         time.sleep(0.1)
-    raise AssertionError(f"{len(found)} events {kind!r} instead of {count}: {run.stderr.read() if run.poll() else ''}")
+    raise AssertionError(f"{len(found)} events {kind!r} instead of {count}: {log.with_name('errors').read_text()}")

@@ -20,7 +20,8 @@ from hogwild.runtimes.ray.metrics import Metrics
 from hogwild.runtimes.ray.standing import Done
 
 system = {"metrics_report_interval_ms": 300}
-ray.init(num_cpus=1, include_dashboard=False, _metrics_export_port=PORT, _system_config=system, logging_level="error")
+options = {"include_dashboard": False, "logging_level": "error", "_system_config": system}
+ray.init("local", num_cpus=1, _metrics_export_port=PORT, **options)
 metrics = Metrics("run-1")
 metrics.note("worker-0", Done(1.0, 8, 2, 3, 500, {"worker-0": Counter({2: 3})}))
 metrics.restarted("worker-0")

@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +60,10 @@ class Output:
         """Print the one JSON object, if a program asked. Call it once, last."""
         if self.as_json:
             print_json(record)
+
+    def alone(self) -> AbstractContextManager[Any]:
+        """Within the block, what others print goes to stderr, if a program asked: Ray, for one, prints who died."""
+        return redirect_stdout(sys.stderr) if self.as_json else nullcontext()
 
     def note(self, message: str) -> None:
         """Say something in passing, on stderr."""

@@ -186,7 +186,7 @@ def train(
     made = kind.problem(training, asked, seed)
     chosen = schedule_for(made, schedule, step)
     started = time.perf_counter()
-    with ExitStack() as closing:
+    with screen.alone(), ExitStack() as closing:
         run = minimise(
             made,
             rule_,

@@ -83,13 +83,20 @@ def traffic(outcome: Outcome) -> dict[str, Any]:
 
 
 def waiting(outcome: Outcome) -> dict[str, Any]:
-    """How long workers were there without training."""
+    """How long workers were there without training, and how long they trained."""
     idle = {
         name: max(0.0, there - outcome.busy.get(name, 0.0)) for name, there in sorted(outcome.alive.items()) if there
     }
     total = sum(outcome.alive.values())
     return {
         "idle_share": sum(idle.values()) / total if total else 0.0,
-        "workers": {name: {"seconds": idle[name], "share": idle[name] / outcome.alive[name]} for name in idle},
+        "workers": {
+            name: {
+                "seconds": idle[name],
+                "share": idle[name] / outcome.alive[name],
+                "busy": outcome.busy.get(name, 0.0),
+            }
+            for name in idle
+        },
         **outcome.more,
     }

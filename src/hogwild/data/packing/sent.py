@@ -29,8 +29,8 @@ def reopened(folder: Path, memory: int | None, checksums: int) -> MappedRows:
         stored = MappedRows(folder, memory, verify=False)
     except DataError as error:
         remedy = (
-            "Put the folder where every node finds it under this path, such as on a disk that they share. Or train on the "
-            "files that it was made of: their rows are sent to the nodes."
+            "Put the folder where every node finds it under this path, such as on a disk that they share. Or train on "
+            "the files that it was made of: their rows are sent to the nodes."
         )
         raise DataError(f"{error.what} {machine}", path=error.path or folder, remedy=remedy) from None
     if stored.meta.checksums != checksums:

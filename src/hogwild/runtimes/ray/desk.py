@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,14 +27,40 @@ News = list[tuple[str, float, dict[str, Any]]]
 """What happened, when, and what else is known of it."""
 
 
+def deliver(handle: Any, parts: Parts) -> Any:
+    """Call somebody."""
+    return handle.deliver.remote(*parts)
+
+
+def unanswered(calls: list[Any]) -> list[Any]:
+    """Those that have not been answered yet. Nobody answers for the dead: Ray does, once it knows."""
+    left: list[Any] = ray.wait(calls, num_returns=len(calls), timeout=0, fetch_local=False)[1]
+    return left
+
+
+def answered(calls: list[Any], limit: float) -> None:
+    """Wait until one of some calls is answered, or for so many seconds."""
+    ray.wait(calls, timeout=limit, fetch_local=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """How calls are made, which of some are not answered, and how to wait for one that is."""
+
+    call: Call = deliver
+    unanswered: Unanswered = unanswered
+    wait: Callable[[list[Any], float], None] = answered
+
+
 class Desk:
     """Takes what an actor does to where it belongs: to others, to the vault, or to the driver when it asks."""
 
-    def __init__(self, name: str, life: int, lines: tuple[Call, Unanswered] | None = None) -> None:
+    def __init__(self, name: str, life: int, lines: Lines | None = None) -> None:
         self.name, self.life = name, life
         self.latency: Delay = named(0.0)
         self.hurry, self.longest = threading.Event(), 0.0
-        self.outbox = Outbox(*(lines or (deliver, unanswered)))
+        self.lines = lines or Lines()
+        self.outbox = Outbox(self.lines.call, self.lines.unanswered)
         self.keeping: Keeping | None = None
         self.measurer: Measurer | None = None
         self.sent = (0, 0)  # messages and bytes of all, as the driver last heard
@@ -65,7 +93,7 @@ class Desk:
             while True:
                 late.wait(IDLE)
                 if stuck.wait(A_WHILE) and (calls := self.outbox.awaited()):
-                    _answered(calls, A_WHILE)
+                    self.lines.wait(calls, A_WHILE)
                 if keeping is not None:
                     for envelope in keeping.catch_up(now()):
                         self.outbox.put(envelope)
@@ -124,22 +152,6 @@ class Desk:
         """Somebody cannot go on."""
         told = "".join(traceback.format_exception(error)[-3:])
         self.failure = f"{name} failed: {type(error).__name__}: {error}\n{told}"
-
-
-def deliver(handle: Any, parts: Parts) -> Any:
-    """Call somebody."""
-    return handle.deliver.remote(*parts)
-
-
-def unanswered(calls: list[Any]) -> list[Any]:
-    """Those that have not been answered yet. Nobody answers for the dead: Ray does, once it knows."""
-    left: list[Any] = ray.wait(calls, num_returns=len(calls), timeout=0, fetch_local=False)[1]
-    return left
-
-
-def _answered(calls: list[Any], limit: float) -> None:
-    """Wait until one of some calls is answered, or for so many seconds."""
-    ray.wait(calls, timeout=limit, fetch_local=False)
 
 
 def _keep(vault: Any, name: str, life: int, what: Any) -> Any:

@@ -140,12 +140,19 @@ class Nodes:
                 if psutil.Process(place.where.process).create_time() == place.where.created:
                     os.kill(place.where.process, signal.SIGKILL)
 
-    def full(self) -> bool:
-        """Whether there is no room for another worker now."""
-        return float(self.ray.available_resources().get("CPU", 0.0)) < self.cpus
+    def full(self, seated: int) -> bool:
+        """Whether so many workers are all that there is room for: no other has a CPU, nor can it get one.
+
+        What is taken beyond theirs may be of workers whose processes are being started, or of others.
+        """
+        free = float(self.ray.available_resources().get("CPU", 0.0))
+        taken = self._all_cpus() - free
+        return free < self.cpus and taken < (seated + 1) * self.cpus
+
+    def _all_cpus(self) -> float:
+        return float(sum(node["Resources"].get("CPU", 0.0) for node in self.ray.nodes() if node["Alive"]))
 
     def room(self) -> str:
         """What the cluster has, in words."""
         nodes = [node for node in self.ray.nodes() if node["Alive"]]
-        cpus = sum(node["Resources"].get("CPU", 0.0) for node in nodes)
-        return f"the cluster has {len(nodes)} nodes with {cpus:g} CPUs, and each worker takes {self.cpus:g}"
+        return f"the cluster has {len(nodes)} nodes with {self._all_cpus():g} CPUs, and each worker takes {self.cpus:g}"

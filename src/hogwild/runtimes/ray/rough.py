@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,7 @@ import numpy as np
 
 from hogwild.runtimes.links import Link
 from hogwild.runtimes.local.actor import now
-from hogwild.runtimes.ray.outbox import Call, Unanswered
+from hogwild.runtimes.ray.desk import Lines
 from hogwild.runtimes.ray.wire import Parts
 
 
@@ -29,8 +30,8 @@ class Packet:
 class Rough:
     """Makes the calls of one participant as a link says: some late, some twice, some never."""
 
-    def __init__(self, link: Link, seed: Sequence[int], call: Call, unanswered: Unanswered) -> None:
-        self._link, self._call, self._unanswered = link, call, unanswered
+    def __init__(self, link: Link, seed: Sequence[int], lines: Lines) -> None:
+        self._link, self._lines = link, lines
         self._random = np.random.default_rng(seed)
         self._free = 0.0  # since when the line has nothing to carry
         self._numbers = count()
@@ -56,12 +57,20 @@ class Rough:
         """Which of them are still on their way. What is lost is not: nobody waits for it."""
         return [packet for packet in packets if packet.ahead or self._unanswered_calls(packet)]
 
+    def wait(self, packets: list[Packet], limit: float) -> None:
+        """Wait until one of those that were made is answered, or for so many seconds."""
+        made = [call for packet in packets for call in packet.made]
+        if made:
+            self._lines.wait(made, limit)
+        else:
+            time.sleep(limit)
+
     def _unanswered_calls(self, packet: Packet) -> bool:
-        packet.made = self._unanswered(packet.made) if packet.made else []
+        packet.made = self._lines.unanswered(packet.made) if packet.made else []
         return bool(packet.made)
 
     def _make(self, packet: Packet, handle: Any, parts: Parts) -> None:
-        packet.made = [*packet.made, self._call(handle, parts)]
+        packet.made = [*packet.made, self._lines.call(handle, parts)]
         packet.ahead -= 1
 
     def _carry(self) -> None:

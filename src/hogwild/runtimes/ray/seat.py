@@ -23,7 +23,7 @@ from hogwild.messages.post import RESEND as RESENDING
 from hogwild.messages.post import Post, comes_back
 from hogwild.runtimes.links import Link
 from hogwild.runtimes.local.actor import Actor, Measurer
-from hogwild.runtimes.ray.desk import Desk, News, deliver, unanswered
+from hogwild.runtimes.ray.desk import Desk, Lines, News
 from hogwild.runtimes.ray.rough import Rough
 from hogwild.runtimes.ray.vault import Vault
 from hogwild.runtimes.ray.wire import unpacked
@@ -111,8 +111,8 @@ class Seat:
         self.name, self.life = name, life
         lines = None
         if self.link is not None:
-            rough = Rough(self.link, [self.company.seed, life, *name.encode()], deliver, unanswered)
-            lines = rough.call, rough.unanswered
+            rough = Rough(self.link, [self.company.seed, life, *name.encode()], Lines())
+            lines = Lines(rough.call, rough.unanswered, rough.wait)
         self._desk = Desk(name, life, lines)
 
     def where(self) -> Where:

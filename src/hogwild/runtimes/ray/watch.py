@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TICK = 0.05  # seconds between two looks at Ctrl-C, and at what the coordinator has to tell
 SHOWN = 0.5  # seconds between two tellings of how everybody stands
 CLOSING = 60.0  # seconds that a burst may go on after Ctrl-C
+PREPARING = 5  # heartbeats for who reads and compiles, so that it can hardly answer; nobody has begun to wait for it
 FAREWELL = 3.0  # seconds in which all may say what they counted
 RUNS = itertools.count()  # of this program
 
@@ -125,7 +126,7 @@ class Watch:
             answer = self.ray.get(answered)
         except self.ray.exceptions.RayActorError as error:
             if getattr(error, "actor_init_failed", False):
-                raise WorkerError(f"{place.name} could not be started: {error}") from error
+                raise WorkerError(f"{place.name} could not be started: {_reason(error)}") from error
             if isinstance(error, self.ray.exceptions.ActorUnavailableError) and place.where is not None:
                 self.nodes.suspects.add(place.where.node)  # it cannot be reached, and perhaps nobody there can
             self._died(place, "its process ended")
@@ -227,10 +228,10 @@ class Watch:
     def _can_do_without(self, missing: list[Place]) -> bool:
         """Whether those who are not there are workers without a place, and the others have waited long enough."""
         homeless = all(place.where is None and place.name.startswith("worker") for place in missing)
-        others = any(place.ready and place.name.startswith("worker") for place in self.places.values())
+        others = sum(place.ready and place.name.startswith("worker") for place in self.places.values())
         if not homeless or not others or self._cut is not None or now() - self._came < self.runtime.gather:
             return False
-        return self.nodes.full() or now() - missing[0].born > self.runtime.startup
+        return self.nodes.full(others) or now() - missing[0].born > self.runtime.startup
 
     def _begin(self, missing: list[Place]) -> None:
         """Let all begin, or go on from a cut, to which those who were not there then come as new.
@@ -286,10 +287,11 @@ class Watch:
     def _judge(self) -> None:
         """Who has said nothing for too long is dead."""
         for place in list(self.places.values()):
-            if place.where is not None and place.asked is not None and now() - place.seen > self.runtime.heartbeat:
+            limit = self.runtime.heartbeat * (1 if place.ready else PREPARING)
+            if place.where is not None and place.asked is not None and now() - place.seen > limit:
                 self.nodes.suspects.add(place.where.node)
                 self.nodes.end(place, silent=True)
-                self._died(place, f"it did not answer for {self.runtime.heartbeat:g} s")
+                self._died(place, f"it did not answer for {limit:g} s")
             elif not place.ready and now() - place.born > self.runtime.startup:
                 self._never_came(place)
 
@@ -395,3 +397,9 @@ def _nobody(event: str, **what: Any) -> None:
 def _has_none(_: Any) -> Any:
     """A server has no data."""
     raise AssertionError("a server was asked for something that needs data")
+
+
+def _reason(error: Exception) -> str:
+    """What one of our own errors says, if there is one at the bottom of what Ray tells."""
+    found = re.search(r"^hogwild\.errors\.\w+: (.*)", str(error), re.MULTILINE)
+    return found[1] if found else str(error)
