@@ -24,7 +24,7 @@ def names(ratings: Ratings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def main(path: str = "", rows: int = 100_000) -> float:
-    ratings = open_ratings(path) if path else GeneratedRatings(rows // 80, rows // 120, rows, rank=5).data
+    ratings = open_ratings(path) if path else GeneratedRatings(rows // 40, rows // 80, rows, rank=5).data
     training, held_out = ratings.split(0.1, seed=0)
     model = HogwildRecommender(rank=32, random_state=0).fit(names(training))
     rmse = -model.score(names(held_out))
