@@ -17,7 +17,7 @@ import numpy as np
 from hogwild.compiled import compiled, inlined, specialise
 from hogwild.kernels.atomics import prefetch_to_write
 
-AHEAD = 8  # non-zeros between asking for a row and using it: about as long as memory takes to answer
+AHEAD = 16  # non-zeros between asking for a row and using it: about as long as memory takes to answer
 LINE = 16  # numbers in a cache line
 EPSILON = np.float32(1e-10)  # as torch.optim.Adagrad has it
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+PARTS = 4  # of a batch for each thread: whoever is held up leaves the rest to the others
 WORTH = 2**17  # numbers that a thread must have to read before it is worth waking
 
 
@@ -32,11 +33,17 @@ def for_all(kernel: Callable[..., Any], arguments: tuple[Any, ...], offsets: NDA
     if threads < 2:
         kernel(*arguments, 0, len(offsets) - 1)
         return
-    (first, last), *others = pairwise(cuts(offsets, threads))
-    given = [_pool(os.getpid(), threads - 1).submit(kernel, *arguments, *part) for part in others]
-    kernel(*arguments, first, last)
-    for part in given:
-        part.result()
+    parts = iter(list(pairwise(cuts(offsets, PARTS * threads))))
+
+    def work() -> None:
+        for first, last in parts:  # each is taken by one of them
+            kernel(*arguments, first, last)
+
+    helpers = [_pool(os.getpid(), threads - 1).submit(work) for _ in range(threads - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():  # one that the system had no core for is not waited for
+            helper.result()
 
 
 @functools.cache
