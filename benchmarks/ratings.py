@@ -26,11 +26,11 @@ from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.data.ratings import Ratings
 
 RANK, THREADS, ROUNDS = 32, 2, 3
-PASSES = (5, 8, 12, 20)
+PASSES = (5, 8, 10, 12, 16)
 SLACK = 1.001  # times the target: no run hits it exactly
 # What suits each of them on these ratings, of a few settings tried.
 LIBMF = [{"lambda": 0.05, "eta": eta} for eta in (0.05, 0.1)]
-OURS = [{"l2": 0.07, "step": step} for step in (0.03, 0.06)]
+OURS = [{"l2": 0.07, "step": step} for step in (0.06, 0.08)]
 IMPLICIT = [{"regularization": 0.01, "learning_rate": rate} for rate in (0.03, 0.1)]
 PREFERENCES = [{"l2": 0.01, "step": step} for step in (0.03, 0.1)]
 Setting = dict[str, float]
@@ -74,7 +74,11 @@ def squared(training: Ratings, test: Ratings) -> dict[str, Callable[[int, Settin
             started = time.perf_counter()
             engine.fit(columns)
             seconds = time.perf_counter() - started
-            return seconds, rmse(engine.predict(np.column_stack([tested_users, tested_items]).astype(np.float32)))
+            # Not by its own ``predict``, which takes users and items for each other's.
+            shape, model = np.ctypeslib.as_array, engine.model
+            users_, items_ = shape(model.P, (model.m, model.k)), shape(model.Q, (model.n, model.k))
+            predicted = np.einsum("nk,nk->n", users_[tested_users], items_[tested_items])
+            return seconds, rmse(np.where(np.isnan(predicted), model.b, predicted))
 
     return {"hogwild": ours, "libmf": libmf}
 

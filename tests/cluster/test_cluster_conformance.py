@@ -6,12 +6,27 @@ With ``HOGWILD_CONFORMANCE`` all of them on every problem, as in tests/messages;
 from __future__ import annotations
 
 import os
+import platform
 
 import numpy as np
 import pytest
-from talkers import TALKERS, optimum, train
+from talkers import TALKERS, optimum, rows, train
 
-from hogwild import AllToAll, Cosine, Gossip, LocalSGD, Module, ParameterServer, Ray, Simulator, Synchronous, minimise
+from hogwild import (
+    AllToAll,
+    Cosine,
+    Gossip,
+    Linear,
+    LocalSGD,
+    Module,
+    ParameterServer,
+    Ray,
+    Simulator,
+    Synchronous,
+    minimise,
+)  # fmt: skip
+from hogwild.data.packing.pack import pack
+from hogwild.errors import WorkerError
 
 ray = pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 
@@ -71,8 +86,9 @@ def test_a_model_is_trained_too(strategy):
     X = torch.randn(96, 3, generator=random)
     y = X @ torch.tensor([[1.0], [-2.0], [0.5]]) + 1.0
     problem = Module(torch.nn.Linear(3, 1), torch.nn.functional.mse_loss, torch.utils.data.TensorDataset(X, y), batch=8)
-    before = float(torch.nn.functional.mse_loss(problem.net(X), y))
-    run = minimise(problem, torch.optim.SGD, Cosine(0.1), strategy, PLACE, 40 if ALL else 12)
+    before = torch.nn.functional.mse_loss(problem.net(X), y).item()
+    step = 0.4 if getattr(strategy, "accumulate", 1) > 1 else 0.1  # four batches are one step
+    run = minimise(problem, torch.optim.SGD, Cosine(step), strategy, PLACE, 40 if ALL else 12)
     assert undisturbed(run)
     assert before > 1.0
     assert run.objective < 1e-3
@@ -86,3 +102,33 @@ def test_in_step_it_is_what_the_simulator_comes_to(name):
     assert np.abs(there.model.weights).max() > 0.1
     np.testing.assert_allclose(here.model.weights, there.model.weights, rtol=0, atol=1e-6)
     np.testing.assert_allclose(here.model.intercept, there.model.intercept, rtol=0, atol=1e-6)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    X, y = rows("logistic")
+    lines = [f"{label} " + " ".join(f"{i}:{v}" for i, v in enumerate(row, 1)) for row, label in zip(X, y, strict=True)]
+    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    pack([tmp_path / "rows.svm"], tmp_path / "rows.packed")
+    return tmp_path / "rows.packed"
+
+
+def test_nodes_open_a_packed_folder_themselves(folder):
+    here, there = (
+        minimise(Linear(folder, l2=0.01), "sgd", Cosine(0.2), ParameterServer(2, staleness=0, push_every=4), runtime, 2)
+        for runtime in (PLACE, Simulator())
+    )
+    assert undisturbed(here)
+    np.testing.assert_allclose(here.model.weights, there.model.weights, rtol=0, atol=1e-6)
+
+
+def test_a_node_without_the_folder_is_named(folder):
+    problem = Linear(folder, l2=0.01)
+
+    def move(event):
+        if event["event"] == "started":
+            folder.rename(folder.with_name("elsewhere"))
+
+    said = rf"could not be started: .*rows\.packed.* on the machine '{platform.node()}'\. Put the folder where"
+    with pytest.raises(WorkerError, match=said):
+        minimise(problem, "sgd", Cosine(0.2), ParameterServer(2), PLACE, 2, callbacks=[move])

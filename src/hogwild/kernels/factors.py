@@ -5,7 +5,7 @@ are zero and stay so, and the bias. The next row begins ``room`` numbers further
 workers who are at different rows are not in each other's way. How many factors there are is not known when a loop is
 compiled: one that is known to be short would be unrolled before it could be vectorised.
 
-Each loop is a template: ``numbers`` (of a coordinate), ``step``, ``kept``, ``look``, ``hold``, ``claim``, ``release``
+Each loop is a template: ``numbers`` (of a coordinate), ``step``, ``step_two``, ``hold``, ``claim``, ``release``
 and ``loss`` stand for functions that :func:`hogwild.compiled.specialise` puts in.
 """
 
@@ -17,30 +17,28 @@ import numba
 import numpy as np
 
 from hogwild.compiled import OPTIONS, UNCALLED, inlined
-from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.layouts import span
+from hogwild.kernels.vectors import sgd_of_two
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
 
-AHEAD = 4  # terms between asking for the rows of a term and touching them
 LINE = 16  # numbers in a cache line
 NOTHING = np.float32(0)
 
 
 def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
-    rates: Any, table: Any, wide: Any, room: Any, mean: Any, biased: Any, l2: Any, constants: Any, sync: Any,
+    rates: Any, table: Any, wide: Any, room: Any, mean: Any, biased: Any, l2: Any, lowest: Any, constants: Any,
+    sync: Any,
 ) -> float:  # fmt: skip
     """Descend along the ratings ``order[first::stride]``; return their summed loss."""
     if table.shape[1] != numbers():  # never: so the compiler knows it, and need not multiply to find a number
         return np.nan
     k, leap, stop, total = np.uint64(first), np.uint64(stride), np.uint64(order.size), 0.0
-    before = np.empty(wide, np.float32)  # factors of the user; a loop that steps two rows at once is not vectorised
     while k < stop:
         i = order[k]
         start, end = span(indptr, i)
-        look(indptr, indices, order, k + np.uint64(AHEAD) * leap, table, room)
         hold(sync, indices, start, end)
         a, b = row_of(indices, start, room), row_of(indices, start + np.uint64(1), room)
         z = mean + (dot(table, a, b, wide) + (table[a + wide, 0] + table[b + wide, 0]))
@@ -49,14 +47,7 @@ def descend(
         total += cost * weight
         g, pull, rate = np.float32(slope * weight), l2 * weight, np.float32(rates[k])
         claim(sync, k)
-        for f in range(wide):
-            before[f] = table[a + f, 0]
-        for f in range(wide):
-            step(table, a + f, g * table[b + f, 0] + pull * table[a + f, 0], rate, NOTHING, NOTHING, constants)
-            kept(table, a + f)
-        for f in range(wide):
-            step(table, b + f, g * before[f] + pull * table[b + f, 0], rate, NOTHING, NOTHING, constants)
-            kept(table, b + f)
+        step_two(table, a, b, wide, g, pull, rate, lowest, constants)
         if biased:
             step(table, a + wide, g + pull * table[a + wide, 0], rate, NOTHING, NOTHING, constants)
             step(table, b + wide, g + pull * table[b + wide, 0], rate, NOTHING, NOTHING, constants)
@@ -81,27 +72,19 @@ def dot(table: Any, a: Any, b: Any, wide: Any) -> Any:
     return total
 
 
-def as_it_is(table: Any, p: Any) -> None:
-    """Factors may have any sign."""
+def sgd_two(table: Any, a: Any, b: Any, wide: Any, g: Any, pull: Any, rate: Any, lowest: Any, constants: Any) -> None:
+    """Step two rows, with the rule SGD."""
+    sgd_of_two(table, a, b, wide, g, pull, rate, lowest)
 
 
-def not_below_zero(table: Any, p: Any) -> None:
-    """Bring a factor back to zero that has gone below it."""
-    table[p, 0] = max(table[p, 0], NOTHING)
-
-
-def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, table: Any, room: Any) -> None:
-    """Ask for the rows that term ``k`` will touch."""
-    if k < np.uint64(order.size):
-        start = np.uint64(indptr[order[k]])
-        for j in range(start, start + np.uint64(2)):
-            at = row_of(indices, j, room)
-            for line in range(0, room, LINE):
-                prefetch_to_write(table, at + np.uint64(line), 0)
-
-
-def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, table: Any, room: Any) -> None:
-    """Everything is in the cache."""
+def any_two(table: Any, a: Any, b: Any, wide: Any, g: Any, pull: Any, rate: Any, lowest: Any, constants: Any) -> None:
+    """The same with any rule."""
+    for f in range(wide):
+        p, q = table[a + f, 0], table[b + f, 0]
+        step(table, a + f, g * q + pull * p, rate, NOTHING, NOTHING, constants)
+        step(table, b + f, g * p + pull * q, rate, NOTHING, NOTHING, constants)
+        table[a + f, 0] = max(table[a + f, 0], lowest)
+        table[b + f, 0] = max(table[b + f, 0], lowest)
 
 
 def evaluate(

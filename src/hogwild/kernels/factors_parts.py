@@ -10,19 +10,23 @@ from hogwild.kernels import claims, factors, preferences
 from hogwild.kernels.access import ACCESS, hold_all, release_all
 from hogwild.kernels.layouts import stored_column
 from hogwild.kernels.preferences import ACCESS_OF_THREE
+from hogwild.rules.sgd import sgd
 
 
 @functools.cache
-def descend(access: str, step: Function, numbers: int, loss: Function, nonnegative: bool, far: bool) -> Any:
-    """The compiled descent along ratings; ``far``: the rows of factors are too many for a core's cache."""
-    look = factors.look_ahead if far else factors.no_look_ahead
-    return _walk(factors.descend, access, loss=loss, look=look, **_ways(access), **_common(step, numbers, nonnegative))
+def descend(access: str, step: Function, numbers: int, loss: Function) -> Any:
+    """The compiled descent along ratings."""
+    two = factors.sgd_two if step is sgd else bind(factors.any_two, step=step)
+    parts = {"step": step, "numbers": constant(numbers), "step_two": two, "loss": loss}
+    return _walk(factors.descend, access, **parts, **_ways(access))
 
 
 @functools.cache
-def descend_pairs(access: str, step: Function, numbers: int, nonnegative: bool) -> Any:
+def descend_pairs(access: str, step: Function, numbers: int) -> Any:
     """The compiled descent along what users have met."""
-    return _walk(preferences.descend_pairs, access, **ACCESS_OF_THREE[access], **_common(step, numbers, nonnegative))
+    three = preferences.sgd_three if step is sgd else bind(preferences.any_three, step=step)
+    parts = {"step": step, "numbers": constant(numbers), "step_three": three}
+    return _walk(preferences.descend_pairs, access, **parts, **ACCESS_OF_THREE[access])
 
 
 @functools.cache
@@ -42,11 +46,6 @@ def _walk(template: Function, access: str, **parts: Any) -> Any:
         return specialise(template, **parts)
     loop = bind(claims.with_turns, kernel=bind(template, **parts))
     return specialise(claims.walk, descend=loop, begin=claims.no_begin, end=claims.no_end)
-
-
-def _common(step: Function, numbers: int, nonnegative: bool) -> dict[str, Function]:
-    kept = factors.not_below_zero if nonnegative else factors.as_it_is
-    return {"step": step, "numbers": constant(numbers), "kept": kept}
 
 
 def _ways(access: str) -> dict[str, Function]:

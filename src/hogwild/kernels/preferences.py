@@ -17,6 +17,7 @@ from hogwild.kernels.access import no_claim, wait_for_turn
 from hogwild.kernels.atomics import lock, store, unlock
 from hogwild.kernels.factors import NOTHING, dot
 from hogwild.kernels.layouts import span
+from hogwild.kernels.vectors import sgd_of_three
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
@@ -26,8 +27,8 @@ TRIES = 16  # draws of an item that the user has not met; after so many the term
 
 def descend_pairs(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
-    rates: Any, table: Any, bits: Any, wide: Any, room: Any, biased: Any, l2: Any, constants: Any, met: Any,
-    met_items: Any, users: Any, items: Any, sync: Any,
+    rates: Any, table: Any, bits: Any, wide: Any, room: Any, biased: Any, l2: Any, lowest: Any, constants: Any,
+    met: Any, met_items: Any, users: Any, items: Any, sync: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]``; return their summed loss.
 
@@ -37,7 +38,6 @@ def descend_pairs(
     if table.shape[1] != numbers():
         return np.nan
     k, leap, stop, total = np.uint64(first), np.uint64(stride), np.uint64(order.size), 0.0
-    before = np.empty(wide, np.float32)
     while k < stop:
         row = order[k]
         start, _ = span(indptr, row)
@@ -56,24 +56,34 @@ def descend_pairs(
         g, pull, rate = np.float32(slope * weight), l2 * weight, np.float32(rates[k])
         claim(sync, k)
         if weight != NOTHING:
-            for f in range(wide):
-                before[f] = table[a + f, 0]
-            for f in range(wide):
-                away = table[b + f, 0] - table[c + f, 0]
-                step(table, a + f, g * away + pull * table[a + f, 0], rate, NOTHING, NOTHING, constants)
-                kept(table, a + f)
-            for f in range(wide):
-                step(table, b + f, g * before[f] + pull * table[b + f, 0], rate, NOTHING, NOTHING, constants)
-                kept(table, b + f)
-            for f in range(wide):
-                step(table, c + f, pull * table[c + f, 0] - g * before[f], rate, NOTHING, NOTHING, constants)
-                kept(table, c + f)
+            step_three(table, a, b, c, wide, g, pull, rate, lowest, constants)
             if biased:
                 step(table, b + wide, g + pull * table[b + wide, 0], rate, NOTHING, NOTHING, constants)
                 step(table, c + wide, pull * table[c + wide, 0] - g, rate, NOTHING, NOTHING, constants)
         release(sync, u, i, j, k)
         k += leap
     return total
+
+
+def sgd_three(
+    table: Any, a: Any, b: Any, c: Any, wide: Any, g: Any, pull: Any, rate: Any, lowest: Any, constants: Any
+) -> None:
+    """Step three rows, with the rule SGD."""
+    sgd_of_three(table, a, b, c, wide, g, pull, rate, lowest)
+
+
+def any_three(
+    table: Any, a: Any, b: Any, c: Any, wide: Any, g: Any, pull: Any, rate: Any, lowest: Any, constants: Any
+) -> None:
+    """The same with any rule."""
+    for f in range(wide):
+        p, q, r = table[a + f, 0], table[b + f, 0], table[c + f, 0]
+        step(table, a + f, g * (q - r) + pull * p, rate, NOTHING, NOTHING, constants)
+        step(table, b + f, g * p + pull * q, rate, NOTHING, NOTHING, constants)
+        step(table, c + f, pull * r - g * p, rate, NOTHING, NOTHING, constants)
+        table[a + f, 0] = max(table[a + f, 0], lowest)
+        table[b + f, 0] = max(table[b + f, 0], lowest)
+        table[c + f, 0] = max(table[c + f, 0], lowest)
 
 
 def preference(gap: float) -> tuple[float, float]:

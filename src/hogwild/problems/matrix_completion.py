@@ -12,6 +12,7 @@ import numpy as np
 from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.memory import Memory
 from hogwild.data.ratings import Ids, Ratings, open_ratings
+from hogwild.data.ratings.blocks import in_blocks, sides_for
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import ParameterError
@@ -27,7 +28,7 @@ from hogwild.problems.room import check_room
 from hogwild.problems.unframed import Unframed
 
 LANES = 8  # numbers that are multiplied at once: the factors of a row are as many, or a multiple
-NEAR = 2**20  # bytes of factors that are as good as in a core's cache
+CACHED = 2**18  # bytes of factors that stay in a core's cache beside everything else
 SPREAD = 0.1  # of factors at the start
 LOSSES = {"squared": "squared", "bpr": "bpr"}
 
@@ -84,20 +85,22 @@ class MatrixCompletion(Unframed):
 
     @cached_property
     def data(self) -> Memory:
-        """The ratings in single precision."""
-        return self.ratings.data.with_labels(_single)
+        """The ratings in single precision, and block by block where there are too many factors for a core's cache."""
+        data = self.ratings.data.with_labels(_single)
+        sides = sides_for(data.n_rows, 4 * self.room * data.n_features, CACHED)
+        return data if sides == 1 else in_blocks(data, sides, self.seed)
 
     @cached_property
     def mean(self) -> float:
         """The mean rating, from which all others are told apart."""
         if self._mean is not None:
             return float(self._mean)
-        return float(self.ratings.data.labels().mean()) if self.loss == "squared" else 0.0
+        return float(self.data.labels().mean()) if self.loss == "squared" else 0.0
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """The lowest and the highest rating there is: no other is predicted."""
-        labels = self.ratings.data.labels()
+        labels = self.data.labels()
         return float(labels.min()), float(labels.max())
 
     @property
@@ -158,19 +161,19 @@ class MatrixCompletion(Unframed):
         constants = tuple(np.float32(c) for c in rule.constants)
         wide, room, l2, numbers = np.uint64(self.wide), np.uint64(self.room), np.float32(self.l2), len(rule.initial)
         mean, turns = np.float32(self.mean), access == "turns"
+        lowest = np.float32(0 if self.nonnegative else -np.inf)
         if self.loss == "bpr":
-            kernel = factors_parts.descend_pairs(access, rule.step, numbers, self.nonnegative)
+            kernel = factors_parts.descend_pairs(access, rule.step, numbers)
 
             def rest(state: State, sync: Array) -> tuple[Any, ...]:
                 bits = state[0].view(np.uint32)
-                return *state, bits, wide, room, self.biases, l2, constants, *self._met, sync
+                return *state, bits, wide, room, self.biases, l2, lowest, constants, *self._met, sync
 
         else:
-            far = 4 * numbers * self.room * self.data.n_features > NEAR
-            kernel = factors_parts.descend(access, rule.step, numbers, squared, self.nonnegative, far)
+            kernel = factors_parts.descend(access, rule.step, numbers, squared)
 
             def rest(state: State, sync: Array) -> tuple[Any, ...]:
-                return *state, wide, room, mean, self.biases, l2, constants, sync
+                return *state, wide, room, mean, self.biases, l2, lowest, constants, sync
 
         return Plain(kernel, rest, turns=True) if turns else Claiming(kernel, rest)
 
@@ -200,7 +203,8 @@ class MatrixCompletion(Unframed):
         """What the objective has besides the mean loss; with ``bpr`` for items that are drawn evenly."""
         if not self.l2:
             return 0.0
-        squares = np.square(state[0][:, 0].reshape(-1, self.room), dtype=np.float64).sum(axis=1)
+        values = state[0][:, 0].reshape(-1, self.room)
+        squares = np.einsum("ij,ij->i", values, values).astype(np.float64)
         shares = self.data.frequencies() / self.data.n_rows
         if self.loss == "bpr":
             shares[self.ratings.n_users : -1] += 1 / max(1, self.ratings.n_items)
@@ -208,7 +212,7 @@ class MatrixCompletion(Unframed):
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> MatrixCompletion:
         """The same problem on few ratings, for trials."""
-        few = self.ratings.with_data(lambda data: sample(data, rows, seed))
+        few = self.ratings.with_data(lambda _: sample(self.data, rows, seed))
         other = MatrixCompletion(
             few, self.rank, loss=self.loss, l2=self.l2, biases=self.biases, nonnegative=self.nonnegative,
             mean=self.mean, seed=self.seed,

@@ -126,7 +126,7 @@ class Watch:
             answer = self.ray.get(answered)
         except self.ray.exceptions.RayActorError as error:
             if getattr(error, "actor_init_failed", False):
-                raise WorkerError(f"{place.name} could not be started: {error}") from error
+                raise WorkerError(f"{place.name} could not be started: {_reason(error)}") from error
             if isinstance(error, self.ray.exceptions.ActorUnavailableError) and place.where is not None:
                 self.nodes.suspects.add(place.where.node)  # it cannot be reached, and perhaps nobody there can
             self._died(place, "its process ended")
@@ -397,3 +397,9 @@ def _nobody(event: str, **what: Any) -> None:
 def _has_none(_: Any) -> Any:
     """A server has no data."""
     raise AssertionError("a server was asked for something that needs data")
+
+
+def _reason(error: Exception) -> str:
+    """What one of our own errors says, if there is one at the bottom of what Ray tells."""
+    found = re.search(r"^hogwild\.errors\.\w+: (.*)", str(error), re.MULTILINE)
+    return found[1] if found else str(error)

@@ -1,0 +1,93 @@
+"""Steps of plain SGD along whole rows of factors, eight numbers at a time.
+
+Of a loop in Python the compiler makes a scalar one here: it cannot know that two rows of a table do not overlap, and to
+ask costs more than short rows are worth. So this is written in its own language.
+"""
+
+# mypy: disable-error-code="attr-defined, no-untyped-call, call-arg, unreachable"
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing import signature
+from numba.extending import intrinsic
+
+LANES = 8
+_FUSED = ("contract",)  # as everywhere: multiply-adds may be fused, and nothing else
+
+
+class _Rows:
+    """Rows of a table of single numbers, or of its first kind of number, in the making."""
+
+    def __init__(self, context: Any, builder: Any, signature_: Any, args: Any, rows: int) -> None:
+        kind = signature_.args[0]
+        self.builder = builder
+        self.data = context.make_array(kind)(context, builder, args[0]).data
+        self.starts = [builder.gep(self.data, [start]) for start in args[1 : 1 + rows]]
+        self.wide = args[1 + rows]
+        self.vector = ir.VectorType(ir.FloatType(), LANES)
+        self.g, self.pull, self.rate, self.low = (self._splat(number) for number in args[2 + rows : 6 + rows])
+
+    def _splat(self, number: Any) -> Any:
+        one = self.builder.insert_element(ir.Constant(self.vector, ir.Undefined), number, ir.IntType(32)(0))
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return self.builder.shuffle_vector(one, ir.Constant(self.vector, ir.Undefined), lanes)
+
+    def places(self, f: Any) -> list[Any]:
+        """Where the numbers from ``f`` on are in each row."""
+        pointer = self.vector.as_pointer()
+        return [self.builder.bitcast(self.builder.gep(start, [f]), pointer) for start in self.starts]
+
+    def times(self, one: Any, other: Any) -> Any:
+        return self.builder.fmul(one, other, flags=_FUSED)
+
+    def step(self, place: Any, own: Any, along: Any) -> None:
+        """own - rate (along + pull own), but not below what is lowest; a NaN stays one."""
+        builder = self.builder
+        gradient = builder.fadd(along, self.times(self.pull, own), flags=_FUSED)
+        moved = builder.fsub(own, self.times(self.rate, gradient), flags=_FUSED)
+        above = builder.fcmp_unordered(">=", moved, self.low)
+        builder.store(builder.select(above, moved, self.low), place, align=4)
+
+
+_SINGLE = (types.float32,) * 4  # g, pull, rate and the lowest that a number may be
+
+
+@intrinsic
+def sgd_of_two(typingctx: Any, table: Any, a: Any, b: Any, wide: Any, g: Any, pull: Any, rate: Any, low: Any) -> Any:
+    """Step row ``a`` along ``g`` times row ``b``, and the other way round; both are pulled towards zero."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        rows = _Rows(context, builder, signature_, args, 2)
+        with cgutils.for_range_slice(builder, rows.wide.type(0), rows.wide, rows.wide.type(LANES)) as (f, _):
+            first, second = rows.places(f)
+            p, q = builder.load(first, align=4), builder.load(second, align=4)
+            rows.step(first, p, rows.times(rows.g, q))
+            rows.step(second, q, rows.times(rows.g, p))
+        return context.get_constant(types.int32, 0)
+
+    return signature(types.int32, table, *(types.uint64,) * 3, *_SINGLE), generate
+
+
+@intrinsic
+def sgd_of_three(
+    typingctx: Any, table: Any, a: Any, b: Any, c: Any, wide: Any, g: Any, pull: Any, rate: Any, low: Any
+) -> Any:
+    """Step row ``a`` along ``g`` times what row ``b`` is more than ``c``, and those along, and against, row ``a``."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        rows = _Rows(context, builder, signature_, args, 3)
+        with cgutils.for_range_slice(builder, rows.wide.type(0), rows.wide, rows.wide.type(LANES)) as (f, _):
+            places = rows.places(f)
+            p, q, r = (builder.load(place, align=4) for place in places)
+            along = rows.times(rows.g, p)
+            rows.step(places[0], p, rows.times(rows.g, builder.fsub(q, r, flags=_FUSED)))
+            rows.step(places[1], q, along)
+            rows.step(places[2], r, builder.fneg(along))
+        return context.get_constant(types.int32, 0)
+
+    return signature(types.int32, table, *(types.uint64,) * 4, *_SINGLE), generate
