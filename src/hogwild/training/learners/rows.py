@@ -44,10 +44,19 @@ class _Walk:
     """The rows of an epoch in their order, and of each shard, where they have been asked for."""
 
     whole: Whole
+    shuffled: bool
     _shards: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     def shard(self, shard: int, shards: int) -> Any:
-        """The rows of a shard, side by side."""
+        """The rows of a shard, side by side.
+
+        Where rows are shuffled it is one piece of the walk. Every n-th row would be the same ones in each epoch,
+        because blocks of rows stay together: and those of a worker that is always slow would hardly count.
+        """
+        if self.shuffled:
+            few, more = divmod(len(self.whole.order), shards)
+            first = shard * few + min(shard, more)
+            return self.whole.order[first : first + few + (shard < more)]
         found = self._shards.get((shard, shards))
         if found is None:  # two may do it at once, and come to the same
             found = self._shards[shard, shards] = np.ascontiguousarray(self.whole.order[shard::shards])
@@ -85,7 +94,7 @@ class Rows:
         """All rows in the order of an epoch."""
         with self._lock:
             if epoch not in self._walks:
-                self._walks[epoch] = _Walk(self._whole(epoch))
+                self._walks[epoch] = _Walk(self._whole(epoch), self.shuffle)
                 if len(self._walks) > FEW_EPOCHS:
                     self._walks.popitem(last=False)
             return self._walks[epoch]
