@@ -45,6 +45,7 @@ class Problem(Protocol):
     - ``open_like(source)``, which opens held-out data where that is not rows of the same features;
     - ``buffers(rule, rows, workers)`` and ``crowds(rule)``, about copies of frequent coordinates for each worker;
     - ``sizes``, how large it is, by names of its own;
+    - ``alike``, how many updates in a row may take the same step, where terms are short;
     - ``work``, how many multiplications an epoch takes, where that is not about one for each non-zero;
     - ``survey`` and ``sums``, with which a worker measures parts of a walk until none is left.
     """

@@ -28,6 +28,8 @@ class Clock:
     >>> from hogwild.schedules import Cosine
     >>> Clock(Cosine(step=1.0), rows=2, epochs=2).rates(0, 4)
     array([1.  , 0.853..., 0.5 , 0.146...], dtype=float32)
+    >>> Clock(Cosine(step=1.0), rows=2, epochs=2, alike=2).rates(1, 3)
+    array([1. , 0.5, 0.5], dtype=float32)
     """
 
     schedule: Schedule
@@ -37,12 +39,19 @@ class Clock:
     spent: Callable[[], float] = float
     earlier: int = 0  # updates of runs before this one, which the schedule counts on from
     precision: Any = np.float32  # that of the parameters
+    alike: int = 1  # updates that take the step of the first of them: where terms are short, steps take as long
 
     def rates(self, before: int, count: int) -> NDArray[Any]:
         """The steps of ``count`` updates, when ``before`` of them have been done."""
         steps, spent = np.empty(count, self.precision), self.spent()
         if getattr(self.schedule, "flat", False) and count > 1:
             steps[:] = self.rates(before, 1)
+            return steps
+        if self.alike > 1 and count:
+            early = before % self.alike
+            some = -(-(early + count) // self.alike)
+            found = self.schedule(cast(Moment, Stretch(self, before - early, some, spent, self.alike)))
+            steps[:] = np.repeat(found * self.scale, self.alike)[early : early + count]
             return steps
         for first in range(0, count, _PIECE):
             piece = steps[first : first + _PIECE]
@@ -79,19 +88,20 @@ class Stretch:
     (array([4., 5.]), array([1.5, 2. ]), array([0.375, 0.5  ]))
     """
 
-    def __init__(self, clock: Clock, before: int, count: int, spent: float) -> None:
-        self._clock, self._before, self._count, self._spent = clock, before, count, spent
+    def __init__(self, clock: Clock, before: int, count: int, spent: float, every: int = 1) -> None:
+        self._clock, self._before, self._count, self._spent, self._every = clock, before, count, spent, every
 
     @cached_property
     def updates(self) -> NDArray[np.float64]:
         """How many there are with each, those of earlier runs too."""
         first = self._before + self._clock.earlier + 1
-        return np.arange(first, first + self._count, dtype=np.float64)
+        return np.arange(first, first + self._count * self._every, self._every, dtype=np.float64)
 
     @cached_property
     def epochs(self) -> NDArray[np.float64]:
         """How many walks over the data were done before each."""
-        epochs = np.arange(self._before, self._before + self._count, dtype=np.float64)
+        last = self._before + self._count * self._every
+        epochs = np.arange(self._before, last, self._every, dtype=np.float64)
         epochs /= self._clock.rows
         return epochs
 

@@ -168,7 +168,7 @@ class Loop:
     def _clock(self, seconds: Callable[[], float] = float) -> Clock:
         return Clock(
             self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
-            time_spent(self.budget, seconds), self.earlier, self.session.precision,
+            time_spent(self.budget, seconds), self.earlier, self.session.precision, getattr(self.problem, "alike", 1),
         )  # fmt: skip
 
     def _leg(self, walk: Epoch) -> Any:
