@@ -62,9 +62,9 @@ def main(out: Path = results.FOLDER, *, quick: bool = False) -> None:
             fits = [*ours(case, ladder, turns), *theirs(case, ladder, turns, Path(folder))]
             text += [f"## {case.name}, {case.kind}, rank {case.rank}", "", *summary(fits, linear(case)), ""]
     about = (
-        f"Held-out log loss; AdaGrad on {results.cores()} cores; medians of {TURNS}. Of each tool the setting that comes "
-        "to a loss soonest. Ours are without compiling; of xLearn's times what it says that reading and saving took is "
-        f"taken off. xLearn {results.version_of('xlearn') or 'is not installed'}."
+        f"Held-out log loss; AdaGrad on {results.cores()} cores; medians of {TURNS}. Of each tool the setting that "
+        "comes to a loss soonest. Ours are without compiling; of xLearn's times what it says that reading and saving "
+        f"took is taken off. xLearn {results.version_of('xlearn') or 'is not installed'}."
     )
     results.write("interactions", "Factorisation machines", [about, "", *text], out)
 
@@ -128,8 +128,8 @@ def theirs(case: Case, ladder: tuple[int, ...], turns: int, folder: Path) -> Ite
 
     for rate, epochs in product(RATES, ladder):
         asked = {
-            "task": "binary", "k": case.rank, "lr": rate, "lambda": PENALTIES[case.kind], "epoch": epochs, "opt": "adagrad",
-            "nthread": results.cores(), "stop_window": epochs + 1,
+            "task": "binary", "k": case.rank, "lr": rate, "lambda": PENALTIES[case.kind], "epoch": epochs,
+            "opt": "adagrad", "nthread": results.cores(), "stop_window": epochs + 1,
         }  # fmt: skip
         taken = []
         for _ in range(turns):

@@ -26,12 +26,12 @@ from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.data.ratings import Ratings
 
 RANK, THREADS, ROUNDS = 32, 2, 3
-PASSES = {"held-out RMSE": (8, 10, 12, 16), "1 - AUC": (1, 4, 8)}
+PASSES = {"held-out RMSE": (8, 10, 12, 16), "1 - AUC": (1, 4)}
 SLACK = 1.001  # times the target: no run hits it exactly
 # What suits each of them on these ratings, of a few settings tried.
 LIBMF = [{"lambda": 0.05, "eta": 0.1}]
 OURS = [{"l2": 0.07, "step": step} for step in (0.06, 0.08)]
-IMPLICIT = [{"regularization": 0.01, "learning_rate": rate} for rate in (0.03, 0.1)]
+IMPLICIT = [{"regularization": 0.01, "learning_rate": 0.01}]
 PREFERENCES = [{"l2": 0.01, "step": 0.1}]
 Setting = dict[str, float]
 

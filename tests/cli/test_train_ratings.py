@@ -82,7 +82,10 @@ def test_preferences(ratings: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--problem", "linear", "--rank", "4"], "--rank goes with --problem matrix-completion. Got --problem linear."),
+        (
+            ["--problem", "linear", "--rank", "4"],
+            "--rank goes with --problem fm, ffm, matrix-completion. Got --problem linear.",
+        ),
         (["--problem", "matrix-completion", "--l1", "0.1"], "--l1 goes with --problem linear"),
         (["--problem", "matrix-completion", "--base", "1"], "--features, --weight and --base are for rows of features"),
         (["--problem", "matrix-completion", "--loss", "hinge"], "must be one of 'bpr', 'squared'"),

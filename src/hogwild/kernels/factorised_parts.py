@@ -10,6 +10,7 @@ from hogwild.kernels import claims, factorised, field_pairs, linear, pairs
 from hogwild.kernels.access import ACCESS, hold_all, release_all
 from hogwild.kernels.layouts import LAYOUTS
 from hogwild.kernels.linear_parts import SCORES
+from hogwild.rules.adagrad import adagrad
 
 PAIRS: dict[str, Any] = {"any": pairs, "by field": field_pairs}
 
@@ -36,7 +37,7 @@ def descend(
         "loss": loss,
         "step": step,
         "numbers": constant(numbers),
-        "move": bind(products.move, **columns, step=step),
+        "move": _moving(kind, layout, step),
         "ahead": bind(products.look_ahead, column=columns["column"]) if far else factorised.no_look_ahead,
         "penalty": linear.shared_penalty if penalised[0] else linear.no_penalty,
         "factor_penalty": factorised.constant_penalty if penalised[1] else linear.no_penalty,
@@ -72,3 +73,10 @@ def _scoring(kind: str, layout: str, normalised: bool) -> dict[str, Function]:
     columns = LAYOUTS[layout]
     lengths = bind(factorised.to_length_one, value=columns["value"]) if normalised else factorised.as_it_is
     return {"score": bind(PAIRS[kind].score, **columns), "length": lengths}
+
+
+def _moving(kind: str, layout: str, step: Function) -> Function:
+    if kind == "any":
+        return bind(pairs.move, **LAYOUTS[layout], step=step)
+    fours = field_pairs.adagrad_fours if step is adagrad else bind(field_pairs.any_fours, step=step)
+    return bind(field_pairs.move, **LAYOUTS[layout], step_fours=fours)

@@ -12,6 +12,7 @@ import numpy as np
 
 from hogwild.compiled import inlined
 from hogwild.kernels.atomics import prefetch_to_write
+from hogwild.kernels.fours import adagrad_of_fours, dot_of_fours
 from hogwild.kernels.layouts import span
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
@@ -36,8 +37,6 @@ def score(
 ) -> Any:
     """The weighted sum of the features and of their products."""
     rank = ranks(sums)
-    for f in range(rank):
-        sums[0, f] = np.float32(0)
     z = np.float32(0)
     for i in range(start, end):
         u, x = np.uint64(column(indices, i, start)), value(values, i) * scale
@@ -45,10 +44,8 @@ def score(
         for j in range(i + np.uint64(1), end):
             v, product = np.uint64(column(indices, j, start)), x * value(values, j) * scale
             one, other = row_of(fields, rank, u, v), row_of(fields, rank, v, u)
-            for f in range(rank):
-                sums[0, f] += factors[one + f, 0] * factors[other + f, 0] * product
-    for f in range(rank):
-        z += sums[0, f]
+            for f in range(np.uint64(0), rank, FOUR):
+                z += dot_of_fours(factors, one + f, other + f) * product
     return z
 
 
@@ -64,10 +61,21 @@ def move(
         for j in range(i + np.uint64(1), end):
             v, slope = np.uint64(column(indices, j, start)), pull * value(values, j) * scale
             one, other = row_of(fields, rank, u, v), row_of(fields, rank, v, u)
-            for f in range(rank):
-                mine, theirs = factors[one + f, 0], factors[other + f, 0]  # both before either is stepped
-                step(factors, one + f, slope * theirs, rate, np.float32(0), decay, constants)
-                step(factors, other + f, slope * mine, rate, np.float32(0), decay, constants)
+            for f in range(np.uint64(0), rank, FOUR):
+                step_fours(factors, one + f, other + f, slope, rate, decay, constants)
+
+
+def any_fours(factors: Any, one: Any, other: Any, slope: Any, rate: Any, decay: Any, constants: Any) -> None:
+    """Step four factors of a feature and the four that they meet."""
+    for f in range(FOUR):
+        mine, theirs = factors[one + f, 0], factors[other + f, 0]  # both before either is stepped
+        step(factors, one + f, slope * theirs, rate, np.float32(0), decay, constants)
+        step(factors, other + f, slope * mine, rate, np.float32(0), decay, constants)
+
+
+def adagrad_fours(factors: Any, one: Any, other: Any, slope: Any, rate: Any, decay: Any, constants: Any) -> None:
+    """The same with the rule AdaGrad."""
+    adagrad_of_fours(factors, one, other, slope, rate, decay)
 
 
 def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, factors: Any, fields: Any, rank: Any) -> None:

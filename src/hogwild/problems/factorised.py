@@ -28,8 +28,7 @@ from hogwild.problems.problem import Descent, State, Usual
 from hogwild.problems.room import check_room
 from hogwild.rules.rule import positions
 
-CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
-NEAR = 2**20  # bytes of parameters that are as good as in the cache
+NEAR = 2**20  # bytes of factors that are as good as in a core's cache, and among which workers always meet
 STEP, EPOCHS = 0.1, 20  # as usual
 LINE = 64  # bytes of a cache line
 
@@ -198,7 +197,7 @@ class Factorised(ABC):
 
     def crowds(self, rule: Any) -> bool:
         """Whether workers would always write to the same few places."""
-        return self._size(rule) < CROWDED
+        return self._size(rule) < NEAR
 
     def _is_far(self, rule: Any) -> bool:
         """Whether the parameters are too many for a core's cache."""

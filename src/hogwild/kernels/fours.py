@@ -1,0 +1,82 @@
+"""Steps of AdaGrad along two rows of factors that meet, four numbers at a time.
+
+As in :mod:`hogwild.kernels.vectors`, the compiler would make a scalar loop of it. The products of the rows, which the
+score is made of, are here too.
+"""
+
+# mypy: disable-error-code="attr-defined, no-untyped-call"
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing import signature
+from numba.extending import intrinsic
+
+LANES = 4
+_FUSED = ("contract",)
+_VECTOR = ir.VectorType(ir.FloatType(), LANES)
+
+
+def _place(context: Any, builder: Any, kind: Any, table: Any, row: Any, column: int) -> Any:
+    """Where four numbers of a column begin, which lie side by side."""
+    view = context.make_array(kind)(context, builder, table)
+    at = [row, context.get_constant(types.intp, column)]
+    address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
+    return builder.bitcast(address, _VECTOR.as_pointer())
+
+
+def _splat(builder: Any, number: Any) -> Any:
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, ir.IntType(32)(0))
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), lanes)
+
+
+@intrinsic
+def dot_of_fours(typingctx: Any, table: Any, one: Any, other: Any) -> Any:
+    """The sum of the products of four values of a table and four others."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        table_, *rows = args
+        kind = signature_.args[0]
+        left, right = (builder.load(_place(context, builder, kind, table_, row, 0), align=4) for row in rows)
+        product = builder.fmul(left, right)
+        parts = [builder.extract_element(product, ir.IntType(32)(lane)) for lane in range(LANES)]
+        return builder.fadd(builder.fadd(parts[0], parts[2]), builder.fadd(parts[1], parts[3]))
+
+    return signature(types.float32, table, types.intp, types.intp), generate
+
+
+@intrinsic
+def adagrad_of_fours(typingctx: Any, table: Any, one: Any, other: Any, g: Any, rate: Any, l2: Any) -> Any:
+    """Step four values along ``g`` times four others, and the other way round, as :func:`hogwild.rules.adagrad` does.
+
+    In the first column of the table are the values, in the second the sums of their squared gradients.
+    """
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        table_, rows, kind = args[0], args[1:3], signature_.args[0]
+        slope, rate_, penalty = (_splat(builder, number) for number in args[3:])
+        places = [[_place(context, builder, kind, table_, row, column) for column in (0, 1)] for row in rows]
+        values = [builder.load(place[0], align=4) for place in places]
+        shape = ir.FunctionType(_VECTOR, [_VECTOR])
+        root_of = cgutils.get_or_insert_function(builder.module, shape, f"llvm.sqrt.v{LANES}f32")
+        for (value_at, sum_at), w, along in zip(places, values, reversed(values), strict=True):
+            gradient = builder.fmul(slope, along, flags=_FUSED)
+            squares = builder.fadd(
+                builder.load(sum_at, align=4), builder.fmul(gradient, gradient, flags=_FUSED), flags=_FUSED
+            )
+            builder.store(squares, sum_at, align=4)
+            pull = builder.fadd(gradient, builder.fmul(w, penalty, flags=_FUSED), flags=_FUSED)
+            stiff = builder.fadd(
+                builder.call(root_of, [squares]), builder.fmul(rate_, penalty, flags=_FUSED), flags=_FUSED
+            )
+            change = builder.fdiv(builder.fmul(rate_, pull, flags=_FUSED), stiff, flags=_FUSED)
+            builder.store(builder.fsub(w, change, flags=_FUSED), value_at, align=4)
+        return context.get_constant(types.int32, 0)
+
+    single = (types.float32,) * 3
+    return signature(types.int32, table, types.intp, types.intp, *single), generate
