@@ -59,3 +59,15 @@ def test_workers_that_talk_come_as_far():
     server = ParameterServer(workers=2, push_every=200, pull_every=200)
     run = minimise(problem("squared"), strategy=server, runtime=Local(), budget=EPOCHS)
     assert run.objective == pytest.approx(serial("squared").objective, rel=0.02)
+
+
+def test_block_by_block_it_comes_as_far(monkeypatch):
+    from hogwild.problems import matrix_completion
+
+    whole, expected = problem("squared"), serial("squared").objective
+    monkeypatch.setattr(matrix_completion, "CACHED", 2**13)
+    blocked = MatrixCompletion(whole.ratings, rank=4, l2=0.1)
+    assert blocked.data.shuffled
+    assert not whole.data.shuffled
+    run = minimise(blocked, strategy=named("hogwild", 2), budget=EPOCHS)
+    assert run.objective == pytest.approx(expected, rel=0.01)

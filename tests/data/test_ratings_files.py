@@ -11,6 +11,7 @@ import scipy.sparse
 
 from hogwild.data.generate.ratings import GeneratedRatings, write_ratings
 from hogwild.data.ratings import Columns, Ids, Ratings, open_ratings
+from hogwild.data.ratings.blocks import in_blocks
 from hogwild.errors import DataError, ParameterError
 
 TRIPLES = [(196, 242, 3.0), (186, 302, 3.5), (22, 377, 1.0), (196, 302, 5.0)]
@@ -177,3 +178,15 @@ def test_generated_ratings_are_like_those_of_films():
     assert (GeneratedRatings(users=600, items=400, n_rows=20_000, seed=1).ratings == ratings).all()
     with pytest.raises(ParameterError, match="at most 50 can be rated"):
         GeneratedRatings(10, 10, 51)
+
+
+def test_blocks_have_every_rating_once_and_few_users_and_items_each():
+    ratings = GeneratedRatings(users=600, items=400, n_rows=20_000, seed=1).data.split(0.1, seed=0)[0]
+    blocked = ratings.with_data(lambda data: in_blocks(data, sides=4, seed=0))
+    assert sorted(triples(blocked)) == sorted(triples(ratings)) != triples(blocked)
+    walk = blocked.data.epoch(seed=0, number=1)
+    assert len(walk) >= 16
+    visited = np.concatenate([walk[k].rows.labels[walk[k].order] for k in range(len(walk))])
+    assert sorted(visited) == sorted(ratings.data.labels())
+    users, _, _ = blocked.columns
+    assert len(np.unique(users[: 20_000 // 16])) < 600 / 2
