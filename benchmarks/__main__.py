@@ -13,8 +13,7 @@ from benchmarks import results, show
 # Each is a module of this package with a ``main(out, quick)``, imported when it is run: some need more packages.
 BENCHMARKS = (
     "startup", "parser", "one_core", "roofline", "scaling", "convergence", "peers", "modules", "gpu", "large_batch",
-    "ray_calls", "hosts",
-    "messages", "replay",
+    "messages", "replay", "ray_calls", "ray_slow_worker", "hosts",
 )  # fmt: skip
 
 
