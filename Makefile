@@ -4,9 +4,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 PEERS := .venv/.peers
-INSTALL := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types layers tests fuzz chaos executions conformance agreement bench clean
+.PHONY: demo test lint types layers tests fuzz chaos cluster executions conformance agreement bench clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -38,6 +38,10 @@ chaos: $(READY)
 	HOGWILD_KILLS=30 $(BIN)/pytest tests/chaos/test_kill_workers.py --timeout 3000
 	HOGWILD_KILLS=10 $(BIN)/pytest tests/chaos/test_ray.py --timeout 6000
 	HOGWILD_KILLS=1 $(BIN)/pytest tests/chaos/test_hosts.py --timeout 3000
+
+# On clusters of several nodes: every strategy on every problem, tokens and certificates, Ctrl-C, late workers.
+cluster: $(READY)
+	HOGWILD_CLUSTER=all HOGWILD_CONFORMANCE=all $(BIN)/pytest tests/cluster --timeout 1200
 
 # Simulated executions in which everything goes wrong that can: a minute or two for a thousand.
 executions: $(READY)

@@ -125,7 +125,7 @@ def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
         (["--strategy", "local-sgd", "--push-every", "3"], "--push-every goes with --strategy parameter-server."),
         (["--strategy", "hogwild", "--outer-rate", "3"], "--outer-rate goes with --strategy diloco."),
         (["--strategy", "synchronous", "--elasticity", "0.1"], "--elasticity goes with --strategy elastic-averaging."),
-        (["--strategy", "hogwild", "--bandwidth", "1"], "--bandwidth goes with --runtime simulator."),
+        (["--strategy", "hogwild", "--bandwidth", "1"], "--bandwidth goes with --runtime simulator or ray."),
         (["--strategy", "hogwild", "--runtime", "simulator"], "share one memory, which goes with --runtime threads"),
         (["--strategy", "local-sgd", "--runtime", "threads"], "talk to each other, which goes with --runtime "),
         (["--strategy", "synchronous", "--runtime", "threads", "--accumulate", "2"], "talk to each other"),

@@ -28,6 +28,8 @@ from hogwild import (
 from hogwild.data.packing.pack import pack
 from hogwild.errors import WorkerError
 
+pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
+
 ray = pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 
 ALL = "HOGWILD_CONFORMANCE" in os.environ

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,8 @@ import psutil
 import pytest
 
 from hogwild.runtimes.ray.knocking import knock
+
+pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 pytest.importorskip("grpc", reason="pip install 'hogwild[ray]'")

@@ -19,6 +19,8 @@ import ray
 from hogwild.runtimes.ray.metrics import Metrics
 from hogwild.runtimes.ray.standing import Done
 
+pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
+
 system = {"metrics_report_interval_ms": 300}
 options = {"include_dashboard": False, "logging_level": "error", "_system_config": system}
 ray.init("local", num_cpus=1, _metrics_export_port=PORT, **options)

@@ -16,6 +16,8 @@ import pytest
 
 from hogwild import load
 
+pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
+
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 TOKEN = "HOGWILD_TEST_RUN"  # by which processes are known that a program has started, whoever their parents are now
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import defaultdict
@@ -26,6 +27,7 @@ from hogwild.runtimes.slices import Slices
 from hogwild.runtimes.walks import AllInMemory, AtOnce, InTurns, Leg, Rates, State
 
 LONG = 2.0  # seconds that one has worked alone for want of a loop, in this run or others: then it is compiled
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _alone_for: defaultdict[Any, float] = defaultdict(float)  # seconds, by the loop that was wanting
 
 
@@ -241,7 +243,7 @@ def _first_columns(state: State) -> State:
 
 
 def _said(error: NumbaError) -> str:
-    """The telling line of one of numba's long messages."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """The telling line of one of numba's long messages, without the colours that they have where colorama is."""
+    lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("During:", "File", "<source", "Failed in nopython"))]
     return telling[0] if telling else "nothing"
