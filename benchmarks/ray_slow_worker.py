@@ -15,7 +15,7 @@ from benchmarks import results
 
 ROWS, L2, EPOCHS, PUSH_EVERY, TURNS = 8_000, 1e-4, 4, 64, 3
 WORKERS, BURST, TIMES = 4, 0.04, 5  # of which one takes so many times as long for each burst, in seconds
-STEPS = (0.2, 0.4, 0.8, 1.6)
+STEPS = (0.1, 0.2, 0.4, 0.8, 1.6)
 COUNTS = (1, 2, 4, 8)
 RAY = ("--runtime", "ray")
 LIMIT = 300.0  # seconds that a run may take
@@ -40,8 +40,9 @@ IN_STEP = Way(
 BOUNDED = Way(
     "bounded: `parameter-server --staleness 8`", "parameter-server", {"staleness": 8, "push-every": PUSH_EVERY}
 )
+SYNCHRONOUS = Way("synchronous: `synchronous`", "synchronous", {"accumulate": PUSH_EVERY})
 ASYNCHRONOUS = Way("asynchronous: `parameter-server`", "parameter-server", {"push-every": PUSH_EVERY})
-WAYS = (IN_STEP, BOUNDED, ASYNCHRONOUS)
+WAYS = (SYNCHRONOUS, IN_STEP, BOUNDED, ASYNCHRONOUS)
 
 
 def command(data: Path, way: Way, workers: int, step: float, epochs: int, *more: str) -> list[str]:
@@ -131,7 +132,7 @@ def with_a_slow_one(data: Path, target: float, steps: tuple[float, ...], turns: 
 def by_workers(data: Path, found: list[dict[str, Any]], counts: tuple[int, ...]) -> list[list[str]]:
     """Each way with several numbers of workers, and with the step that it has above."""
     rows = []
-    for way in (IN_STEP, BOUNDED):
+    for way in WAYS:
         step = next(each["step"] for each in found if each["way"] == way.name)
         for workers in counts:
             record = run(data, way, workers, step, EPOCHS, *RAY)

@@ -99,16 +99,18 @@ def test_who_dies_too_often_is_left_out(tmp_path):
 
 # The last of the short ones: Ray takes its time to notice, and would start others there.
 def test_a_node_dies_with_a_server_and_workers_on_it(cluster, second, tmp_path):
-    fate, doomed = Fate(), second()
-    fate.at(0.5, partial(fate.end, doomed))
-    outcome = play("parameter server", fate, tmp_path, Ray(heartbeat=2.0, cpus=0.5))
-    cluster.remove_node(doomed, allow_graceful=False)
-    assert fate.struck
-    assert fate.dead >= set(fate.struck)
-    if len(fate.of("died")) == len(fate.struck):  # else somebody was taken for dead before, and sits elsewhere now
-        where = [(each["participant"], each["node"]) for each in fate.of("placed")]
-        assert {name.partition("-")[0] for name in fate.struck} == {"worker", "server"}, where
-    assert outcome.record["loss"] <= 1.02 * optimum("logistic")
+    """Who sits there is up to Ray in the end, and somebody may have been taken for dead before: then once more."""
+    for turn in range(3):
+        fate, doomed, folder = Fate(), second(), tmp_path / str(turn)
+        folder.mkdir()
+        fate.at(0.5, partial(fate.end, doomed))
+        outcome = play("parameter server", fate, folder, Ray(heartbeat=2.0, cpus=0.5))
+        cluster.remove_node(doomed, allow_graceful=False)
+        assert fate.dead >= set(fate.struck)
+        assert outcome.record["loss"] <= 1.02 * optimum("logistic")
+        if {name.partition("-")[0] for name in fate.struck} == {"worker", "server"}:
+            return
+    pytest.fail("No server ever sat on the node that died.")
 
 
 # One fault at a time, at random moments

@@ -5,6 +5,8 @@ What happens when they die is in ``tests/chaos/test_ray.py``.
 
 from __future__ import annotations
 
+import os
+
 import ledgers
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from hogwild.messages.company import Company
 from hogwild.training import talking
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
+pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster; make test has tests/chaos")
 
 
 @pytest.fixture(scope="module", autouse=True)

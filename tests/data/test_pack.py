@@ -202,7 +202,7 @@ def test_what_is_not_a_packed_folder_is_never_overwritten(tmp_path):
 
 
 def test_too_little_memory_is_refused_and_what_is_enough_is_said(tmp_path):
-    with pytest.raises(ParameterError, match=r"at least [\d.]+ [MG]iB.*Got 1\.0 MiB"):
+    with pytest.raises(ParameterError, match=r"at least [\d.,]+ [MG]iB.*Got 1\.0 MiB"):
         pack([fake_file(tmp_path)], tmp_path / "out", memory=2**20, readers=[reader_of(random_rows(0))])
     assert not (tmp_path / "out").exists()
 

@@ -13,9 +13,9 @@ from hogwild.messages.message import Envelope, Receipt
 from hogwild.runtimes.ray.wire import Parts, packed
 
 WINDOW = 16  # calls to one destination that are not answered
-FLYING = 16 << 20  # bytes in them: with large arrays fewer calls are on their way, but two at least
+FLYING = 48 << 20  # bytes in them: with large arrays fewer calls are on their way, but two at least
 BUSY = 1  # of those; with more, messages wait until a call of them is full, or until fewer are unanswered
-FULL = 256 << 10  # bytes of messages after which a call is full
+FULL = 8 << 20  # bytes of messages after which a call is full
 MOST_WAITING = 4096  # messages to one destination; more are not taken: the post sends them again
 MOST_TOGETHER = 256  # messages in one call
 RECEIPTS = 32  # that may wait for something else to go with: half of what may be on its way without one
@@ -142,8 +142,9 @@ class Outbox:
 
 
 def _window(line: _Line) -> int:
-    size = max(FULL, line.waiting[0].nbytes) if line.waiting else FULL
-    return max(2, min(WINDOW, FLYING // size))
+    """How many calls may be on their way, each of them as large as the next will be."""
+    next_one = max(line.waiting[0].nbytes, min(line.size, FULL)) if line.waiting else 0
+    return max(2, min(WINDOW, FLYING // max(1, next_one)))
 
 
 def _full(line: _Line) -> bool:
