@@ -82,7 +82,7 @@ class Nodes:
         return self._seat.options(**options).remote(name, life, company, *self.arguments)
 
     def _on(self, node: str) -> Any:
-        """That node and no other: Ray takes a mere wish lightly. If it is gone, the seat has died, and is started anew."""
+        """That node and no other: Ray takes a mere wish lightly. If it is gone, the seat counts as dead."""
         return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
     def stand_by(self, number: int) -> None:
