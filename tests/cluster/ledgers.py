@@ -84,12 +84,14 @@ def learners(A: Any, y: Any, half: int, folder: str, seconds: float, step: float
 
             time.sleep(seconds)
             shard, shards = train.shard
-            mine, values = range(shard, len(y), shards), train.values.copy()
+            values = train.values.copy()
             weights = values[: A.shape[1]].astype(np.float64)
             origin, pace = weights.copy(), step * (1 + np.cos(np.pi * min(1.0, train.progress / goal))) / 2
             for term in range(train.first, train.first + train.terms):
                 at = origin if train.together else weights
-                weights -= pace * self.gradient(at, mine[term * 7 % len(mine)]) / (train.terms if train.together else 1)
+                epoch, place = divmod(term, len(range(shard, len(y), shards)))
+                row = np.random.default_rng(epoch).permutation(len(y))[shard::shards][place]  # dealt out anew each time
+                weights -= pace * self.gradient(at, row) / (train.terms if train.together else 1)
             values[: A.shape[1]] = weights
             values[[self.first + self.made, half + self.first + self.made]] += 1.0
             self.made += 1

@@ -69,7 +69,7 @@ class Nodes:
             handle.become.remote(name, life)
             return Place(name, life, handle, where=where)
         if name == COORDINATOR:
-            handle = self._new(name, life, self._on(self._mine, soft=False))
+            handle = self._new(name, life, self._on(self._mine))
         elif comes_back(name):
             handle = self._new(name, life, self._on(self._least(name)))
         else:
@@ -81,13 +81,14 @@ class Nodes:
         company = self.without_data if name == SPARE or comes_back(name) else self.whole
         return self._seat.options(**options).remote(name, life, company, *self.arguments)
 
-    def _on(self, node: str, soft: bool = True) -> Any:
-        return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=soft)
+    def _on(self, node: str) -> Any:
+        """That node and no other: Ray takes a mere wish lightly. If it is gone, the seat counts as dead."""
+        return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
     def stand_by(self, number: int) -> None:
         """Have so many processes ready to become servers: on this node, without which the run is over anyway."""
         for _ in range(number - len(self._spares)):
-            handle = self._new(SPARE, 0, self._on(self._mine, soft=False))
+            handle = self._new(SPARE, 0, self._on(self._mine))
             self._spares.append((handle, handle.where.remote()))
 
     def _taken(self, name: str) -> tuple[Any, Where] | None:
