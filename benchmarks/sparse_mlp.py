@@ -194,6 +194,35 @@ def measured(width: int, hidden: list[int], distribution: str, device: str, coun
     return [title, "", *results.table(["what", "rows/s, median", "times EmbeddingBag's best"], rows), ""]
 
 
+def through_minimise(width: int, rows: int, epochs: int, turns: int) -> list[str]:
+    """Whole runs on a GPU, batches made on the way: rows/s after the first epoch, which compiles and captures."""
+    from scipy.sparse import csr_array
+
+    parts = batches(rows // BATCH, width, "uniform", False, "cpu")
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part[1]) for part in parts]))])
+    columns, values, labels = (np.concatenate([part[k] for part in parts]) for k in (0, 2, 3))
+    samples = hogwild.SparseRows((csr_array((values, columns, offsets), (len(labels), width)), labels.astype(float)))
+    rates: dict[str, list[float]] = {"EmbeddingBag": [], "ours": [], "ours, AdaGrad": []}
+    for _ in range(turns):
+        for name, found in rates.items():
+            net: nn.Module = net_of(width, [64, 64], False, "adagrad" if "Ada" in name else "sgd", "cuda")
+            net = Bag(net, False) if name == "EmbeddingBag" else net  # type: ignore[arg-type]
+            rule = torch.optim.Adagrad if "Ada" in name else torch.optim.SGD
+            problem = hogwild.Module(net, nn.functional.cross_entropy, samples, batch=BATCH)
+            run = hogwild.minimise(problem, rule, hogwild.Constant(RATE), hogwild.Serial(), budget=epochs)
+            first, last = run.history[0], run.history[-1]
+            found.append((last["updates"] - first["updates"]) / (last["seconds"] - first["seconds"]))
+    lines = [
+        [name, f"{statistics.median(found):,.0f}",
+         results.span([one / other for one, other in zip(found, rates["EmbeddingBag"], strict=True)], ".2f", "x")]
+        for name, found in rates.items()
+    ]  # fmt: skip
+    return [
+        f"Through `minimise`, one worker, {len(labels):,} rows in memory, batches made by other threads on the way:",
+        "", *results.table(["what", "rows/s, median", "times EmbeddingBag"], lines), "",
+    ]  # fmt: skip
+
+
 def profiled(width: int, hidden: list[int], device: str, count: int) -> str:
     """Where the time of a step goes."""
     net, given = net_of(width, hidden, False, "sgd", device), narrow(batches(10, width, "uniform", False, device))
@@ -237,6 +266,8 @@ def measure(device: str, out: Path, quick: bool) -> None:
     ]
     for hidden, distribution in settings[: 1 if quick else None]:
         text += measured(width, hidden, distribution, device, count, turns)
+    if on_gpu:
+        text += through_minimise(width, *((4096, 2, 1) if quick else (200 * BATCH, 6, 3)))
     text.append(f"Of ours with values, widths 64, 64, each part waited for: {profiled(width, [64, 64], device, 20)}.")
     name = "sparse_mlp_gpu" if device == "cuda" else "sparse_mlp"
     results.write(name, "Sparse embeddings in front of a network", text, out)

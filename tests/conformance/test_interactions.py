@@ -51,7 +51,6 @@ def step(run):
 CASES = [
     ("fm", "adagrad", "hogwild"), ("fm", "adagrad", "locked"), ("fm", "adagrad", "round-robin"),
     ("fm", "adagrad", "averaging"), ("fm", "ftrl", "hogwild"), ("ffm", "adagrad", "hogwild"),
-    ("ffm", "adagrad", "locked"), ("ffm", "adagrad", "round-robin"), ("ffm", "adagrad", "averaging"),
 ]  # fmt: skip
 ALL = [(kind, rule, name) for kind in ("fm", "ffm") for rule in ("adagrad", "ftrl", "sgd") for name in SHARED]
 

@@ -1,5 +1,8 @@
 """The same training in main memory and on a GPU; needs a GPU."""
 
+from functools import partial
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -89,3 +92,29 @@ def test_processes_share_a_table_on_a_gpu(workers):
     )  # fmt: skip
     assert run.result["test_accuracy"] > 0.9
     assert not torch.equal(net.table.weight.detach().cpu(), before)
+
+
+@pytest.mark.parametrize("rule", [torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad])
+def test_steps_launched_as_a_whole_train_as_others_do(rule, monkeypatch):
+    """With batches that have more non-zeros than those before, a last one that is smaller, and steps that change."""
+    from scipy.sparse import random_array
+
+    made = random_array((600, 2000), density=0.02, format="csr", rng=0)
+    rows = hogwild.SparseRows((made, np.random.default_rng(0).integers(0, 3, 600).astype(float)))
+    assert len(rows) % BATCH
+
+    def trained():
+        torch.manual_seed(0)
+        net = hogwild.SparseMLP(2000, [16, 8], 3).cuda()
+        run = hogwild.minimise(
+            hogwild.Module(net, nn.functional.cross_entropy, rows, batch=BATCH), partial(rule, lr=0.05),
+            hogwild.Cosine(0.05), hogwild.Serial(), budget=4,
+        )  # fmt: skip
+        return run, {name: tensor.cpu() for name, tensor in net.state_dict().items()}
+
+    whole, expected = trained()
+    monkeypatch.setattr("hogwild.problems.graphed_step.steps_for", lambda *_: None)
+    single, found = trained()
+    assert whole.result["loss"] == pytest.approx(single.result["loss"], rel=1e-2)
+    for name, tensor in found.items():
+        torch.testing.assert_close(tensor, expected[name], rtol=1e-2, atol=2e-3)

@@ -21,7 +21,6 @@ if not hasattr(np, "row_stack"):  # numba-cuda refers to a name that NumPy 2.5 n
     np.row_stack = np.vstack  # type: ignore[attr-defined, unused-ignore]
 
 from numba import config, cuda
-from numba.core.errors import NumbaPerformanceWarning
 
 from hogwild.compiled import bind
 from hogwild.kernels.embedding import EPSILON
@@ -102,7 +101,7 @@ def launcher(template: Any, binary: bool, samples: int, threads: tuple[int, ...]
     That a small batch leaves most of a GPU idle is known.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumbaPerformanceWarning)
+        warnings.filterwarnings("ignore", message="(?s).*under-utilization")
         return kernel(template, binary)[samples, threads, stream(handle)]
 
 

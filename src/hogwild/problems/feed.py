@@ -18,6 +18,7 @@ from torch.utils.data import (
     default_collate,
 )
 
+from hogwild.data.read_ahead import in_order
 from hogwild.data.sampling import Indices
 from hogwild.errors import ParameterError
 from hogwild.naming import must
@@ -58,11 +59,17 @@ class Feed:
                 self.dataset, batch_sampler=lists, collate_fn=self.collate, generator=chance, **self.options
             )
             return (_to(batch, self.device) for batch in loader)
+        if self.device != "cpu" and hasattr(self.dataset, "batch_of"):
+            return (_to(batch, self.device) for _, batch in in_order(self._pinned, indices))
         return (_to(self._fetch(some), self.device) for some in indices)
 
     def in_order(self, batch: int) -> Iterator[Any]:
         """All samples, one batch after the other."""
         return self.batches(np.arange(first, min(first + batch, len(self))) for first in range(0, len(self), batch))
+
+    def _pinned(self, indices: Indices) -> Any:
+        """A batch in memory that a GPU reads without waiting for it."""
+        return tuple(part.pin_memory() for part in self.dataset.batch_of(self._places(indices)))
 
     def _places(self, indices: Indices) -> torch.Tensor:
         rows = torch.from_numpy(indices)

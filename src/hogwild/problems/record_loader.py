@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hogwild.data.opening import one_reader
+from hogwild.data.read_ahead import in_order
 from hogwild.data.reading import Reading
 from hogwild.data.rows import Rows, concatenate
 from hogwild.errors import DataError
@@ -23,17 +24,17 @@ from hogwild.problems.step_profile import StepProfile
 
 Batch = tuple[Tensor, ...]
 
-PIECE = 2**22  # bytes that are read at once
+PIECE = 2**25  # bytes that are held of a file
 _END = object()
 
 
 class RecordLoader:
     """Batches ``(indices, offsets[, values], target)`` of TFRecord files, or of others with sparse rows.
 
-    One thread reads and checks the files, another shuffles ``shuffle`` rows at a time and puts batches together, up to
-    ``ahead`` of them before they are asked for. For a ``device`` that is a GPU they are in pinned memory, and are
-    copied without waiting. ``labels`` are what the classes are called in the files; left out, labels are the numbers of
-    the classes. ``binary`` leaves the values out. Each walk over it is an epoch in an order of its own.
+    One thread reads the files, others check them, shuffle ``shuffle`` rows at a time and put batches together, some
+    more than ``ahead`` of them before they are asked for. For a ``device`` that is a GPU they are in pinned memory, and
+    are copied without waiting. ``labels`` are what the classes are called in the files; left out, labels are the
+    numbers of the classes. ``binary`` leaves the values out. Each walk over it is an epoch in an order of its own.
 
     With ``profile``, a :class:`StepProfile`, the time that is spent waiting for the next batch is counted as input, and
     that between two batches as a step.
@@ -93,24 +94,28 @@ class RecordLoader:
                 yield rows
 
     def _batches(self, pieces: Iterable[Rows], chance: np.random.Generator) -> Iterator[Batch]:
+        return (batch for _, batch in in_order(self._made, self._parts(pieces, chance)))
+
+    def _parts(self, pieces: Iterable[Rows], chance: np.random.Generator) -> Iterator[tuple[Rows, Any]]:
         """Fill a buffer, shuffle it, and take batches from it; rows that are no whole batch wait for the next one."""
         held: list[Rows] = []
         for rows in pieces:
             held.append(rows)
             if sum(map(len, held)) >= max(self.shuffle, self.batch):
                 *whole, rest = self._cut(concatenate(held), chance)
-                yield from (self._made(*part) for part in whole)
+                yield from whole
                 held = [_chosen(*rest)]
         for part in self._cut(concatenate(held), chance) if held else ():
             if len(part[1]) == self.batch or (len(part[1]) and not self.drop_last):
-                yield self._made(*part)
+                yield part
 
     def _cut(self, rows: Rows, chance: np.random.Generator) -> list[tuple[Rows, Any]]:
         """The rows, shuffled, in parts of a batch each; the last is what is left, if anything."""
         order = chance.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
         return [(rows, order[at : at + self.batch]) for at in range(0, len(rows) + 1, self.batch)]
 
-    def _made(self, rows: Rows, chosen: Any) -> Batch:
+    def _made(self, part: tuple[Rows, Any]) -> Batch:
+        rows, chosen = part
         labels = rows.labels[chosen]
         if self.labels is not None:
             targets = numbered(labels, self.labels)

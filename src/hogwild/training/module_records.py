@@ -35,7 +35,7 @@ class Records:
     epoch: int = 0  # the last one of which there is a record
     history: list[Event] = field(default_factory=list)
     least: tuple[float, int] = (float("inf"), 0)  # held-out loss, and the epoch that had it
-    seen: tuple[int, float] = (0, 0.0)  # samples and summed loss at the last record
+    seen: tuple[int, float] = (0, 0.0)  # samples whose losses were known, and their sum, at the last record
     _waiting: list[Event] = field(default_factory=list)
     _measuring: bool = False
 
@@ -46,12 +46,12 @@ class Records:
 
     def make(self, epoch: int, seconds: float) -> None:
         """An epoch is over: its loss is the mean of what each sample met."""
-        (samples, loss), (before, loss_before) = (self.board.samples, self.board.loss), self.seen
-        if samples > before:
-            met = (loss - loss_before) / (samples - before)
+        (count, loss), (before, loss_before), samples = self.board.met(), self.seen, self.board.samples
+        if count > before:
+            met = (loss - loss_before) / (count - before)
         else:  # epochs so short that two were over at once
             met = (self._waiting or self.history or [{"loss": float("nan")}])[-1]["loss"]
-        self.epoch, self.seen = epoch, (samples, loss)
+        self.epoch, self.seen = epoch, (count, loss)
         self._waiting.append({
             "epoch": epoch, "updates": samples, "steps": self.board.steps, "seconds": round(seconds, 6),
             "step": self.rate(samples, seconds)[0], "loss": met, "objective": met,

@@ -98,6 +98,7 @@ def minimise_module(
     if not shares_memory(optimiser):
         _tell_of_memories(journal, optimiser, strategy, folder)
     access = _access(strategy, optimiser, workers, journal)
+    steps = _whole_steps(problem, strategy, optimiser, workers)
     values = [*problem.net.parameters(), *problem.net.buffers()]
     memory = lay_out(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
@@ -116,7 +117,7 @@ def minimise_module(
         with meeting(strategy, runtime, rank) as together, first_one_waits() as interrupt:
             work = Work(
                 problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers),
-                access, replicas or None, mean, labels, random, resume, together,
+                access, replicas or None, mean, labels, random, resume, together, steps=steps,
             )  # fmt: skip
             records = Records(board, rate, budget, mean, watches_test=test is not None)
             watch = (Watch if rank is None else partial(Lead, rank=rank))(
@@ -156,6 +157,15 @@ def _check(
         raise must("average", "between 0 and 1, or EMA(decay)", average)
     if average and strategy.replicas:
         raise ParameterError("Averaging has a mean of its own: leave out 'average', or use another strategy.")
+
+
+def _whole_steps(problem: Module, strategy: Any, optimiser: torch.optim.Optimizer, workers: int) -> Any:
+    """What launches whole steps on a GPU, where a problem has such."""
+    if not self_updating(problem.net) or isinstance(strategy, Synchronous):
+        return None
+    from hogwild.problems.graphed_step import steps_for  # which imports what only sparse tables need
+
+    return steps_for(problem, optimiser, workers)
 
 
 def _check_memory(problem: Module, strategy: Any, runtime: Any) -> None:

@@ -304,7 +304,7 @@ class Watch:
             self.records.least = float(record["least"][0]), int(record["least"][1])
             self.records.seen = int(record["seen"][0]), float(record["seen"][1])
             if self.work.replicas is not None:  # an epoch that begins again is counted anew
-                self.records.seen = self.board.samples, self.board.loss
+                self.records.seen = self.board.met()
             self._earlier = float(record["seconds"])
             self.work = replace(self.work, earlier=self._earlier)
         except (KeyError, TypeError, ValueError, RuntimeError) as reason:

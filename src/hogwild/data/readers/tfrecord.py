@@ -8,12 +8,14 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hogwild.data.merging import merge_duplicates
+from hogwild.data.read_ahead import in_order, readers
 from hogwild.data.reading import LARGEST_INDEX, Reader, Reading
 from hogwild.data.records import parser
 from hogwild.data.records.checksum import masked_crc
@@ -51,20 +53,29 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
     >>> rows.labels, rows.indices, rows.values
     (array([1.]), array([3, 7], dtype=uint32), array([0.5, 2. ], dtype=float32))
     """
-    offset, row, held = 0, 0, b""
-    for block in _blocks(path, max(_LEAST, piece_bytes // _BYTES_PER_BYTE)):
+    offset, row = 0, 0
+    pieces = _pieces(path, max(_LEAST, piece_bytes // _BYTES_PER_BYTE // (readers() + 2)))  # so many are held at once
+    for piece, (rows, used, fault) in in_order(partial(_parsed, reading=reading), pieces):
+        if fault != parser.FINE or used < len(piece):
+            raise _failure(path, fault or parser.CUT, offset + used, row + len(rows))
+        if len(rows):
+            yield rows
+        offset, row = offset + used, row + len(rows)
+
+
+def _pieces(path: Path, size: int) -> Iterator[bytes]:
+    """The file in pieces of whole records; if there is a damaged length, the last piece goes on behind it."""
+    held = b""
+    for block in _blocks(path, size):
         held = held + block if held else block
-        while True:
-            rows, used, fault = _parsed(held, reading)
-            if fault not in (parser.FINE, parser.CUT):
-                raise _failure(path, fault, offset + used, row + len(rows))
-            if len(rows):
-                yield rows
-            offset, row, held = offset + used, row + len(rows), held[used:]
-            if not used or len(held) < parser.FRAME:
-                break
+        end, believed = parser.whole(np.frombuffer(held, np.uint8))
+        if not believed:
+            break
+        if end:
+            yield held[:end]
+            held = held[end:]
     if held:
-        raise _failure(path, parser.CUT, offset, row)
+        yield held
 
 
 TFRECORD = Reader("tfrecord", (".tfrecord", ".tfrecords"), read, compressible=True)

@@ -148,6 +148,20 @@ def numbers(data: Any, at: Any, stop: Any, out: Any, first: Any) -> Any:
 
 
 @compiled
+def whole(data: Any) -> Any:
+    """Where the last whole record ends, as far as their lengths tell, and whether these can be believed."""
+    at = np.int64(0)
+    while at + 12 <= len(data):
+        if np.uint32(number_at(data, at + 8, 4)) != masked_crc(data, at, at + 8):
+            return at, False
+        length = number_at(data, at, 8)
+        if length > np.uint64(len(data) - at - 12) or np.int64(length) + FRAME > len(data) - at:
+            break
+        at += np.int64(length) + FRAME
+    return at, True
+
+
+@compiled
 def parse(
     data: Any, names: Any, unlabelled: Any, limit: Any, indptr: Any, indices: Any, values: Any, labels: Any, room: Any
 ) -> Any:

@@ -12,14 +12,15 @@ from hogwild.runtimes.processes.memory import Block
 
 # One line of whole numbers for each worker, which it alone writes (but for GONE).
 SAMPLES, STEPS, EPOCH, BATCH, STATE, GONE, MEETINGS, AVERAGED = range(8)
-# One line of sums.
-LOSS, BEAT = range(2)
+# One line of sums; of the samples that are UNREAD the losses are not in LOSS yet.
+LOSS, BEAT, UNREAD = range(3)
 # One line of flags, which the watcher writes (but for TURN).
 GO, STOP, PAUSE, TURN = range(4)
 # What a worker is doing.
 STARTING, READY, TRAINING, PAUSED, FINISHED = range(5)
 
 _WIDTH = 8  # numbers in a cache line
+LOOKS = 20  # at numbers that belong together
 
 
 class Board:
@@ -58,6 +59,16 @@ class Board:
     def loss(self) -> float:
         """The summed loss of all samples, each as it was met."""
         return float(self.sums[:, LOSS].sum())
+
+    def met(self) -> tuple[int, float]:
+        """How many losses are known, and their sum: both of one moment, unless workers never leave time for a look."""
+        before: tuple[float, ...] = ()
+        for _ in range(LOOKS):
+            now = self.samples, float(self.sums[:, UNREAD].sum()), self.loss
+            if now == before:
+                break
+            before = now
+        return int(now[0] - now[1]), now[2]
 
     def reset(self) -> None:
         """Begin anew, while nobody works; those that are gone stay so."""

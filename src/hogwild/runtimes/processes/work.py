@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,7 @@ class Work:
     resumed: bool = False
     together: Together | None = None  # where all take their steps together
     earlier: float = 0.0  # seconds of sittings before this one
+    steps: Callable[[Any, torch.optim.Optimizer], Callable[[Any], tuple[Tensor, int]]] | None = None  # as a whole
 
     @property
     def values(self) -> Tensors:

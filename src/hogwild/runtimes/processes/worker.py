@@ -39,6 +39,7 @@ class Worker:
         self._met: Any = 0.0  # the summed loss of samples since it was last said on the board
         self._read_every = 1 if work.problem.device == "cpu" else OFTEN
         self._begun = 0.0
+        self._whole = None if work.steps is None else work.steps(work.problem, work.optimiser)
 
     def run(self) -> None:
         """Wait for the start, and train until the end or until told to stop; on a GPU in a stream of its own."""
@@ -117,12 +118,9 @@ class Worker:
     def _update(self, batch: Any) -> None:
         mine = self.mine
         self._set_steps()
-        loss, size = self.work.problem.loss(batch)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        with self.sharing:
-            self.optimiser.step()
+        loss, size = self._step(batch) if self._whole is None else self._whole(batch)
         self._met += loss.item() * size if self._read_every == 1 else loss.detach() * size
+        self.board.sums[self.rank, at.UNREAD] += size
         mine[at.SAMPLES] += size
         mine[at.STEPS] += 1
         mine[at.BATCH] += 1
@@ -133,10 +131,19 @@ class Worker:
         if self._own and mine[at.STEPS] % OFTEN == 0:
             self._show_buffers()
 
+    def _step(self, batch: Any) -> tuple[torch.Tensor, int]:
+        loss, size = self.work.problem.loss(batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        with self.sharing:
+            self.optimiser.step()
+        return loss, size
+
     def _read_losses(self) -> None:
         """Say what the losses were. On a GPU that waits for the work in hand, and so is done now and then."""
         met, self._met = float(self._met), 0.0
         self.board.sums[self.rank, at.LOSS] += met
+        self.board.sums[self.rank, at.UNREAD] = 0
         if not math.isfinite(met):
             raise DivergedError(f"the loss of a batch is {met}")
 
@@ -145,7 +152,10 @@ class Worker:
             return
         steps = self.work.rate(self.board.samples, time.monotonic() - self._begun)
         for group, step in zip(self.optimiser.param_groups, steps, strict=True):
-            group["lr"] = step
+            if isinstance(group["lr"], torch.Tensor):  # where a graph that was captured finds it
+                group["lr"].fill_(step)
+            else:
+                group["lr"] = step
 
     # What others see of it
 
