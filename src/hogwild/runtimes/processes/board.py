@@ -62,13 +62,15 @@ class Board:
 
     def met(self) -> tuple[int, float]:
         """How many losses are known, and their sum: both of one moment, unless workers never leave time for a look."""
-        before: tuple[float, ...] = ()
+        now = self._moment()
         for _ in range(LOOKS):
-            now = self.samples, float(self.sums[:, UNREAD].sum()), self.loss
+            before, now = now, self._moment()
             if now == before:
                 break
-            before = now
-        return int(now[0] - now[1]), now[2]
+        return now
+
+    def _moment(self) -> tuple[int, float]:
+        return self.samples - int(self.sums[:, UNREAD].sum()), self.loss
 
     def reset(self) -> None:
         """Begin anew, while nobody works; those that are gone stay so."""
