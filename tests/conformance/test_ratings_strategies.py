@@ -27,8 +27,7 @@ def serial(loss, epochs=EPOCHS):
     return minimise(problem(loss), strategy="serial", budget=epochs)
 
 
-CASES = [("squared", strategy) for strategy in SHARED]
-CASES += [("bpr", strategy) for strategy in SHARED if references.ALL or strategy == "hogwild"]
+CASES = [(loss, name) for loss in ("squared", "bpr") for name in SHARED if references.ALL or name == "hogwild"]
 
 
 @pytest.mark.parametrize(("loss", "strategy"), CASES)
