@@ -205,8 +205,8 @@ def through_minimise(width: int, rows: int, epochs: int, turns: int) -> list[str
     rates: dict[str, list[float]] = {"EmbeddingBag": [], "ours": [], "ours, AdaGrad": []}
     for _ in range(turns):
         for name, found in rates.items():
-            net: nn.Module = net_of(width, [64, 64], False, "adagrad" if "Ada" in name else "sgd", "cuda")
-            net = Bag(net, False) if name == "EmbeddingBag" else net  # type: ignore[arg-type]
+            like = net_of(width, [64, 64], False, "adagrad" if "Ada" in name else "sgd", "cuda")
+            net: nn.Module = Bag(like, False) if name == "EmbeddingBag" else like
             rule = torch.optim.Adagrad if "Ada" in name else torch.optim.SGD
             problem = hogwild.Module(net, nn.functional.cross_entropy, samples, batch=BATCH)
             run = hogwild.minimise(problem, rule, hogwild.Constant(RATE), hogwild.Serial(), budget=epochs)

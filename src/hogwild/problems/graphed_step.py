@@ -130,6 +130,14 @@ class Steps:
             self._step = GraphedStep(problem.net, problem.loss_fn, self.optimiser, problem.batch, room)
         return self._step(*batch), len(batch[-1])
 
+    def set_rates(self, rates: Sequence[float]) -> None:
+        """The step of each of the optimiser's groups from now on: once captured, it is where the graph finds it."""
+        for group, rate in zip(self.optimiser.param_groups, rates, strict=True):
+            if self._step is None:
+                group["lr"] = rate
+            else:
+                group["lr"].fill_(rate)
+
 
 def steps_for(problem: Any, optimiser: torch.optim.Optimizer, workers: int) -> type[Steps] | None:
     """What launches the steps of a problem as a whole; None where they are taken one kernel after the other.
@@ -156,9 +164,9 @@ def made_capturable(optimiser: torch.optim.Optimizer) -> bool:
         return not any(group["lr_decay"] or group["weight_decay"] or group["maximize"] for group in groups)
     if type(optimiser) not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
         return False
+    if any(group.get("foreach") or group.get("differentiable") or group.get("fused") is False for group in groups):
+        return False
     for group in groups:
-        if group.get("foreach") or group.get("differentiable") or group.get("fused") is False:
-            return False
         group["fused"] = True
         if "capturable" in group:
             group["capturable"] = True

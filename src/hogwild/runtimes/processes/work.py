@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -55,6 +55,16 @@ class Mean:
     decay: float | None  # None: all iterates count alike
 
 
+class WholeSteps(Protocol):
+    """Steps that are launched as a whole, instead of kernel by kernel."""
+
+    def __call__(self, batch: Any) -> tuple[Tensor, int]:
+        """Train on a batch; its mean loss and the number of its samples."""
+
+    def set_rates(self, rates: Sequence[float]) -> None:
+        """The step of each group from now on."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
     """A problem, and how this run descends on it; the same for all workers."""
@@ -74,7 +84,7 @@ class Work:
     resumed: bool = False
     together: Together | None = None  # where all take their steps together
     earlier: float = 0.0  # seconds of sittings before this one
-    steps: Callable[[Any, torch.optim.Optimizer], Callable[[Any], tuple[Tensor, int]]] | None = None  # as a whole
+    steps: Callable[[Any, torch.optim.Optimizer], WholeSteps] | None = None  # where a GPU can take them so
 
     @property
     def values(self) -> Tensors:

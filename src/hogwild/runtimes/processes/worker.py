@@ -151,11 +151,11 @@ class Worker:
         if self.work.rate.schedule is None:
             return
         steps = self.work.rate(self.board.samples, time.monotonic() - self._begun)
+        if self._whole is not None:
+            self._whole.set_rates(steps)
+            return
         for group, step in zip(self.optimiser.param_groups, steps, strict=True):
-            if isinstance(group["lr"], torch.Tensor):  # where a graph that was captured finds it
-                group["lr"].fill_(step)
-            else:
-                group["lr"] = step
+            group["lr"] = step
 
     # What others see of it
 

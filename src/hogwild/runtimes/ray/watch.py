@@ -6,10 +6,9 @@ import itertools
 import re
 import time
 from collections import Counter, defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hogwild.errors import ParameterError, WorkerError
+from hogwild.errors import WorkerError
 from hogwild.messages.actions import Finish, Save
 from hogwild.messages.company import Company, Outcome, Traffic
 from hogwild.messages.message import COORDINATOR, worker
@@ -19,6 +18,7 @@ from hogwild.runtimes.ray.metrics import Metrics
 from hogwild.runtimes.ray.places import Nodes, Place
 from hogwild.runtimes.ray.seat import Peers, Pulse, Sitting
 from hogwild.runtimes.ray.standing import Standings
+from hogwild.runtimes.ray.storing import stored
 from hogwild.runtimes.sittings import Gathering, lives_of, news_of
 
 if TYPE_CHECKING:
@@ -37,9 +37,8 @@ class Watch:
 
     def __init__(self, ray: Any, runtime: Ray, company: Company) -> None:
         self.ray, self.runtime, self.company = ray, runtime, company
-        whole = self._stored(ray, company)
-        without_data = self._stored(ray, replace(company, learner=_has_none, measure=_has_none))
-        self.nodes = Nodes(ray, runtime.cpus * company.cores, whole, without_data, dict(runtime.slow), runtime.link)
+        cpus = runtime.cpus * company.cores
+        self.nodes = Nodes(ray, cpus, *stored(ray, company), dict(runtime.slow), runtime.link)
         self.places: dict[str, Place] = {}  # of those who are there, or on their way
         self.before: list[Place] = []
         self.births: Counter[str] = Counter()
@@ -73,18 +72,6 @@ class Watch:
             for place in (*self.places.values(), *self.before):
                 self.nodes.end(place)
         return self._outcome()
-
-    def _stored(self, ray: Any, company: Company) -> Any:
-        """What participants need, in the object store: each node gets it once."""
-        save = None if company.save is None else _nothing
-        try:
-            return ray.put(replace(company, tell=_nobody, interrupted=bool, save=save, resumed=None))
-        except TypeError as error:
-            what = re.search(r"cannot pickle .*", str(error))
-            raise ParameterError(
-                "Something of the problem, the rule or the strategy cannot be sent to other processes: "
-                f"{what[0] if what else error}."
-            ) from error
 
     def _attend(self) -> None:
         told: float | None = None  # when it was said that it is to end
@@ -384,19 +371,6 @@ class Watch:
             action.values, action.reason, action.figures.get("record", {}), action.figures.get("halted", {}), seconds,
             dict(traffic), busy, alive, more,
         )  # fmt: skip
-
-
-def _nothing(cut: dict[str, Any]) -> None:
-    """In other processes nothing is saved: that it would be is all that they need to know."""
-
-
-def _nobody(event: str, **what: Any) -> None:
-    """In other processes nobody is told anything."""
-
-
-def _has_none(_: Any) -> Any:
-    """A server has no data."""
-    raise AssertionError("a server was asked for something that needs data")
 
 
 def _reason(error: Exception) -> str:
