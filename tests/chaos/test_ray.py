@@ -174,4 +174,4 @@ def test_a_fault_at_any_moment(cluster, second, name, way, tmp_path):
             f"undisturbed {undisturbed.seconds:.2f} s, {undisturbed.record['loss']:.6f}\n"
         )
         assert outcome.record["loss"] <= 1.01 * undisturbed.record["loss"], told
-        assert outcome.seconds <= limit, told
+        assert outcome.seconds <= limit, f"{told}\n{what.story()}"

@@ -80,6 +80,8 @@ class Fate:
 
     def __call__(self, event: str, **more: Any) -> None:
         self.events.append({"event": event, **more})
+        if event == "cluster":
+            self.events[-1] |= {"load": os.getloadavg()[0], "stolen": psutil.cpu_times().steal}
         if event == "placed":
             self.placed[more["participant"]] = more
         elif event == "ready":
@@ -102,6 +104,20 @@ class Fate:
     def of(self, kind: str) -> list[dict[str, Any]]:
         """What was told of a kind."""
         return [event for event in self.events if event["event"] == kind]
+
+    def story(self) -> str:
+        """Who had done how much by when, and who was silent: to see what a run that took too long waited for."""
+        lines = []
+        for event in self.events:
+            if event["event"] == "cluster":
+                rows = event["participants"]
+                done = " ".join(f"{row['participant']} {row['bursts']}, silent {row['silent']:.1f};" for row in rows)
+                lines.append(
+                    f"{event['seconds']:6.2f} s: {done} load {event['load']:.1f}, stolen {event['stolen']:.0f}"
+                )
+            elif event["event"] in ("epoch", "died", "placed"):
+                lines.append(f"{event['seconds']:6.2f} s: {event['event']} {event.get('participant', '')}")
+        return "\n".join(lines)
 
     @property
     def dead(self) -> set[str]:
