@@ -163,6 +163,11 @@ class Run:
         """
         return self._last("waiting")
 
+    @property
+    def observation(self) -> Event | None:
+        """What workers in one memory did to each other, if the run was to be observed; see :mod:`hogwild.lab`."""
+        return self._last("observation")
+
     def _last(self, kind: str) -> Event | None:
         return next((event for event in reversed(self.events) if event["event"] == kind), None)
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import Function
+from hogwild.compiled import Function, bind
+from hogwild.kernels import watched
 from hogwild.kernels.atomics import lock, store, unlock, wait_until
 
 
@@ -68,3 +69,15 @@ ACCESS: dict[str, dict[str, Function]] = {
     "locked": {"hold": hold_all, "claim": no_claim, "release": release_all, "guard": lock_one, "unguard": unlock_one},
     "turns": {"hold": no_hold, "claim": wait_for_turn, "release": pass_turn, "guard": no_guard, "unguard": no_guard},
 }
+
+
+def ways(access: str, column: Function, watching: bool = False) -> dict[str, Function]:
+    """The functions of a way of access, for rows whose columns are read so; around them those that watch, if asked."""
+    found = {
+        name: bind(way, column=column) if way in (hold_all, release_all) else way
+        for name, way in ACCESS[access].items()
+    }  # fmt: skip
+    if not watching:
+        return found
+    around = {name: getattr(watched, f"{name}_watched") for name in found}
+    return {name: bind(way, column=column, **{name: found[name]}) for name, way in around.items()}

@@ -69,6 +69,22 @@ def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return signature(array.dtype, array, types.intp, array.dtype), generate
 
 
+@intrinsic
+def exchange(typingctx: Any, table: Any, row: Any, column: Any, new: Any) -> Any:
+    """Write a number of a table; say what it was before."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        kind, (array, *at, value) = signature_.args[0], args
+        view = context.make_array(kind)(context, builder, array)
+        address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
+        word = ir.IntType(table.dtype.bitwidth)  # of as many bits: numbers with a point have no exchange everywhere
+        place = builder.bitcast(address, word.as_pointer())
+        found = builder.atomic_rmw("xchg", place, builder.bitcast(value, word), "acq_rel")
+        return builder.bitcast(found, value.type)
+
+    return signature(table.dtype, table, types.intp, types.intp, table.dtype), generate
+
+
 def _ask_for(context: Any, builder: Any, signature_: Any, args: Any, write: int) -> Any:
     kind, (array, *at) = signature_.args[0], args
     view = context.make_array(kind)(context, builder, array)

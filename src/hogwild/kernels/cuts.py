@@ -13,7 +13,7 @@ import numpy as np
 
 from hogwild.compiled import Function, bind, constant, specialise
 from hogwild.kernels import claims
-from hogwild.kernels.access import ACCESS, hold_all, release_all
+from hogwild.kernels.access import ways as ways_of
 from hogwild.kernels.layouts import LAYOUTS, span
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
@@ -117,12 +117,9 @@ def evaluate(
 @functools.cache
 def descent(access: str, step: Function, numbers: int) -> Any:
     """The compiled descent for a rule and a way of sharing."""
-    column, ways = LAYOUTS["binary"]["column"], dict(ACCESS[access])
-    for name, way in ways.items():
-        if way in (hold_all, release_all):
-            ways[name] = bind(way, column=column)
-    ways = {name: ways[name] for name in ("hold", "claim", "release")}
-    parts: dict[str, Any] = {**ways, "step": step, "numbers": constant(numbers)}
+    ways = ways_of(access, LAYOUTS["binary"]["column"])
+    parts: dict[str, Any] = {name: ways[name] for name in ("hold", "claim", "release")}
+    parts |= {"step": step, "numbers": constant(numbers)}
     if access == "turns":
         return specialise(descend, **parts)
     loop = bind(claims.with_turns, kernel=bind(descend, **parts))

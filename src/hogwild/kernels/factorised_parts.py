@@ -7,7 +7,7 @@ from typing import Any
 
 from hogwild.compiled import Function, bind, constant, specialise
 from hogwild.kernels import claims, factorised, field_pairs, linear, pairs
-from hogwild.kernels.access import ACCESS, hold_all, release_all
+from hogwild.kernels.access import ways as ways_of
 from hogwild.kernels.layouts import LAYOUTS
 from hogwild.kernels.linear_parts import SCORES
 from hogwild.rules.adagrad import adagrad
@@ -25,10 +25,8 @@ def descend(
     ``penalised`` says whether there is L2 on weights and on factors; ``numbers`` how many a coordinate has; ``far``
     whether parameters are not in the cache.
     """
-    columns, ways, products = LAYOUTS[layout], dict(ACCESS[access]), PAIRS[kind]
-    for name, way in ways.items():
-        if way in (hold_all, release_all):
-            ways[name] = bind(way, column=columns["column"])
+    columns, products = LAYOUTS[layout], PAIRS[kind]
+    ways = ways_of(access, columns["column"])
     ways["flush"] = bind(linear.flush, guard=ways.pop("guard"), unguard=ways.pop("unguard"))
     parts: dict[str, Any] = {
         **columns,

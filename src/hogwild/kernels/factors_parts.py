@@ -7,7 +7,7 @@ from typing import Any
 
 from hogwild.compiled import Function, bind, constant, specialise
 from hogwild.kernels import claims, factors, preferences
-from hogwild.kernels.access import ACCESS, hold_all, release_all
+from hogwild.kernels.access import ways as ways_of
 from hogwild.kernels.layouts import stored_column
 from hogwild.kernels.preferences import ACCESS_OF_THREE
 from hogwild.rules.sgd import sgd
@@ -49,8 +49,5 @@ def _walk(template: Function, access: str, **parts: Any) -> Any:
 
 
 def _ways(access: str) -> dict[str, Function]:
-    ways = {name: ACCESS[access][name] for name in ("hold", "claim", "release")}
-    for name, way in ways.items():
-        if way in (hold_all, release_all):
-            ways[name] = bind(way, column=stored_column)
-    return ways
+    ways = ways_of(access, stored_column)
+    return {name: ways[name] for name in ("hold", "claim", "release")}

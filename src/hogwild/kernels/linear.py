@@ -1,8 +1,8 @@
 """The inner loops of linear models.
 
-Each is a template: the names ``loss``, ``step``, ``dot``, ``column``, ``value``, ``hold``, ``claim``, ``release``,
-``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``decayed``, ``slopes`` and ``numbers`` (of a
-coordinate) stand for functions that :func:`hogwild.compiled.specialise` puts in.
+Each is a template: the names ``loss``, ``step``, ``step_intercept``, ``dot``, ``column``, ``value``, ``hold``,
+``claim``, ``release``, ``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``decayed``, ``slopes``
+and ``numbers`` (of a coordinate) stand for functions that :func:`hogwild.compiled.specialise` puts in.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def descend(
                 step(state, u, pull * value(values, j), rate, p1, p2, constants)
             if intercept:
                 before = own[0, 0]
-                step(own, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
+                step_intercept(own, 0, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
                 moved += abs(own[0, 0] - before)
                 pulled += abs(g + tilt)
         waiting += 1
@@ -121,7 +121,7 @@ def descend_many(
         if intercept:
             for k in range(classes):
                 g, before = np.float32(slope[k] * weight) + tilt, own[k, 0]
-                step(own, k, g, rate * bias_rate, np.float32(0), np.float32(0), constants)
+                step_intercept(own, k, g, rate * bias_rate, np.float32(0), np.float32(0), constants)
                 moved += abs(own[k, 0] - before)
                 pulled += abs(g)
         waiting += 1

@@ -6,8 +6,8 @@ import functools
 from typing import Any
 
 from hogwild.compiled import Function, bind, constant, specialise
-from hogwild.kernels import buffered, claims, linear, sequential
-from hogwild.kernels.access import ACCESS, hold_all, release_all
+from hogwild.kernels import buffered, claims, linear, sequential, watched
+from hogwild.kernels.access import ways as ways_of
 from hogwild.kernels.dot import dot, dot_in_order, dot_of
 from hogwild.kernels.layouts import LAYOUTS, PRECISE
 from hogwild.kernels.pace import PACES
@@ -24,16 +24,16 @@ SCORES: dict[str, Function] = {
 def descend(
     layout: str, access: str, step: Function, rests: bool, pace: str, penalised: tuple[bool, bool],
     loss: Function | None, slopes: Function | None, keep: bool, numbers: int, far: bool = False, scaled: bool = False,
+    watching: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a model with one output (``loss``) or one per class (``slopes``).
 
     ``penalised`` says which penalties there are, L1 and L2; ``numbers`` how many a coordinate has; ``far`` whether
-    parameters are not in the cache; ``scaled`` whether L2 is a factor that all weights have in common.
+    parameters are not in the cache; ``scaled`` whether L2 is a factor that all weights have in common. ``watching`` it,
+    the loop takes an :class:`hogwild.kernels.watched.Eye` beside what its access shares and beside the constants.
     """
-    columns, ways = LAYOUTS[layout], dict(ACCESS[access])
-    for name, way in ways.items():
-        if way in (hold_all, release_all):
-            ways[name] = bind(way, column=columns["column"])
+    columns = LAYOUTS[layout]
+    ways = ways_of(access, columns["column"], watching)
     ways["flush"] = bind(linear.flush, guard=ways.pop("guard"), unguard=ways.pop("unguard"))
     template = linear.descend if loss else linear.descend_many
     losses = {name: function for name, function in (("loss", loss), ("slopes", slopes)) if function is not None}
@@ -41,7 +41,8 @@ def descend(
         **columns,
         **ways,
         **losses,
-        "step": step,
+        "step": bind(watched.step_watched, step=step) if watching else step,
+        "step_intercept": bind(watched.step_unwatched, step=step) if watching else step,
         "numbers": constant(numbers),
         "ahead": bind(linear.look_ahead, column=columns["column"]) if far else linear.no_look_ahead,
         "dot": bind(dot, **columns),

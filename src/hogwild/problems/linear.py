@@ -19,6 +19,7 @@ from hogwild.errors import ParameterError
 from hogwild.kernels import linear_parts
 from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
+from hogwild.kernels.watched import Eye
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.loss import fully
@@ -146,8 +147,15 @@ class Linear:
             return np.zeros(self.source.n_features + 1, np.int32)
         return np.zeros(1, np.int64)
 
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
-        """The compiled inner loop for a rule and a way of sharing.
+    @property
+    def watchable(self) -> bool:
+        """Whether what workers do to each other can be watched: :meth:`descent` takes an eye."""
+        return self.n_outputs == 1
+
+    def descent(
+        self, rule: Any, access: str, workers: int, alone: bool | None = None, eye: Eye | None = None
+    ) -> Descent:
+        """The compiled inner loop for a rule and a way of sharing; with an ``eye``, for a worker that is watched.
 
         One who is ``alone`` with the parameters, as is assumed of one worker, need not spread L2 over the terms: with a
         rule that moves all coordinates alike it is a factor that all weights have in common.
@@ -177,8 +185,11 @@ class Linear:
             len(rule.initial),
             self._is_far(rule),
             scaled,
+            eye is not None,
         )
-        constants = tuple(np.float32(c) for c in rule.constants)
+        constants: Any = tuple(np.float32(c) for c in rule.constants)
+        if eye is not None:
+            constants = constants, eye
         shares = self._shares if any(penalised) and not scaled else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
@@ -188,8 +199,9 @@ class Linear:
         stiffness = np.float32(self.loss.curvature)
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
+            shared = sync if eye is None else (sync, eye)
             return (
-                *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, sync, patience,
+                *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, shared, patience,
                 least, stiffness, bias_rate, tilt,
             )  # fmt: skip
 

@@ -47,6 +47,7 @@ class Problem(Protocol):
     - ``sizes``, how large it is, by names of its own;
     - ``alike``, how many updates in a row may take the same step, where terms are short;
     - ``work``, how many multiplications an epoch takes, where that is not about one for each non-zero;
+    - ``watchable``, whether ``descent`` takes an ``eye``, for workers that are watched;
     - ``survey`` and ``sums``, with which a worker measures parts of a walk until none is left.
     """
 

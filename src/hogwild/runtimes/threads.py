@@ -25,6 +25,7 @@ from hogwild.runtimes.crew import Crew
 from hogwild.runtimes.polyak import Mean
 from hogwild.runtimes.slices import Slices
 from hogwild.runtimes.walks import AllInMemory, AtOnce, InTurns, Leg, Rates, State
+from hogwild.runtimes.watching import Watching
 
 LONG = 2.0  # seconds that one has worked alone for want of a loop, in this run or others: then it is compiled
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -35,9 +36,11 @@ _alone_for: defaultdict[Any, float] = defaultdict(float)  # seconds, by the loop
 class Threads:
     """Run workers as threads on one array in memory."""
 
-    def session(self, problem: Any, rule: Any, strategy: Any, workers: int) -> Session:
-        """Allocate the parameters, start the threads and compile the inner loop."""
-        return Session(problem, rule, strategy, workers)
+    def session(
+        self, problem: Any, rule: Any, strategy: Any, workers: int, watching: Watching | None = None
+    ) -> Session:
+        """Allocate the parameters, start the threads and compile the inner loop, which may be watched."""
+        return Session(problem, rule, strategy, workers, watching)
 
 
 class Session:
@@ -47,20 +50,21 @@ class Session:
     several without buffers are hardly ever faster.
     """
 
-    def __init__(self, problem: Any, rule: Any, strategy: Any, workers: int) -> None:
+    def __init__(self, problem: Any, rule: Any, strategy: Any, workers: int, watching: Watching | None = None) -> None:
         self.problem, self.strategy = problem, strategy
         self.state: State = problem.start(rule)
         self.mean: Mean | None = None
         self._values = getattr(rule, "values", _first_columns)
         self._take_met = getattr(rule, "take_met", None)
-        self.planned = _buffers(problem, rule, strategy, workers)  # those there will be
+        self.planned = None if watching else _buffers(problem, rule, strategy, workers)  # those there will be
         self.buffers: Any = None  # those there are
         self.workers = workers if self.planned is None else 1
         self.access = strategy.access if self.workers > 1 else "free"  # one worker has nobody to wait for
         self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters to itself
-        self.descend = problem.descent(rule, self.access, 1 if self.alone else self.workers, self.alone)
+        descent = partial(problem.descent, rule, self.access, 1 if self.alone else self.workers, self.alone)
         self.sync = problem.sync(self.access)
-        self.descents = [self.descend] * self.workers
+        self.descents = [descent(eye=eye) for eye in watching.eyes] if watching else [descent()] * self.workers
+        self.descend = self.descents[0]
         self.crew = Crew(self.workers)
         self.slices, self._surveyed_slices = Slices(), Slices()  # that this thread walks, and measures
         self._looked = time.perf_counter()

@@ -282,7 +282,7 @@ class InTurns(Walk):
             def work(worker: int, chunk: Chunk = chunk, rates: Any = rates, losses: list[float] = losses) -> None:
                 stride = session.workers
                 spread(worker)
-                losses.append(session.descend(chunk, rates, session.state, session.sync, worker, stride))
+                losses.append(session.descents[worker](chunk, rates, session.state, session.sync, worker, stride))
 
             self.watch([session.pool.submit(work, worker) for worker in range(session.workers)], tick)
             session.average(session.state)

@@ -21,6 +21,7 @@ from hogwild.training.guard import EXPLODED, Guard
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal
 from hogwild.training.loop import Loop
+from hogwild.training.observing import observation, watching
 from hogwild.training.preparing import held_out_for, put, resolved, usually, with_chosen_step
 
 LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond, and
@@ -46,6 +47,7 @@ def minimise(
     callbacks: Iterable[Callback] = (),
     checkpoint: str | Path | Checkpoints | None = None,
     resume: bool = False,
+    observe: bool = False,
 ) -> Run:
     """Minimise a problem by stochastic gradient descent.
 
@@ -58,6 +60,10 @@ def minimise(
     met on the way, and there is no accuracy. A loss ``explosion`` times that at the start makes the run go back and
     halve its step. ``checkpoint`` is a folder; with ``resume`` the run goes on from what it finds there.
 
+    To ``observe`` what workers in one memory do to each other, a loop is compiled that counts it: for each update how
+    many others landed between its reading and its writing, which coordinates were changed meanwhile, and what was lost.
+    It has no buffers and takes some times as long; the run's ``observation`` has what was seen.
+
     >>> import numpy as np
     >>> from hogwild import Linear, minimise
     >>> X = np.random.default_rng(0).standard_normal((500, 3)); y = X @ [1.0, -2.0, 0.5]
@@ -68,6 +74,7 @@ def minimise(
     if hasattr(problem, "net"):
         from hogwild.training.modules import minimise_module
 
+        _check_unobserved(observe)
         _check_options_of_module(start, shuffle, measure, explosion)
         return minimise_module(
             problem, rule, schedule, strategy, runtime, budget, test=test, average=average, seed=seed,
@@ -86,6 +93,7 @@ def minimise(
     if hasattr(runtime, "play"):
         from hogwild.training.talking_rows import minimise_rows
 
+        _check_unobserved(observe)
         _check_options_by_messages(measure, explosion)
         return minimise_rows(
             problem, rule, schedule, strategy, runtime, budget, test=test, average=average, start=start,
@@ -117,7 +125,8 @@ def minimise(
     if workers < cores:
         message = f"{why} done sooner by {workers} than by {cores}"
         journal.tell("workers", workers=workers, cores=cores, message=message)
-    session = runtime.session(problem, rule, strategy, workers)
+    seen = watching(problem, rule, strategy, workers, budget) if observe else None
+    session = runtime.session(problem, rule, strategy, workers, seen)
     try:
         journal.tell("compiled", seconds=session.compile_seconds)
         if session.planned is not None:
@@ -148,6 +157,8 @@ def minimise(
             values = loop.run()
     finally:
         session.close()
+    if seen is not None:
+        journal.tell("observation", **observation(seen, problem, seed))
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(problem.outward(values, rule), asked)
     return Run(
@@ -206,6 +217,14 @@ def _check(
         raise ParameterError("To watch what is met on the way takes a rule Sequential(watches=True).")
     if resume and checkpoints is None:
         raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
+
+
+def _check_unobserved(observe: bool) -> None:
+    if observe:
+        raise ParameterError(
+            "To 'observe' is for workers in one memory: leave it out. Workers that send each other messages always "
+            "count how stale what they send is."
+        )
 
 
 def _check_options_by_messages(measure: bool, explosion: float) -> None:

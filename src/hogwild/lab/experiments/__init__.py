@@ -1,0 +1,58 @@
+"""The experiments: one file and one line here each. To make one's own, copy a file and change it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from pathlib import Path
+
+from hogwild.errors import ParameterError
+from hogwild.lab.experiment import Experiment
+from hogwild.naming import pick
+
+NAMES = (
+    "collisions",
+    "delays",
+    "regularisation",
+    "schedules",
+    "topologies",
+    "batch-size",
+    "strategies",
+    "paper",
+)
+
+
+def named(name: str) -> Experiment:
+    """An experiment by its name, or from a file that ends in ``.py``.
+
+    >>> named("collisions").timed
+    True
+    """
+    if name.endswith(".py"):
+        return _from_file(Path(name))
+    module = pick("experiment", name, {known: known for known in NAMES})
+    found: Experiment = importlib.import_module(f"hogwild.lab.experiments.{module.replace('-', '_')}").experiment
+    return found
+
+
+def source(name: str) -> str:
+    """The text of an experiment's file, to copy and to change."""
+    module = pick("experiment", name, {known: known for known in NAMES})
+    return (Path(__file__).parent / f"{module.replace('-', '_')}.py").read_text()
+
+
+def _from_file(path: Path) -> Experiment:
+    if not path.is_file():
+        raise ParameterError(f"{path}: there is no such file. The experiments that are here: {', '.join(NAMES)}.")
+    spec = importlib.util.spec_from_file_location(f"hogwild_lab_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ParameterError(f"{path}: this cannot be run: {type(error).__name__}: {error}.") from error
+    found = getattr(module, "experiment", None)
+    if not isinstance(found, Experiment):
+        raise ParameterError(f"{path}: there is no 'experiment = Experiment(...)' in it.")
+    return found

@@ -1,0 +1,132 @@
+"""What came of the trials of an experiment: records, and means of them with their uncertainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hogwild.lab.chart import Series, Style
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over seeds, the spread of what it was taken over, and how far off it may be itself.
+
+    >>> Mean.of([1.0, 2.0, 3.0])
+    Mean(value=2.0, spread=1.0, error=0.58, count=3)
+    >>> str(Mean.of([1.0, 2.0, 3.0])), str(Mean.of([0.5]))
+    ('2 ± 0.58', '0.5')
+    """
+
+    value: float
+    spread: float  # standard deviation
+    error: float  # of the mean
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> Mean:
+        """The mean of what is known."""
+        known = [float(value) for value in values if value is not None and math.isfinite(value)]
+        if not known:
+            return cls(math.nan, math.nan, math.nan, 0)
+        mean, count = sum(known) / len(known), len(known)
+        spread = math.sqrt(sum((value - mean) ** 2 for value in known) / (count - 1)) if count > 1 else 0.0
+        return cls(mean, spread, spread / math.sqrt(count), count)
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g}" + (f" ± {self.error:.2g}" if self.count > 1 else "")
+
+    def below(self, other: Mean) -> bool:
+        """Whether it is less than another by more than chance would explain: two standard errors of the difference.
+
+        >>> Mean(1.0, 0.1, 0.05, 4).below(Mean(2.0, 0.1, 0.05, 4)), Mean(1.0, 1, 0.5, 4).below(Mean(1.5, 1, 0.5, 4))
+        (True, False)
+        """
+        return self.value + 2 * math.hypot(self.error, other.error) < other.value
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Records of trials: each has its settings, its ``seed``, and its figures."""
+
+    records: tuple[Record, ...]
+
+    def where(self, **settings: Any) -> Results:
+        """Those with these settings.
+
+        >>> Results(({"w": 1, "loss": 2.0}, {"w": 2, "loss": 1.0})).where(w=2).records
+        ({'w': 2, 'loss': 1.0},)
+        """
+        return Results(tuple(
+            record for record in self.records if all(record.get(name) == value for name, value in settings.items())
+        ))  # fmt: skip
+
+    def values(self, name: str) -> list[Any]:
+        """The different values of a setting, in the order in which they were tried."""
+        return list(dict.fromkeys(record[name] for record in self.records if name in record))
+
+    def mean(self, figure: str, **settings: Any) -> Mean:
+        """The mean of a figure over the trials with these settings."""
+        return Mean.of([record.get(figure) for record in self.where(**settings).records])
+
+    def over(self, setting: str, figure: str, name: str, style: Style = "line", **settings: Any) -> Series:
+        """How a figure goes with a setting."""
+        chosen = self.where(**settings)
+        xs = sorted(chosen.values(setting), key=lambda value: (isinstance(value, str), value))
+        means = [chosen.mean(figure, **{setting: x}) for x in xs]
+        return Series(name, xs, [_known(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style)
+
+    def curve(self, x: str, y: str, name: str, style: Style = "line", **settings: Any) -> Series:
+        """The mean of curves that trials recorded, point by point; as long as the shortest of them."""
+        records = [record for record in self.where(**settings).records if record.get(y)]
+        if not records:
+            return Series(name, [], [])
+        points = min(len(record[y]) for record in records)
+        means = [Mean.of([record[y][k] for record in records]) for k in range(points)]
+        across = [Mean.of([record[x][k] for record in records]).value for k in range(points)]
+        return Series(
+            name, across, [_known(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.records)
+
+
+def lowest(results: Results, figure: str, by: str) -> Any:
+    """The value of a setting at which the mean of a figure is least."""
+    return min(results.values(by), key=lambda value: _or_inf(results.mean(figure, **{by: value}).value))
+
+
+def gain(one: Mean, other: Mean) -> str:
+    """How many times as much one is as another, with its uncertainty.
+
+    >>> gain(Mean(4.0, 0, 0.2, 4), Mean(2.0, 0, 0.1, 4))
+    '2 ± 0.14'
+    """
+    if not other.value or not math.isfinite(one.value / other.value):
+        return "an unknown number of"
+    times = one.value / other.value
+    error = abs(times) * math.hypot(one.error / one.value if one.value else 0.0, other.error / other.value)
+    return str(Mean(times, 0.0, error, min(one.count, other.count)))
+
+
+def each(names: Sequence[Any], make: Callable[[Any], Series]) -> tuple[Series, ...]:
+    """A curve for each of some values, without those that have no points."""
+    found = (make(name) for name in names)
+    return tuple(series for series in found if any(value is not None for value in series.y))
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _zero(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
+
+
+def _or_inf(value: float) -> float:
+    return value if math.isfinite(value) else math.inf
