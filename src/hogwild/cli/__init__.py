@@ -22,6 +22,9 @@ COMMANDS = (
     "pack",
     "generate",
     "doctor",
+    "lab",
+    "compare",
+    "report",
 )
 
 

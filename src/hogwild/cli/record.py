@@ -60,6 +60,7 @@ def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: P
         "seed": run.asked["seed"],
         "stopped": run.stopped,
         "model": out,
+        "observation": run.observation,
         "history": run.history,
         "events": [event for event in run.events if event["event"] in WORTH_TELLING],
     }
@@ -79,6 +80,18 @@ def _simulated(record: dict[str, Any]) -> str:
     return "" if record["simulated_seconds"] is None else f" simulated (in {record['real_seconds']:.1f} s)"
 
 
+def _observed(seen: Event | None) -> dict[str, str]:
+    """What was seen of workers in one memory, in words."""
+    if seen is None:
+        return {}
+    stale, expected = seen["staleness"], seen["predicted"]
+    return {
+        "staleness": f"{stale['mean']:.2f} updates on average, 95% at most {stale['p95']}",
+        "collisions": f"{seen['collided']:.2%} of updates; {expected['collided']:.2%} were to be expected",
+        "lost": f"{seen['lost_writes']:,} of {seen['writes']:,} writes",
+    }
+
+
 def picture_of(record: dict[str, Any]) -> list[Any]:
     """The same for people."""
     from rich.table import Table
@@ -92,6 +105,7 @@ def picture_of(record: dict[str, Any]) -> list[Any]:
         "workers": f"{record['workers']} ({record['strategy']}){_where(record)}",
         "time": f"{record['seconds']:.2f} s{_simulated(record)}, {rate:,.0f} rows/s, {record['epochs']} epochs",
         **in_words(record),
+        **_observed(record["observation"]),
         "stopped by": record["stopped"],
         "objective": f"{record['objective']:.6f}",
         "loss": f"{record['loss']:.6f}",

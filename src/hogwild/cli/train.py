@@ -127,6 +127,14 @@ def train(
     checkpoint_seconds: Annotated[
         float | None, typer.Option(help="And after so many seconds within long epochs.", rich_help_panel=_KEEP)
     ] = None,
+    observe: Annotated[
+        bool,
+        typer.Option(
+            "--observe",
+            help="Count what workers in one memory do to each other, which takes longer.",
+            rich_help_panel=_HOW,
+        ),
+    ] = False,
     resume: Annotated[
         Path | None,
         typer.Option(help="Go on from the checkpoint here, or begin if there is none yet.", rich_help_panel=_KEEP),
@@ -200,6 +208,7 @@ def train(
             callbacks=_callbacks(screen, log, tensorboard, closing),
             checkpoint=None if folder is None else Checkpoints(folder, checkpoint_seconds),
             resume=resume is not None,
+            observe=observe,
         )
     real_seconds = time.perf_counter() - started - run.compile_seconds
     for note in opened.notes:

@@ -1,0 +1,169 @@
+"""``hogwild lab``: experiments on what asynchrony does, and a page of what was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hogwild.cli.output import Debug, Json, Output
+from hogwild.errors import ParameterError
+
+if TYPE_CHECKING:
+    from hogwild.lab.running import Study
+
+REPORT = "report.html"
+
+
+def lab(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME...]",
+            help="collisions, delays, regularisation, schedules, topologies, batch-size, strategies, paper, all; or a "
+            "file of your own. Without any, they are listed.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings and seeds, for a first look.")] = False,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Repeat each setting so often.", show_default=False)] = None,
+    out: Annotated[Path, typer.Option(help="The folder for records and the report.")] = Path("lab"),
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE", help="paper: a file of one's own in place of generated data.", show_default=False
+        ),
+    ] = None,
+    figures: Annotated[bool, typer.Option("--figures", help="Write each figure as PNG and SVG, too.")] = False,
+    copy: Annotated[bool, typer.Option("--copy", help="Write an experiment's file here, to change it.")] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run experiments, and write a report that can be looked at and sent to others.
+
+    What was recorded stays: after Ctrl-C the same command goes on where it was.
+
+    Example: hogwild lab collisions delays --quick
+    """
+    from hogwild.lab.about import in_words
+    from hogwild.lab.experiments import NAMES, named, source
+    from hogwild.lab.running import Study
+
+    screen = Output(as_json)
+    asked = [name for given in names or () for name in (NAMES if given == "all" else (given,))]
+    if not asked:
+        _list(screen)
+        return
+    if copy:
+        _copy(screen, asked, source)
+        return
+    _check_extra()
+    files = _files(data or [])
+    studies = []
+    for name in dict.fromkeys(asked):
+        experiment = named(name)
+        if files and experiment.name == "paper":
+            points = [
+                {**point, "file": files.get(point["data"])} for point in experiment.points if point["data"] in files
+            ]
+            experiment = replace(experiment, points=points, quick=points)
+        studies.append(Study(experiment, name, out / f"{experiment.name}.jsonl", quick, seeds))
+    total = sum(study.expected for study in studies)
+    for study in studies:
+        screen.note(f"{study.experiment.name}: {len(study.trials)} trials, about {in_words(study.expected)}")
+    if len(studies) > 1:
+        screen.note(f"all of them: about {in_words(total)} on this machine")
+    run_studies(screen, studies)
+    written = write(out, [study.path for study in studies] if "all" not in (names or ()) else None, figures)
+    screen.show(f"report: {written}")
+    screen.result({"report": written, "studies": [_record(study) for study in studies]})
+
+
+def run_studies(screen: Output, studies: list[Study]) -> None:
+    """Run studies one after the other, with a bar that tells how far they are."""
+    with screen.progress() as bar:
+        for study in studies:
+            task = bar.add_task(study.experiment.name, total=len(study.trials))
+
+            def shown(done: int, of: int, what: str, task: Any = task) -> None:
+                bar.update(task, completed=done, total=of)
+
+            study.run(shown)
+            bar.update(task, completed=len(study.trials))
+
+
+def write(folder: Path, paths: list[Path] | None, figures: bool, title: str = "What asynchrony does") -> Path:
+    """Write a report of some records, or of all in a folder."""
+    from hogwild.lab.assembling import report_of
+    from hogwild.lab.report import save_figures, write_report
+
+    report = report_of(paths or [folder], title)
+    path = folder / REPORT
+    write_report(report, path)
+    if figures:
+        save_figures(report, folder / "figures")
+    return path
+
+
+def _record(study: Study) -> dict[str, Any]:
+    from hogwild.lab.assembling import section_of
+    from hogwild.lab.running import recorded
+
+    section = section_of(study.experiment, recorded(study.path), study.quick)
+    return {
+        "name": study.experiment.name, "trials": len(study.trials), "records": study.path,
+        "findings": [{"text": finding.text, "holds": finding.holds} for finding in section.findings],
+    }  # fmt: skip
+
+
+def _list(screen: Output) -> None:
+    from rich.table import Table
+
+    from hogwild.lab.about import in_words, pace
+    from hogwild.lab.experiments import NAMES, named
+
+    table = Table("experiment", "what it asks", "quick", "in full", box=None, padding=(0, 2))
+    records = []
+    for name in NAMES:
+        experiment = named(name)
+        full, quick = (seconds * pace() for seconds in experiment.seconds)
+        table.add_row(name, experiment.question, in_words(quick), in_words(full))
+        records.append({"name": name, "question": experiment.question, "quick_seconds": quick, "seconds": full})
+    screen.show(table, "Run one with: hogwild lab NAME --quick, or all of them: hogwild lab all --quick")
+    screen.result({"experiments": records})
+
+
+def _copy(screen: Output, names: list[str], source: Any) -> None:
+    for name in names:
+        path = Path(f"{name.replace('-', '_')}.py")
+        if path.exists():
+            raise ParameterError(f"{path} exists already. Remove it, or go to another folder.")
+        path.write_text(source(name))
+        screen.show(f"{path}: change it, and run it with: hogwild lab {path}")
+
+
+def _files(given: list[str]) -> dict[str, str]:
+    from hogwild.lab.experiments.paper import PAPER
+    from hogwild.naming import pick
+
+    known, found = {name.lower(): name for name in PAPER}, {}
+    for each in given:
+        name, equals, path = each.partition("=")
+        if not equals or not Path(path).exists():
+            raise ParameterError(
+                f"--data is NAME=FILE, such as RCV1=rcv1.svm.gz, of a file that is there. Got {each!r}."
+            )
+        found[pick("data", name, known)] = path
+    return found
+
+
+def _check_extra() -> None:
+    import importlib.util
+
+    from hogwild.errors import MissingExtraError
+
+    for module in ("plotly", "jinja2"):
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtraError("The laboratory", module, "lab")

@@ -1,0 +1,117 @@
+"""Large minibatches: what does linear scaling do, and what warm-up?"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from hogwild.errors import DivergedError
+from hogwild.lab.chart import Chart, Finding, Part, Table
+from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.results import Results, each
+from hogwild.run import Budget
+from hogwild.runtimes import Simulator
+from hogwild.schedules import Constant, LinearScaling
+from hogwild.strategies import Synchronous
+from hogwild.training.minimise import minimise
+
+BATCH, STEP, EPOCHS, WARMUP = 16, 0.1, 20, 5.0
+MODES = {
+    "same step": lambda: Constant(STEP),
+    "scaled": lambda: LinearScaling(Constant(STEP), reference=BATCH, warmup=0.0),
+    "scaled, with warm-up": lambda: LinearScaling(Constant(STEP), reference=BATCH, warmup=WARMUP),
+}
+
+
+@cache
+def _digits() -> Any:
+    """Handwritten digits that come with scikit-learn: two thirds to train on, the rest held out."""
+    import torch
+    from sklearn.datasets import load_digits
+    from torch.utils.data import TensorDataset
+
+    X, y = load_digits(return_X_y=True)
+    inputs, targets = torch.tensor(X / 16, dtype=torch.float32), torch.tensor(y)
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
+    parts = order[: len(y) * 2 // 3], order[len(y) * 2 // 3 :]
+    return tuple(TensorDataset(inputs[part], targets[part]) for part in parts)
+
+
+def trial(point: Point, seed: int) -> dict[str, Any]:
+    """One run of workers in step, as many as make a batch so many times as large."""
+    import torch
+
+    from hogwild.problems.module import Module
+
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)
+    )
+    training, held_out = _digits()
+    problem = Module(net, torch.nn.functional.cross_entropy, training, batch=BATCH)
+    try:
+        run = minimise(
+            problem, lambda parameters: torch.optim.SGD(parameters, lr=STEP, momentum=0.9), MODES[point["mode"]](),
+            Synchronous(point["times"]), Simulator(), Budget(EPOCHS), test=held_out, seed=seed,
+        )  # fmt: skip
+    except DivergedError:
+        return {"test_error": 0.9, "loss": None, "diverged": 1}
+    return {
+        "test_error": 1 - run.result["test_accuracy"], "loss": run.loss, "diverged": 0,
+        "epochs": [record["epoch"] for record in run.history],
+        "curve": [1 - record["test_accuracy"] for record in run.history],
+    }  # fmt: skip
+
+
+def read(results: Results) -> tuple[list[Finding], list[Part]]:
+    """Errors by batch size."""
+    times = sorted(results.values("times"))
+    most = times[-1]
+
+    def error(mode: str, count: int) -> Any:
+        return results.mean("test_error", mode=mode, times=count)
+
+    small, same = error("same step", times[0]), error("same step", most)
+    cold, warm = error("scaled", most), error("scaled, with warm-up", most)
+    findings = [
+        Finding(
+            f"A batch {most} times as large with the same step: {same} of held-out digits wrong, where the small batch has "
+            f"{small}. Scaled without warm-up {cold}, with warm-up {warm}: "
+            + ("warm-up rescues large batches." if warm.below(cold) else "no rescue that is more than chance here."),
+            warm.below(cold),
+        ),
+        Finding(
+            f"With scaling and warm-up the largest batch is {'no worse than' if not small.below(warm) else 'worse than'} "
+            f"the small one: {warm} against {small}.",
+        ),
+    ]
+    parts: list[Part] = [
+        Chart("Held-out error by batch size", "times as large a batch", "share of digits wrong",
+              each(results.values("mode"), lambda mode: results.over("times", "test_error", mode, mode=mode)),
+              "Held-out error against batch size, for three ways to choose the step.", log_x=True, log_y=True),
+        Chart(f"Over epochs, with {most} times the batch", "epoch", "share of digits wrong",
+              each(results.values("mode"), lambda mode: results.curve("epochs", "curve", mode, mode=mode, times=most)),
+              "Held-out error over epochs with the largest batch.", log_y=True),
+        Table("Held-out error", ("times as large", *results.values("mode")), tuple(
+            (count, *(str(error(mode, count)) for mode in results.values("mode"))) for count in times
+        )),
+    ]  # fmt: skip
+    return findings, parts
+
+
+experiment = Experiment(
+    "batch-size",
+    "Batch size: k times the batch, k times the step?",
+    "Workers in step make large batches. Does a step that is k times as large make up for a batch that is, and does it "
+    "need to be warmed up?",
+    f"A network of two hidden layers of 64 learns the 1,797 handwritten digits of scikit-learn (two thirds; the rest is "
+    f"held out) for {EPOCHS} epochs with SGD and momentum 0.9. The step is {STEP} for a batch of {BATCH}; k workers make a "
+    f"batch k times as large. Scaled, the step is k times as large (Goyal et al. 2017); with warm-up it rises to that over "
+    f"{WARMUP:g} epochs. Runs that diverged count as guessing.",
+    grid(mode=list(MODES), times=[1, 2, 4, 8, 16, 32]),
+    grid(mode=list(MODES), times=[1, 16]),
+    trial,
+    read,
+    seconds=(300, 60),
+    seeds=(5, 3),
+)  # fmt: skip

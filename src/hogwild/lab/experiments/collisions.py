@@ -1,0 +1,190 @@
+"""How often do workers meet? Sparsity x workers, predicted and measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogwild.data.generate.kinds import classification
+from hogwild.data.memory import Memory
+from hogwild.lab.chart import Chart, Finding, Map, Part, Series
+from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.results import Mean, Results, each, gain
+from hogwild.machine import allowed_cores
+from hogwild.problems.linear import Linear
+from hogwild.run import Budget
+from hogwild.schedules import Constant
+from hogwild.strategies import Hogwild
+from hogwild.training.minimise import minimise
+
+ROWS, NONZEROS, EPOCHS = 60_000, 12, 3
+WORKERS = sorted({1, 2, 4, 8, allowed_cores()})
+
+
+def trial(point: Point, seed: int) -> dict[str, Any]:
+    """One run that is timed, and one that is observed."""
+    made = classification(ROWS, point["features"], nonzeros=NONZEROS, exponent=point["exponent"], seed=seed)
+    problem = Linear(Memory(made.rows, shuffled=True, name="generated"), "logistic")
+    strategy = Hogwild(point["workers"], buffer=0)
+
+    def run(observe: bool) -> Any:
+        return minimise(
+            problem, "sgd", Constant(0.5), strategy, "threads", Budget(EPOCHS), measure=False, seed=seed,
+            observe=observe,
+        )  # fmt: skip
+
+    run(False)  # the loop is compiled, and the data is in the cache
+    timed = min(run(False).seconds for _ in range(3))
+    observed = run(True)
+    seen = observed.observation
+    keep = {} if seed else {"groups": seen["groups"], "heat": seen["heat"], "histogram": seen["staleness"]["histogram"]}
+    return {
+        "seconds": timed, "observed_seconds": observed.seconds, "rows_a_second": EPOCHS * ROWS / timed,
+        "collided": seen["collided"], "missed": seen["missed"], "lost": seen["lost"],
+        "lost_of_a_million": 1e6 * seen["lost_writes"] / max(1, seen["writes"]),
+        "staleness": seen["staleness"]["mean"], "staleness_p95": seen["staleness"]["p95"],
+        **{f"predicted_{name}": value for name, value in seen["predicted"].items()}, **keep,
+    }  # fmt: skip
+
+
+def read(results: Results) -> tuple[list[Finding], list[Part]]:
+    """Predicted beside measured, and what it does to speed."""
+    uniform = results.where(exponent=0.0)
+    sizes, workers = sorted(uniform.values("features")), sorted(uniform.values("workers"))
+    cores, most = allowed_cores(), max(workers)
+    two = min(2, most) if cores < 2 else max(count for count in workers if count <= max(2, cores))
+    densest, sparsest = sizes[0], sizes[-1]
+    ups = {
+        size: [
+            Mean.of([one / other for one, other in zip(
+                _seconds(uniform, size, 1), _seconds(uniform, size, count), strict=False)])
+            for count in workers
+        ]
+        for size in sizes
+    }  # fmt: skip
+    speed = {size: ups[size][workers.index(two)] for size in sizes}
+    sparse, dense = speed[sparsest], speed[densest]
+    measured, expected = (
+        uniform.mean(name, features=sparsest, workers=two) for name in ("missed", "predicted_missed_by_staleness")
+    )
+    cost = Mean.of([record["observed_seconds"] / record["seconds"] for record in results.records])
+    findings = [
+        Finding(
+            f"With {two} workers, data of {sparsest:,} features was trained {sparse} times as fast as with one, data of "
+            f"{densest:,} features {dense} times: speed-up is near-linear only where terms are sparse.",
+            sparse.value > 0.75 * two and dense.below(sparse),
+        ),
+        Finding(
+            f"There, changes by others to a term's coordinates between reading and writing it: measured {measured} for "
+            f"an update; {expected} were to be expected of the staleness that was measured.",
+            0.5 < measured.value / expected.value < 2 if expected.value else None,
+        ),
+        Finding(
+            f"Where rows share {densest:,} features, {uniform.mean('collided', features=densest, workers=two)} of updates "
+            f"met another; with {sparsest:,} features {uniform.mean('collided', features=sparsest, workers=two)}. "
+            f"Lost were {uniform.mean('lost_of_a_million', features=densest, workers=two)} and "
+            f"{uniform.mean('lost_of_a_million', features=sparsest, workers=two)} of a million writes: to meet is "
+            "common, to lose a change is rare.",
+            uniform.mean("lost_of_a_million", features=sparsest, workers=two)
+            .below(uniform.mean("lost_of_a_million", features=densest, workers=two)),
+        ),
+        Finding(f"To watch costs: an observed run took {cost} times as long."),
+    ]  # fmt: skip
+    if most > cores:
+        findings.append(Finding(
+            f"Here are {cores} cores: more workers than that take turns on them, and are no faster. Their changes are "
+            f"{gain(uniform.mean('staleness', workers=most), uniform.mean('staleness', workers=two))} times as stale."
+        ))  # fmt: skip
+    many = [count for count in workers if count > 1]
+    parts: list[Part] = [
+        Chart(
+            "Changes by others that an update did not see", "features", "for an update",
+            tuple(
+                series for count in many for series in (
+                    uniform.over("features", "missed", f"{count} workers, measured", "points", workers=count),
+                    uniform.over("features", "predicted_missed_by_staleness", f"{count} workers, predicted", "dashed",
+                                 workers=count),
+                )
+            ),
+            "Measured points lie near the dashed curves that staleness and sparsity predict; both fall as data gets "
+            "sparser.", log_x=True, log_y=True,
+        ),
+        Chart(
+            "Speed-up", "workers", "times as fast as one",
+            tuple(
+                Series(f"{size:,} features", workers, [mean.value for mean in ups[size]],
+                       [mean.spread for mean in ups[size]])
+                for size in sizes
+            ),
+            f"Speed-up against workers, for each sparsity, on {cores} cores.",
+        ),
+        Chart(
+            "Lost changes", "features", "of a million writes",
+            each(many, lambda count: uniform.over("features", "lost_of_a_million", f"{count} workers", workers=count)),
+            "Lost changes of a million writes fall with sparsity.", log_x=True, log_y=True,
+        ),
+    ]  # fmt: skip
+    return findings, [*parts, *_pictures(results, two)]
+
+
+def _seconds(results: Results, size: int, workers: int) -> list[float]:
+    return [record["seconds"] for record in results.where(features=size, workers=workers).records]
+
+
+def _pictures(results: Results, workers: int) -> list[Part]:
+    """Of one run on data whose features are as frequent as words are: staleness, collisions by frequency, a heat map."""
+    chosen = [record for record in results.where(workers=workers).records if record["exponent"] and "heat" in record]
+    if not chosen:
+        return []
+    record = chosen[-1]
+    histogram, groups = record["histogram"], record["groups"]
+    delays = sorted(map(int, histogram))[:64]
+    shares = [group["share_of_rows"] for group in groups]
+    parts: list[Part] = [
+        Chart(
+            f"Staleness of {workers} workers", "updates by others between reading and writing", "updates",
+            (Series("updates", delays, [histogram[str(delay)] for delay in delays], style="bars"),),
+            "How many updates were how stale.", log_y=True,
+        ),
+        Chart(
+            "Collisions by how frequent a coordinate is", "share of rows that have it", "of its writes",
+            (
+                Series("changed meanwhile", shares, [_of(group["met"], group["writes"]) for group in groups]),
+                Series("lost", shares, [_of(group["lost"], group["writes"]) for group in groups], style="dashed"),
+            ),
+            "The more frequent a coordinate, the more of its writes meet others.", log_x=True, log_y=True,
+        ),
+    ]  # fmt: skip
+    for worker, heat in enumerate(record["heat"][:2]):
+        parts.append(Map(
+            f"Writes of worker {worker}", "time (share of the run)", "coordinates, the most frequent first",
+            [round(moment / len(heat), 3) for moment in range(len(heat))],
+            [f"from {group['from_rank']:,}" for group in groups],
+            [list(column) for column in zip(*heat, strict=True)], "writes",
+            "How often this worker wrote to each group of coordinates at each time.", log=True,
+        ))  # fmt: skip
+    return parts
+
+
+def _of(part: float, whole: float) -> float | None:
+    return part / whole if whole and part else None
+
+
+experiment = Experiment(
+    "collisions",
+    "Collisions: how often do workers meet?",
+    "When workers share parameters without locks, how often do they touch the same coordinate at the same time, does "
+    "that follow from how sparse the data is, and what does it cost?",
+    f"{ROWS:,} generated rows of {NONZEROS} non-zeros are trained for {EPOCHS} epochs by textbook Hogwild! (no buffers), "
+    "over more and more features: the fewer, the more rows have in common. Each run is timed as it is (the best of "
+    "three) and once more with a loop that counts: a stamp for each coordinate tells how many writes by others landed "
+    "between a worker's reading and writing it, and an exchange at each write what was lost. Predicted is the "
+    "staleness that was measured times the coordinates that two rows have in common on average.",
+    grid(features=[16, 64, 512, 4_096, 32_768, 262_144], exponent=[0.0], workers=WORKERS)
+    + grid(features=[32_768], exponent=[0.9], workers=WORKERS[1:]),
+    grid(features=[16, 512, 32_768], exponent=[0.0], workers=WORKERS[:2])
+    + grid(features=[32_768], exponent=[0.9], workers=WORKERS[1:2]),
+    trial,
+    read,
+    seconds=(150, 30),
+    timed=True,
+)  # fmt: skip

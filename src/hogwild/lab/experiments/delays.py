@@ -1,0 +1,145 @@
+"""Does delay hurt, does it matter whose, and what helps?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hogwild.delays import Always, HeavyTail, Normal
+from hogwild.errors import DivergedError
+from hogwild.lab.chart import Chart, Finding, Part, Table
+from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.planted import regression
+from hogwild.lab.results import Results, each, gain
+from hogwild.run import Budget
+from hogwild.runtimes import Local, Simulator
+from hogwild.schedules import Constant
+from hogwild.strategies import ParameterServer
+from hogwild.strategies.corrections import named as correction_named
+from hogwild.training.minimise import minimise
+
+WORKERS, EPOCHS, USUAL = 8, 6, 1e-3
+TIMES = {
+    "constant": Always(USUAL), "normal": Normal(USUAL, USUAL / 3), "heavy tail": HeavyTail(USUAL / 6, 1.2),
+}  # fmt: skip
+WHOSE = {"none": {}, "equal": {}, "different": {k: 1.0 + k for k in range(WORKERS)}, "one slow": {0: 20.0}}
+SMALL, LARGE = 0.05, 0.6
+
+
+def trial(point: Point, seed: int) -> dict[str, Any]:
+    """One run of asynchronous workers with a server."""
+    planted = regression(seed)
+    workers = 1 if point["whose"] == "none" else WORKERS
+    slow = {} if workers == 1 else WHOSE[point["whose"]]
+    if point["where"] == "simulated":
+        runtime: Any = Simulator(TIMES[point["time"]], slow=slow)
+    else:
+        runtime = Local(slow={worker: USUAL * times / 4 for worker, times in slow.items()})
+    correction = None if point["correction"] == "none" else correction_named(point["correction"])
+    try:
+        run = minimise(
+            planted.problem, "sgd", Constant(point["step"]), ParameterServer(workers, correction=correction), runtime,
+            Budget(EPOCHS), test=planted.test, seed=seed,
+        )  # fmt: skip
+    except DivergedError:
+        return {"excess": 1e6, "diverged": 1, "staleness": None, "curve": None}
+    stale = run.staleness or {}
+    return {
+        "excess": planted.excess(run.objective), "diverged": 0, "test_loss": run.result["test_loss"],
+        "staleness": stale.get("mean"), "staleness_p95": stale.get("p95"), "staleness_most": stale.get("most"),
+        "epochs": [record["epoch"] for record in run.history],
+        "curve": [planted.excess(record["objective"]) for record in run.history],
+    }  # fmt: skip
+
+
+def read(results: Results) -> tuple[list[Finding], list[Part]]:
+    """Compare delays, whose they are, and what is done about them."""
+    plain = results.where(where="simulated", correction="none")
+    steps = sorted(results.values("step"))
+    small, large = steps[0], steps[-1]
+
+    def at(step: float, whose: str, time: str, **more: Any) -> Any:
+        return results.mean(
+            "excess", **({"where": "simulated", "correction": "none"} | more), step=step, whose=whose, time=time
+        )
+
+    harm = {step: (at(step, "equal", "constant"), at(step, "none", "constant")) for step in (small, large)}
+    findings = [
+        Finding(
+            f"With a step of {large:g}, {WORKERS} workers alike were {gain(*harm[large])} times as far from the optimum "
+            f"as one without delay; with a step of {small:g}, {gain(*harm[small])} times: delay harms more when the step "
+            "is large.",
+            harm[small][0].value / harm[small][1].value < harm[large][0].value / harm[large][1].value,
+        )
+    ]
+    helped, alone = at(large, "equal", "heavy tail", correction="delay-adaptive"), at(large, "equal", "heavy tail")
+    if helped.count:
+        findings.append(Finding(
+            f"Under times with a heavy tail and the large step, delay-adaptive steps came to {helped} of the distance at "
+            f"the start, where without they came to {alone}: "
+            f"{'they help' if helped.below(alone) else 'no difference that is more than chance'}.",
+            helped.below(alone),
+        ))  # fmt: skip
+    one, all_alike = at(large, "one slow", "constant"), at(large, "equal", "constant")
+    if one.count:
+        findings.append(Finding(
+            f"One worker 20 times as slow: {one}; all alike: {all_alike}. It matters whose delay it is: "
+            f"{'the slow one does less harm than its longest delay suggests, because its changes are few' if one.value < 3 * all_alike.value else 'one slow worker spoils it for all'}."
+        ))  # fmt: skip
+    real = results.where(where="real", correction="none", step=large)
+    if real and real.mean("excess", whose="one slow").count:
+        findings.append(Finding(
+            f"On real threads, a mean staleness of {real.mean('staleness', whose='one slow')} with one slow worker: "
+            f"{real.mean('excess', whose='one slow')}; without: {real.mean('excess', whose='equal')}."
+        ))  # fmt: skip
+    curves = tuple(
+        plain.curve("epochs", "curve", f"{whose}, step {step:g}", "line" if step == large else "dashed", whose=whose,
+                    step=step, time="constant")
+        for step in steps for whose in plain.values("whose")
+    )  # fmt: skip
+    corrections = results.values("correction")
+    parts: list[Part] = [
+        Chart("Whose delay, and how large a step", "epoch", "distance to the optimum (1 at the start)",
+              tuple(series for series in curves if series.x),
+              "Distance to the optimum over epochs, by whose delay there is and by the step.", log_y=True),
+        Chart("Distributions of time, and what is done about delay (large step, workers alike)", "correction",
+              "distance to the optimum after the last epoch",
+              each(results.values("time"), lambda time: results.over(
+                  "correction", "excess", time, "bars", where="simulated", whose="equal", step=large, time=time)),
+              "Distance to the optimum at the end for each distribution of times and each correction.", log_y=True),
+        Table(
+            "All of it", ("where", "step", "whose delay", "times", "correction", "distance", "mean staleness", "p95"),
+            tuple(
+                (where, step, whose, time, correction, str(results.mean("excess", **key)),
+                 str(results.mean("staleness", **key)), str(results.mean("staleness_p95", **key)))
+                for where in results.values("where") for step in steps for whose in results.values("whose")
+                for time in results.values("time") for correction in corrections
+                if results.where(**(key := {"where": where, "step": step, "whose": whose, "time": time,
+                                            "correction": correction}))
+            ),
+        ),
+    ]  # fmt: skip
+    return findings, parts
+
+
+CORRECTIONS = ["none", "delay-adaptive", "delay-compensation"]
+experiment = Experiment(
+    "delays",
+    "Delays: do they hurt, and does it matter whose?",
+    "Asynchronous workers train on parameters that are a little old. When does that do harm, does it matter whether all "
+    "are late or one of them, and do delay-adaptive steps and delay compensation help?",
+    f"Least squares with a known optimum (600 rows of length one, 20 features), {EPOCHS} epochs of SGD at a constant "
+    f"step by {WORKERS} asynchronous workers and a server, in simulated time (and on real threads): how long an update "
+    "takes is constant, normal, or has a heavy tail; all workers are alike, each is different, or one takes 20 times as "
+    "long; 'none' is one worker alone. Distance is the objective above its optimum, against that at the start; runs "
+    "that diverged count as a million.",
+    grid(where=["simulated"], step=[SMALL, LARGE], whose=list(WHOSE), time=list(TIMES), correction=CORRECTIONS)
+    + grid(where=["real"], step=[SMALL, LARGE], whose=["none", "equal", "one slow"], time=["constant"],
+           correction=CORRECTIONS[:2]),
+    grid(where=["simulated"], step=[SMALL, LARGE], whose=list(WHOSE), time=["constant"], correction=["none"])
+    + grid(where=["simulated"], step=[LARGE], whose=["equal"], time=["constant", "heavy tail"], correction=CORRECTIONS)
+    + grid(where=["real"], step=[LARGE], whose=["equal", "one slow"], time=["constant"], correction=["none"]),
+    trial,
+    read,
+    seconds=(400, 45),
+    seeds=(5, 3),
+)  # fmt: skip
