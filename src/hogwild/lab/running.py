@@ -1,4 +1,5 @@
-"""Runs experiments: every trial is recorded as soon as it is over, so that an interrupted study goes on where it was."""
+"""Runs experiments: every trial is recorded as soon as it is over, so that an interrupted study goes on where it "
+"was."""
 
 from __future__ import annotations
 

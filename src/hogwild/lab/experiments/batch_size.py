@@ -75,13 +75,15 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     cold, warm = error("scaled", most), error("scaled, with warm-up", most)
     findings = [
         Finding(
-            f"A batch {most} times as large with the same step: {same} of held-out digits wrong, where the small batch has "
+            f"A batch {most} times as large with the same step: {same} of held-out digits wrong, where the small "
+            "batch has "
             f"{small}. Scaled without warm-up {cold}, with warm-up {warm}: "
             + ("warm-up rescues large batches." if warm.below(cold) else "no rescue that is more than chance here."),
             warm.below(cold),
         ),
         Finding(
-            f"With scaling and warm-up the largest batch is {'no worse than' if not small.below(warm) else 'worse than'} "
+            f"With scaling and warm-up the largest batch is "
+            f"{'no worse than' if not small.below(warm) else 'worse than'} "
             f"the small one: {warm} against {small}.",
         ),
     ]
@@ -104,9 +106,12 @@ experiment = Experiment(
     "Batch size: k times the batch, k times the step?",
     "Workers in step make large batches. Does a step that is k times as large make up for a batch that is, and does it "
     "need to be warmed up?",
-    f"A network of two hidden layers of 64 learns the 1,797 handwritten digits of scikit-learn (two thirds; the rest is "
-    f"held out) for {EPOCHS} epochs with SGD and momentum 0.9. The step is {STEP} for a batch of {BATCH}; k workers make a "
-    f"batch k times as large. Scaled, the step is k times as large (Goyal et al. 2017); with warm-up it rises to that over "
+    f"A network of two hidden layers of 64 learns the 1,797 handwritten digits of scikit-learn (two thirds; the rest "
+    "is "
+    f"held out) for {EPOCHS} epochs with SGD and momentum 0.9. The step is {STEP} for a batch of {BATCH}; k workers "
+    "make a "
+    f"batch k times as large. Scaled, the step is k times as large (Goyal et al. 2017); with warm-up it rises to "
+    "that over "
     f"{WARMUP:g} epochs. Runs that diverged count as guessing.",
     grid(mode=list(MODES), times=[1, 2, 4, 8, 16, 32]),
     grid(mode=list(MODES), times=[1, 16]),

@@ -69,7 +69,8 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     cost = Mean.of([record["observed_seconds"] / record["seconds"] for record in results.records])
     findings = [
         Finding(
-            f"With {two} workers, data of {sparsest:,} features was trained {sparse} times as fast as with one, data of "
+            f"With {two} workers, data of {sparsest:,} features was trained {sparse} times as fast as with one, data "
+            "of "
             f"{densest:,} features {dense} times: speed-up is near-linear only where terms are sparse.",
             sparse.value > 0.75 * two and dense.below(sparse),
         ),
@@ -79,7 +80,8 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
             0.5 < measured.value / expected.value < 2 if expected.value else None,
         ),
         Finding(
-            f"Where rows share {densest:,} features, {uniform.mean('collided', features=densest, workers=two)} of updates "
+            f"Where rows share {densest:,} features, {uniform.mean('collided', features=densest, workers=two)} of "
+            "updates "
             f"met another; with {sparsest:,} features {uniform.mean('collided', features=sparsest, workers=two)}. "
             f"Lost were {uniform.mean('lost_of_a_million', features=densest, workers=two)} and "
             f"{uniform.mean('lost_of_a_million', features=sparsest, workers=two)} of a million writes: to meet is "
@@ -131,7 +133,8 @@ def _seconds(results: Results, size: int, workers: int) -> list[float]:
 
 
 def _pictures(results: Results, workers: int) -> list[Part]:
-    """Of one run on data whose features are as frequent as words are: staleness, collisions by frequency, a heat map."""
+    """Of one run on data whose features are as frequent as words are: staleness, collisions by frequency, a heat "
+    "map."""
     chosen = [record for record in results.where(workers=workers).records if record["exponent"] and "heat" in record]
     if not chosen:
         return []
@@ -174,7 +177,8 @@ experiment = Experiment(
     "Collisions: how often do workers meet?",
     "When workers share parameters without locks, how often do they touch the same coordinate at the same time, does "
     "that follow from how sparse the data is, and what does it cost?",
-    f"{ROWS:,} generated rows of {NONZEROS} non-zeros are trained for {EPOCHS} epochs by textbook Hogwild! (no buffers), "
+    f"{ROWS:,} generated rows of {NONZEROS} non-zeros are trained for {EPOCHS} epochs by textbook Hogwild! (no "
+    "buffers), "
     "over more and more features: the fewer, the more rows have in common. Each run is timed as it is (the best of "
     "three) and once more with a loop that counts: a stamp for each coordinate tells how many writes by others landed "
     "between a worker's reading and writing it, and an exchange at each write what was lost. Predicted is the "

@@ -65,8 +65,10 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     harm = {step: (at(step, "equal", "constant"), at(step, "none", "constant")) for step in (small, large)}
     findings = [
         Finding(
-            f"With a step of {large:g}, {WORKERS} workers alike were {gain(*harm[large])} times as far from the optimum "
-            f"as one without delay; with a step of {small:g}, {gain(*harm[small])} times: delay harms more when the step "
+            f"With a step of {large:g}, {WORKERS} workers alike were {gain(*harm[large])} times as far from the "
+            "optimum "
+            f"as one without delay; with a step of {small:g}, {gain(*harm[small])} times: delay harms more when the "
+            "step "
             "is large.",
             harm[small][0].value / harm[small][1].value < harm[large][0].value / harm[large][1].value,
         )
@@ -74,16 +76,19 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     helped, alone = at(large, "equal", "heavy tail", correction="delay-adaptive"), at(large, "equal", "heavy tail")
     if helped.count:
         findings.append(Finding(
-            f"Under times with a heavy tail and the large step, delay-adaptive steps came to {helped} of the distance at "
+            f"Under times with a heavy tail and the large step, delay-adaptive steps came to {helped} of the "
+            "distance at "
             f"the start, where without they came to {alone}: "
             f"{'they help' if helped.below(alone) else 'no difference that is more than chance'}.",
             helped.below(alone),
         ))  # fmt: skip
     one, all_alike = at(large, "one slow", "constant"), at(large, "equal", "constant")
     if one.count:
+        little = one.value < 3 * all_alike.value
         findings.append(Finding(
             f"One worker 20 times as slow: {one}; all alike: {all_alike}. It matters whose delay it is: "
-            f"{'the slow one does less harm than its longest delay suggests, because its changes are few' if one.value < 3 * all_alike.value else 'one slow worker spoils it for all'}."
+            + ("the slow one does less harm than its longest delay suggests, because its changes are few."
+               if little else "one slow worker spoils it for all.")
         ))  # fmt: skip
     real = results.where(where="real", correction="none", step=large)
     if real and real.mean("excess", whose="one slow").count:
@@ -125,11 +130,13 @@ CORRECTIONS = ["none", "delay-adaptive", "delay-compensation"]
 experiment = Experiment(
     "delays",
     "Delays: do they hurt, and does it matter whose?",
-    "Asynchronous workers train on parameters that are a little old. When does that do harm, does it matter whether all "
+    "Asynchronous workers train on parameters that are a little old. When does that do harm, does it matter whether "
+    "all "
     "are late or one of them, and do delay-adaptive steps and delay compensation help?",
     f"Least squares with a known optimum (600 rows of length one, 20 features), {EPOCHS} epochs of SGD at a constant "
     f"step by {WORKERS} asynchronous workers and a server, in simulated time (and on real threads): how long an update "
-    "takes is constant, normal, or has a heavy tail; all workers are alike, each is different, or one takes 20 times as "
+    "takes is constant, normal, or has a heavy tail; all workers are alike, each is different, or one takes 20 times "
+    "as "
     "long; 'none' is one worker alone. Distance is the objective above its optimum, against that at the start; runs "
     "that diverged count as a million.",
     grid(where=["simulated"], step=[SMALL, LARGE], whose=list(WHOSE), time=list(TIMES), correction=CORRECTIONS)

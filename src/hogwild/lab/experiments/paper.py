@@ -62,7 +62,8 @@ def problem_of(data: str, file: str | None, scale: float, seed: int) -> Any:
 
 
 def _cut(data: str, scale: float, seed: int) -> GraphCut:
-    """A picture to be cut in two: bright and dark with noise, as a grid of pixels; the cut costs where both are alike."""
+    """A picture to be cut in two: bright and dark with noise, as a grid of pixels; the cut costs where both are "
+    "alike."""
     side = max(24, round(math.sqrt((180_110 if data == "DBLife" else 512 * 512 * 551 / 20) * scale)))
     random = np.random.default_rng(seed)
     across, down = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, side))
@@ -108,7 +109,8 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     best, worst = max(ups, key=lambda data: ups[data]), min(ups, key=lambda data: ups[data])
     findings = [
         Finding(
-            f"With {cores} workers Hogwild! was faster than round-robin on {len(beaten)} of {len(sets)} data sets, as in "
+            f"With {cores} workers Hogwild! was faster than round-robin on {len(beaten)} of {len(sets)} data sets, "
+            "as in "
             "the paper.", len(beaten) == len(sets),
         ),
         Finding(
@@ -119,8 +121,8 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     parts: list[Part] = [
         Table(
             "The paper's table, and ours",
-            ("data", "rows here", "coordinates", "Hogwild s", "locked s", "round-robin s", "error here", "paper: Hogwild s",
-             "paper: round-robin s", "paper: train / test error", "paper: rho", "paper: Delta"),
+            ("data", "rows here", "coordinates", "Hogwild s", "locked s", "round-robin s", "error here",
+             "paper: Hogwild s", "paper: round-robin s", "paper: train / test error", "paper: rho", "paper: Delta"),
             tuple(
                 (data, int(results.mean("rows", data=data).value), int(results.mean("coordinates", data=data).value),
                  *(str(seconds(data, strategy, cores)) for strategy in ("hogwild", "locked", "round-robin")),
@@ -143,10 +145,14 @@ experiment = Experiment(
     "paper",
     "The paper: Hogwild!, locks and round-robin on six data sets",
     "Does lock-free SGD beat workers that lock or take turns, on the problems of Niu et al. 2011 (arXiv 1106.5730)?",
-    "Sparse SVM (RCV1), matrix completion (Netflix, KDD, Jumbo) and graph cuts (DBLife, Abdomen): on files of one's own "
-    "(--data RCV1=FILE), else on generated data of the same shape, as many times smaller as 'scale' says, and a picture in "
-    f"place of a scan. {EPOCHS} epochs after one to warm up; textbook Hogwild! without buffers, a lock for each coordinate, "
-    "and turns. Errors are not to be compared with the paper's where data is generated: shares misclassified, RMSE, and "
+    "Sparse SVM (RCV1), matrix completion (Netflix, KDD, Jumbo) and graph cuts (DBLife, Abdomen): on files of one's "
+    "own "
+    "(--data RCV1=FILE), else on generated data of the same shape, as many times smaller as 'scale' says, and a "
+    "picture in "
+    f"place of a scan. {EPOCHS} epochs after one to warm up; textbook Hogwild! without buffers, a lock for each "
+    "coordinate, "
+    "and turns. Errors are not to be compared with the paper's where data is generated: shares misclassified, RMSE, "
+    "and "
     "the relaxed cut.",
     grid(data=list(PAPER), strategy=list(STRATEGIES), workers=WORKERS, scale=[0.02]),
     grid(data=list(PAPER), strategy=list(STRATEGIES), workers=WORKERS[:2], scale=[0.002]),

@@ -47,8 +47,9 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     ground = landscape.surface(problem)
     at = ground.at(run)
     return {
-        "train_loss": run.loss, "test_loss": run.result["test_loss"], "train_test_gap": run.result["test_loss"] - run.loss,
-        "norm": float(np.linalg.norm(found)), "norm_1": float(np.abs(found).sum()), "norm_max": float(np.abs(found).max()),
+        "train_loss": run.loss, "test_loss": run.result["test_loss"],
+        "train_test_gap": run.result["test_loss"] - run.loss, "norm": float(np.linalg.norm(found)),
+        "norm_1": float(np.abs(found).sum()), "norm_max": float(np.abs(found).max()),
         "from_the_shortest": float(np.linalg.norm(found - shortest) / np.linalg.norm(shortest)),
         "from_the_planted": float(np.linalg.norm(found - weights) / np.linalg.norm(weights)),
         "sharpness": float(landscape.sharpness(ground, at, rho=0.5).value),
@@ -71,8 +72,10 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         noise = 2 * (of("test_loss", late).error + of("test_loss", plain).error)
         findings = [
             Finding(
-                f"From zero, SGD ended {of('from_the_shortest', plain)} of its length from the shortest exact solution, "
-                f"asynchronous SGD {of('from_the_shortest', late)}, Adam {of('from_the_shortest', adam)}: SGD finds the "
+                f"From zero, SGD ended {of('from_the_shortest', plain)} of its length from the shortest exact "
+                "solution, "
+                f"asynchronous SGD {of('from_the_shortest', late)}, Adam {of('from_the_shortest', adam)}: SGD finds "
+                "the "
                 "solution of least norm with or without delay, Adam another one.",
                 of("from_the_shortest", plain).below(of("from_the_shortest", adam))
                 and of("from_the_shortest", late).below(of("from_the_shortest", adam)),
@@ -100,8 +103,8 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
                            [of(figure, method).spread for method in methods], "bars")
                     for figure, label in (("train_loss", "training"), ("test_loss", "held out"))),
               "Losses on training and held-out rows, by method.", log_y=True),
-        Table("Solutions", ("method", "train", "test", "|w|", "|w| of order 1", "largest", "from shortest", "from planted",
-                            "sharpness"),
+        Table("Solutions", ("method", "train", "test", "|w|", "|w| of order 1", "largest", "from shortest",
+                            "from planted", "sharpness"),
               tuple((method, *(str(of(figure, method)) for figure in
                                ("train_loss", "test_loss", "norm", "norm_1", "norm_max", "from_the_shortest",
                                 "from_the_planted", "sharpness"))) for method in methods)),
@@ -114,8 +117,10 @@ experiment = Experiment(
     "Regularisation: does asynchrony help to generalise?",
     "With fewer rows than features many solutions fit exactly. Which one do gradient descent, SGD, asynchronous SGD, "
     "averaged SGD and Adam find, and how well does it do on other rows?",
-    f"Least squares with {ROWS} rows, {FEATURES} features and planted weights; all start from zero, {EPOCHS} epochs at a "
-    "constant step (gradient descent 20 times as many, each of one step). Of all exact solutions the shortest is known. "
+    f"Least squares with {ROWS} rows, {FEATURES} features and planted weights; all start from zero, {EPOCHS} epochs "
+    "at a "
+    "constant step (gradient descent 20 times as many, each of one step). Of all exact solutions the shortest is "
+    "known. "
     f"Asynchronous SGD has {WORKERS} workers with a server in simulated time, Hogwild! four threads. Sharpness is the "
     "largest rise of the loss within a distance of 0.5.",
     grid(method=list(METHODS)),

@@ -86,7 +86,8 @@ experiment = Experiment(
     "Schedules: which suits asynchronous SGD?",
     "How should the step fall over time, and is the answer the same for one worker, for workers in one memory and for "
     "workers with a server?",
-    f"Logistic regression with a known optimum (1,000 rows, 20 features), {EPOCHS} epochs of SGD; each schedule with the "
+    f"Logistic regression with a known optimum (1,000 rows, 20 features), {EPOCHS} epochs of SGD; each schedule with "
+    "the "
     f"step that short trials choose for it; one worker, {WORKERS} threads without locks, and {WORKERS} asynchronous "
     "workers with a server in simulated time. LinearScaling goes by the size of a batch and is in the experiment "
     "batch-size.",

@@ -78,13 +78,15 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
             best = lowest(some, "excess", "strategy")
             findings.append(
                 Finding(
-                    f"{what}, {best} came nearest to the optimum: {some.mean('excess', strategy=best)} of the distance at the start."
+                    f"{what}, {best} came nearest to the optimum: {some.mean('excess', strategy=best)} of the "
+                    "distance at the start."
                 )
             )
     if talked:
         quick, waits = lowest(talked, "seconds", "strategy"), lowest(talked, "bytes", "strategy")
         findings.append(Finding(
-            f"For the same number of samples {quick} took the least simulated time ({talked.mean('seconds', strategy=quick)} s), "
+            f"For the same number of samples {quick} took the least simulated time "
+            f"({talked.mean('seconds', strategy=quick)} s), "
             f"and {waits} sent the fewest bytes ({talked.mean('bytes', strategy=waits).value:,.0f})."
         ))  # fmt: skip
         step, free = talked.mean("idle", strategy="synchronous"), talked.mean("idle", strategy="parameter server")
@@ -108,7 +110,8 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
               each(shared.values("strategy"), lambda name: shared.curve("samples", "curve", name, strategy=name)),
               "Distance to the optimum against samples for strategies in one memory.", log_y=True),
         Table(
-            "All strategies", ("strategy", "where", "distance", "held-out loss", "seconds", "bytes", "idle", "staleness"),
+            "All strategies",
+            ("strategy", "where", "distance", "held-out loss", "seconds", "bytes", "idle", "staleness"),
             tuple(
                 (name, results.where(strategy=name).records[0]["kind"],
                  *(str(results.mean(figure, strategy=name)) for figure in
@@ -125,7 +128,8 @@ experiment = Experiment(
     "Strategies: all of them on one problem",
     "Workers can share one memory or send each other messages, wait for each other or not. On the same problem, what "
     "does each come to for its time, its samples and its bytes?",
-    f"Logistic regression with a known optimum (1,000 rows, 20 features), {EPOCHS} epochs of SGD by {WORKERS} workers. By "
+    f"Logistic regression with a known optimum (1,000 rows, 20 features), {EPOCHS} epochs of SGD by {WORKERS} "
+    "workers. By "
     "messages in simulated time, on links of 0.5 ms and 1 MB/s where an update takes about 1 ms; in one memory on real "
     "threads, whose seconds are real, and so short here that they tell nothing.",
     grid(strategy=[*IN_MEMORY, *BY_MESSAGES]),

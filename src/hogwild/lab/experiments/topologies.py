@@ -44,8 +44,9 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     )  # fmt: skip
     assert run.traffic is not None
     known = about(topology, tuple(range(WORKERS)))
+    by_round = 1 - (1 - known["spectral_gap"]) ** (1 / known["rounds"])
     return {
-        "gap": known["spectral_gap"] if known["rounds"] == 1 else 1 - (1 - known["spectral_gap"]) ** (1 / known["rounds"]),
+        "gap": by_round,
         "neighbours": known["neighbours"]["most"], "excess": planted.excess(run.objective),
         "test_loss": run.result["test_loss"], "gap_to_test": run.result["test_loss"] - run.loss,
         "consensus": run.history[-1]["consensus"], "bytes": run.traffic["bytes"], "simulated_seconds": run.seconds,
@@ -82,8 +83,10 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
             f"{results.mean('test_loss', topology=first)} and {results.mean('test_loss', topology=last)}."
         ),
         Finding(
-            f"But {last} sends {results.mean('bytes', topology=last).value / results.mean('bytes', topology=first).value:.1f} "
-            f"times the bytes of {first}, and takes {results.mean('simulated_seconds', topology=last)} simulated seconds "
+            f"But {last} sends "
+            f"{results.mean('bytes', topology=last).value / results.mean('bytes', topology=first).value:.1f} "
+            f"times the bytes of {first}, and takes {results.mean('simulated_seconds', topology=last)} simulated "
+            "seconds "
             f"where that takes {results.mean('simulated_seconds', topology=first)}."
         ),
     ]  # fmt: skip
@@ -97,9 +100,11 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
               each(names, lambda name: results.curve("epochs", "apart", name, topology=name)),
               "How far apart workers are, over epochs.", log_y=True),
         Table(
-            "Topologies", ("topology", "spectral gap", "neighbours", "apart", "distance", "held-out loss", "MB", "seconds"),
+            "Topologies",
+            ("topology", "spectral gap", "neighbours", "apart", "distance", "held-out loss", "MB", "seconds"),
             tuple(
-                (name, round(results.mean("gap", topology=name).value, 4), results.mean("neighbours", topology=name).value,
+                (name, round(results.mean("gap", topology=name).value, 4),
+                 results.mean("neighbours", topology=name).value,
                  *(str(results.mean(figure, topology=name)) for figure in ("consensus", "excess", "test_loss")),
                  round(results.mean("bytes", topology=name).value / 1e6, 2),
                  str(results.mean("simulated_seconds", topology=name)))
