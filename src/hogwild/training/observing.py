@@ -30,10 +30,11 @@ def observation(seen: Watching, problem: Any, seed: int) -> dict[str, Any]:
 
     ``staleness`` is how many updates by others landed between a worker's look at a term and its own update. Of an
     update, ``collided`` is how likely it was that some coordinate of its term had been changed meanwhile, ``met`` how
-    many of them had, ``missed`` how often, and ``lost`` how many changes by others it overwrote unseen. ``predicted`` has what
-    Omega, Delta, rho and the number of workers say about that, and what the staleness that was measured does.
-    ``groups`` has the same for coordinates from the most frequent to the rarest, and ``heat`` how often each worker
-    wrote to each at each moment: ``heat[worker][moment][group]``.
+    many of them had, ``missed`` how often, and ``lost`` how many changes by others it overwrote unseen.
+
+    ``predicted`` has what Omega, Delta, rho and the number of workers say about that, and what the staleness that was
+    measured does. ``groups`` has the same for coordinates from the most frequent to the rarest, and ``heat`` how often
+    each worker wrote to each at each moment: ``heat[worker][moment][group]``.
     """
     tally, workers = seen.tally, len(seen.eyes)
     histograms = [Counter({delay: int(n) for delay, n in enumerate(each) if n}) for each in seen.delays]

@@ -1,0 +1,199 @@
+"""Experiments run, go on where they were, and are read again from what was recorded."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hogwild.cli import main
+from hogwild.errors import DataError, ParameterError
+from hogwild.lab.assembling import report_of, section_of
+from hogwild.lab.chart import Chart, Map, Table
+from hogwild.lab.experiments import NAMES, named, source
+from hogwild.lab.results import Mean, Results
+from hogwild.lab.running import Study, recorded
+
+OWN = '''
+"""An experiment of one's own."""
+
+from hogwild.lab.chart import Chart, Finding
+from hogwild.lab.experiment import Experiment, grid
+
+
+def trial(point, seed):
+    if point["x"] == 3 and seed == 1:
+        raise ValueError("three is too many")
+    return {"y": point["x"] ** 2 + seed, "curve": [point["x"]] * 3, "at": [1, 2, 3]}
+
+
+def read(results):
+    chart = Chart("Squares", "x", "y", (results.over("x", "y", "squares"), results.curve("at", "curve", "flat", x=2)))
+    return [Finding(f"At two it is {results.mean('y', x=2)}.", True)], [chart]
+
+
+experiment = Experiment("own", "My own", "What is a square?", "By squaring.", grid(x=[1, 2, 3]), grid(x=[1, 2]), trial,
+                        read, seconds=(1, 1), seeds=(2, 1))
+'''
+
+
+@pytest.fixture
+def own(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    return path
+
+
+def study(own, tmp_path, **more):
+    return Study(named(str(own)), str(own), tmp_path / "records" / "own.jsonl", **more)
+
+
+def test_a_file_of_ones_own(own, tmp_path, capsys):
+    pytest.importorskip("plotly", reason="pip install 'hogwild[lab]'")
+    out = tmp_path / "lab"
+    assert main(["lab", str(own), "--out", str(out), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["studies"][0]["findings"][0] == {"text": "At two it is 4.5 ± 0.5.", "holds": True}
+    assert "1 of 6 trials could not be run" in record["studies"][0]["findings"][1]["text"]
+    page = (out / "report.html").read_text()
+    assert "What is a square?" in page
+    assert "three is too many" in page
+    again = tmp_path / "again.html"
+    assert main(["report", str(out), "--out", str(again)]) == 0
+    assert "At two it is 4.5" in again.read_text()
+
+
+def test_what_was_recorded_is_not_run_again(own, tmp_path):
+    first = study(own, tmp_path).run()
+    lines = first_lines = (tmp_path / "records" / "own.jsonl").read_text().splitlines(keepends=True)
+    assert len(lines) == 7
+    # Killed in the middle of a line: that trial and those after it are run again, and no other.
+    path = tmp_path / "records" / "own.jsonl"
+    path.write_text("".join(lines[:4]) + lines[4][:10])
+    told = []
+    second = study(own, tmp_path).run(lambda done, of, what: told.append((done, of)))
+    assert told == [(4, 6), (5, 6), (6, 6)]
+    assert path.read_text().splitlines(keepends=True)[:4] == first_lines[:4]
+    assert sorted(map(_key, first.records)) == sorted(map(_key, second.records))
+
+
+def _key(record):
+    return record["x"], record["seed"], record["y"]
+
+
+def test_other_records_in_the_folder_are_refused(own, tmp_path):
+    study(own, tmp_path).run()
+    with pytest.raises(DataError, match="another study: quick is False"):
+        study(own, tmp_path, quick=True).run()
+    (tmp_path / "records" / "own.jsonl").write_text("not json\n")
+    with pytest.raises(DataError, match="no record of an experiment"):
+        study(own, tmp_path).run()
+
+
+def test_a_record_whose_experiment_is_gone_is_shown_as_it_is(own, tmp_path):
+    study(own, tmp_path).run()
+    own.unlink()
+    section = report_of([tmp_path / "records"]).sections[0]
+    assert section.title.startswith("Records of")
+    assert len(section.records) == 5
+
+
+def test_trials_side_by_side_and_one_after_the_other_agree(own, tmp_path):
+    beside = study(own, tmp_path).run()
+    timed = replace(named(str(own)), timed=True)
+    alone = Study(timed, str(own), tmp_path / "alone.jsonl").run()
+    assert sorted(map(_key, beside.records)) == sorted(map(_key, alone.records))
+
+
+@pytest.mark.parametrize("wrong", ["import no_such_thing", "experiment = 3", ""])
+def test_a_file_that_is_no_experiment(wrong, tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text(wrong)
+    with pytest.raises(ParameterError, match=r"wrong\.py: "):
+        named(str(path))
+
+
+def test_wrong_names_and_options_are_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("plotly", reason="pip install 'hogwild[lab]'")
+    for words in (
+        ["lab", "colisions"], ["lab", "missing.py"], ["report", "nowhere"], ["lab", "paper", "--data", "RCV1"],
+        ["compare", "nothing.svm"], ["lab", "paper", "--data", "Rcv2=x"],
+    ):  # fmt: skip
+        assert main(words) == 2
+        told = capsys.readouterr().err
+        assert told.startswith("error: ")
+        assert "Traceback" not in told
+
+
+def test_every_experiment_can_be_copied_and_says_how_long_it_takes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["lab", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["experiments"]
+    assert [each["name"] for each in told] == list(NAMES)
+    assert all(0 < each["quick_seconds"] < each["seconds"] for each in told)
+    for name in NAMES:
+        assert main(["lab", name, "--copy"]) == 0
+        copied = Path(f"{name.replace('-', '_')}.py")
+        assert copied.read_text() == source(name)
+        assert named(str(copied)).name == name
+    assert main(["lab", "delays", "--copy"]) == 2
+
+
+SMALL = {"topologies": {"topology": ["ring", "clique"]}, "strategies": {"strategy": ["hogwild", "synchronous",
+         "parameter server"]}}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["delays", "schedules", "topologies", "strategies", "regularisation", "batch-size",
+                                  "paper", "collisions"])  # fmt: skip
+def test_a_trial_of_every_experiment(name):
+    """Of the long ones make lab runs all."""
+    experiment = named(name)
+    figures = experiment.trial(experiment.quick[-1], 0)
+    assert any(isinstance(value, float) and math.isfinite(value) for value in figures.values())
+
+
+def test_readings_are_charts_with_words(tmp_path):
+    experiment = named("topologies")
+    points = [point for point in experiment.quick if point["topology"] in ("ring", "clique")]
+    small = Study(replace(experiment, quick=points, timed=True), "topologies", tmp_path / "t.jsonl", True, 1)
+    small.run()
+    section = section_of(small.experiment, recorded(small.path), True)
+    assert section.findings[0].holds
+    assert all(part.words for part in section.parts if isinstance(part, (Chart, Map)))
+    assert any(isinstance(part, Table) for part in section.parts)
+
+
+def test_compare_on_ones_own_data(tmp_path, capsys):
+    pytest.importorskip("plotly", reason="pip install 'hogwild[lab]'")
+    data = tmp_path / "rows.svm"
+    data.write_text("".join(f"{1 if k % 3 else -1} {k % 7 + 1}:1 {k % 5 + 8}:0.5\n" for k in range(500)))
+    out = tmp_path / "out"
+    words = ["compare", str(data), "--strategies", "serial,hogwild,local-sgd", "--workers", "2", "--epochs", "2"]
+    assert main([*words, "--seeds", "2", "--out", str(out), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["trials"] == 6
+    assert (out / "report.html").exists()
+    assert "came to the least held-out loss" in record["findings"][0]["text"]
+
+
+def test_a_log_of_a_run_becomes_a_section(tmp_path):
+    data, log = tmp_path / "rows.svm", tmp_path / "today.jsonl"
+    data.write_text("".join(f"{1 if k % 3 else -1} {k % 7 + 1}:1 {k % 5 + 8}:0.5\n" for k in range(500)))
+    assert main(["train", str(data), "--observe", "--workers", "2", "--epochs", "3", "--log", str(log)]) == 0
+    section = report_of([log]).sections[0]
+    titles = [part.title for part in section.parts]
+    assert titles[:2] == ["Loss over epochs", "Staleness"]
+    assert "Writes of worker 1" in titles
+    assert "met another" in section.findings[1].text
+
+
+def test_means_know_how_far_off_they_are():
+    results = Results(tuple({"w": w, "seed": seed, "loss": w + 0.1 * seed} for w in (1, 2) for seed in range(3)))
+    assert results.mean("loss", w=1) == Mean.of([1.0, 1.1, 1.2])
+    assert results.mean("loss", w=1).below(results.mean("loss", w=2))
+    assert results.over("w", "loss", "x").y == pytest.approx([1.1, 2.1])
+    assert math.isnan(results.mean("loss", w=9).value)
