@@ -6,7 +6,7 @@ READY := .venv/.ready
 PEERS := .venv/.peers
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types layers tests fuzz chaos cluster executions conformance agreement bench clean
+.PHONY: demo test lint types layers tests fuzz chaos cluster executions conformance agreement lab bench clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -56,6 +56,10 @@ conformance: $(READY)
 # Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.
 agreement: $(READY)
 	HOGWILD_AGREEMENT=all $(BIN)/pytest -n 2 tests/estimators/test_agreement*.py
+
+# All experiments of the laboratory, quick: under ten minutes, and a page in build/lab.
+lab: $(READY)
+	$(BIN)/hogwild lab all --quick --out build/lab
 
 # Figures, written to benchmarks/results; NAMES="peers scaling" runs only those.
 bench: $(PEERS)

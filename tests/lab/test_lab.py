@@ -143,10 +143,6 @@ def test_every_experiment_can_be_copied_and_says_how_long_it_takes(tmp_path, mon
     assert main(["lab", "delays", "--copy"]) == 2
 
 
-SMALL = {"topologies": {"topology": ["ring", "clique"]}, "strategies": {"strategy": ["hogwild", "synchronous",
-         "parameter server"]}}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", ["delays", "schedules", "topologies", "strategies", "regularisation", "batch-size",
                                   "paper", "collisions"])  # fmt: skip
 def test_a_trial_of_every_experiment(name):
