@@ -16,6 +16,7 @@ import numpy as np
 from hogwild.runtimes.links import Link
 from hogwild.runtimes.local.actor import now
 from hogwild.runtimes.ray.desk import Lines
+from hogwild.runtimes.ray.outbox import LOOK
 from hogwild.runtimes.ray.wire import Parts
 
 
@@ -58,12 +59,10 @@ class Rough:
         return [packet for packet in packets if packet.ahead or self._unanswered_calls(packet)]
 
     def wait(self, packets: list[Packet], limit: float) -> None:
-        """Wait until one of those that were made is answered, or for so many seconds."""
-        made = [call for packet in packets for call in packet.made]
-        if made:
-            self._lines.wait(made, limit)
-        else:
-            time.sleep(limit)
+        """Wait until one of them has arrived and is answered, or for so many seconds."""
+        until = now() + limit
+        while now() < until and len(self.unanswered(packets)) == len(packets):
+            time.sleep(LOOK)  # what is still on its way cannot be waited for
 
     def _unanswered_calls(self, packet: Packet) -> bool:
         packet.made = self._lines.unanswered(packet.made) if packet.made else []
