@@ -23,9 +23,8 @@ def main(workers: int = 2, rows: int = 50_000) -> list[dict]:
         found = run.observation
         share = 1e6 * found["lost_writes"] / found["writes"]
         expected = found["predicted"]["collided_by_staleness"]
-        print(
-            f"{features:>9,} {found['staleness']['mean']:>9.2f} {found['collided']:>12.2%} {expected:>9.2%} {share:>18,.1f}"
-        )
+        stale, met = found["staleness"]["mean"], found["collided"]
+        print(f"{features:>9,} {stale:>9.2f} {met:>12.2%} {expected:>9.2%} {share:>18,.1f}")
         seen.append(found)
     return seen
 
