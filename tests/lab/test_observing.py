@@ -8,6 +8,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.sparse import random as random_matrix
 
 from hogwild import Averaging, Constant, Hogwild, Linear, Locked, ParameterServer, RoundRobin, Serial, minimise
@@ -101,8 +102,11 @@ def test_what_is_counted_as_lost_is_missing():
 
 
 def sparse(rows=4000, features=60, seed=0):
-    X = random_matrix(rows, features, 0.1, "csr", rng=np.random.default_rng(seed))
-    return X, np.where(np.random.default_rng(seed + 1).random(rows) < 0.5, 1.0, -1.0)
+    """Rows of which none is empty, in two classes."""
+    random = np.random.default_rng(seed)
+    diagonal = sp.coo_array((np.ones(rows), (np.arange(rows), np.arange(rows) % features)), (rows, features))
+    X = (random_matrix(rows, features, 0.1, "csr", rng=random) + diagonal).tocsr()
+    return X, np.where(X @ random.standard_normal(features) > 0, 1.0, -1.0)
 
 
 @pytest.mark.parametrize("rule", ["sgd", "adagrad"])
