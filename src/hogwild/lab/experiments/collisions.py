@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from hogwild.data.generate.kinds import classification
@@ -16,14 +17,19 @@ from hogwild.schedules import Constant
 from hogwild.strategies import Hogwild
 from hogwild.training.minimise import minimise
 
-ROWS, NONZEROS, EPOCHS = 60_000, 12, 3
+ROWS, NONZEROS, EPOCHS = 400_000, 12, 5
 WORKERS = sorted({1, 2, 4, 8, allowed_cores()})
 
 
+@lru_cache(maxsize=1)
+def _problem(features: int, exponent: float, seed: int) -> Linear:
+    made = classification(ROWS, features, nonzeros=NONZEROS, exponent=exponent, seed=seed)
+    return Linear(Memory(made.rows, shuffled=True, name="generated"), "logistic")
+
+
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run that is timed, and one that is observed."""
-    made = classification(ROWS, point["features"], nonzeros=NONZEROS, exponent=point["exponent"], seed=seed)
-    problem = Linear(Memory(made.rows, shuffled=True, name="generated"), "logistic")
+    """Runs that are timed, and one that is observed."""
+    problem = _problem(point["features"], point["exponent"], seed)
     strategy = Hogwild(point["workers"], buffer=0)
 
     def run(observe: bool) -> Any:
