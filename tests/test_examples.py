@@ -84,6 +84,11 @@ def test_what_the_page_on_ratings_shows_is_so():
     assert found.failed == 0 < found.attempted
 
 
+def test_what_the_page_on_landscapes_shows_is_so():
+    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "landscape.md"), module_relative=False)
+    assert found.failed == 0 < found.attempted
+
+
 @pytest.mark.parametrize("example", ["digits_cnn.py", "digits_mlp.py"])
 def test_networks_learn_digits(example, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [example, *NETWORKS[example]])

@@ -146,7 +146,7 @@ def __getattr__(name: str) -> Any:
             from hogwild.errors import MissingExtraError
 
             raise MissingExtraError(f"hogwild.{name}", "torch", "torch") from None
-    if name in ("callbacks", "data", "delays", "errors", "losses", "topologies"):
+    if name in ("callbacks", "data", "delays", "errors", "landscape", "losses", "topologies"):
         return importlib.import_module(f"hogwild.{name}")
     raise AttributeError(f"module 'hogwild' has no attribute {name!r}")
 

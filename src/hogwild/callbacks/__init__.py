@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hogwild.callbacks.json_lines import JsonLines
+from hogwild.callbacks.live import Live
 from hogwild.callbacks.progress import Progress
 from hogwild.callbacks.tensorboard import TensorBoard
 
-__all__ = ["JsonLines", "Progress", "TensorBoard"]
+__all__ = ["JsonLines", "Live", "Progress", "TensorBoard"]

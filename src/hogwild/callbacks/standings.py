@@ -45,6 +45,26 @@ def table_of(rows: Iterable[Row], width: int = WIDE) -> Table:
     return table
 
 
+def staleness_of(workers: Mapping[str, Mapping[str, float]]) -> Table:
+    """A line for each worker: how many changes by others landed between its reads and its changes.
+
+    >>> staleness_of({"worker-0": {"mean": 1.3, "median": 0, "p95": 10, "most": 10, "count": 10}}).row_count
+    1
+    """
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("staleness of", no_wrap=True)
+    for name in ("mean", "median", "p95", "most", "changes"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, figures in list(workers.items())[:MOST]:
+        counts = (f"{figures[each]:,.0f}" for each in ("median", "p95", "most", "count"))
+        table.add_row(name, f"{figures['mean']:.1f}", *counts)
+    if len(workers) > MOST:
+        table.add_row(f"and {len(workers) - MOST} more")
+    return table
+
+
 def lines_of(rows: Iterable[Row]) -> Iterator[str]:
     """The same in plain lines.
 

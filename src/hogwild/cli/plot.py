@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hogwild.data.rows import Array
-
-# The eight dots of a braille letter, [row][column], as bits of its code.
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-_BLANK = 0x2800
+from hogwild.dots import curve, letter
 
 
 def log_log(x: Array, y: Array, *, width: int, height: int = 12, ascii_only: bool = False) -> str:
@@ -27,30 +24,15 @@ def log_log(x: Array, y: Array, *, width: int, height: int = 12, ascii_only: boo
     ticks = {_place(decade, bottom, top, height): decade for decade in np.arange(bottom, top + 1)}
     margin = max(len(_label(decade)) for decade in ticks.values())
     columns = max(8, width - margin - 3)
-    cells = _trace(across, (top - down) / (top - bottom), columns, height)
+    cells = curve(across, (top - down) / (top - bottom), columns, height)
     lines = []
     for row in range(height):
         name = _label(ticks[row]) if row in ticks else ""
-        drawn = "".join(_letter(code, ascii_only) for code in cells[row]).rstrip()
+        drawn = "".join(letter(code, ascii_only) for code in cells[row]).rstrip()
         lines.append(f"{name:>{margin}} {'┤' if row in ticks else '│'}{drawn}")
     lines += [" " * (margin + 1) + line for line in _axis(across[0], across[-1], columns)]
     picture = "\n".join(lines)
     return picture.translate(str.maketrans("┤│└┬─", "|||+-")) if ascii_only else picture
-
-
-def _trace(across: Array, down: Array, columns: int, height: int) -> Array:
-    """Set the dots of a curve; ``down`` is 0 at the top and 1 at the bottom."""
-    cells = np.zeros((height, columns), np.int64)
-    wide, high = 2 * columns - 1, 4 * height - 1
-    reach = max(across[-1] - across[0], 1e-9)
-    used = wide if len(across) > 1 else 0
-    at = np.interp(across[0] + np.arange(used + 1) / wide * reach, across, down)
-    dots = np.rint(at * high).astype(int)
-    for dot, (before, here) in enumerate(zip([dots[0], *dots[:-1]], dots, strict=True)):
-        start = here if before == here else before + (1 if here > before else -1)
-        for level in range(min(start, here), max(start, here) + 1):
-            cells[level // 4, dot // 2] |= _DOTS[level % 4][dot % 2]
-    return cells
 
 
 def _axis(first: float, last: float, columns: int) -> list[str]:
@@ -76,9 +58,3 @@ def _label(decade: float) -> str:
     """Name a power of ten in few letters: 1, 10, 100, 1k, ..., 1G."""
     power = int(decade)
     return f"{10 ** (power % 3)}{('', 'k', 'M', 'G', 'T')[power // 3]}"
-
-
-def _letter(code: int, ascii_only: bool) -> str:
-    if not code:
-        return " "
-    return "*" if ascii_only else chr(_BLANK + int(code))

@@ -151,6 +151,9 @@ def train(
     label: options.Label = "label",
     weight: options.Weight = None,
     base: options.Base = "auto",
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Draw the loss, the rate and the staleness as the run goes, on a terminal.")
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -205,7 +208,7 @@ def train(
             test=held_out,
             average=average,
             seed=seed,
-            callbacks=_callbacks(screen, log, tensorboard, closing),
+            callbacks=_callbacks(screen, watch, log, tensorboard, closing),
             checkpoint=None if folder is None else Checkpoints(folder, checkpoint_seconds),
             resume=resume is not None,
             observe=observe,
@@ -253,11 +256,13 @@ def _folder(checkpoint: Path | None, resume: Path | None) -> Path | None:
     return resume or checkpoint
 
 
-def _callbacks(screen: Output, log: Path | None, tensorboard: Path | None, closing: ExitStack) -> list[Any]:
-    from hogwild.callbacks import JsonLines, Progress, TensorBoard
+def _callbacks(
+    screen: Output, watch: bool, log: Path | None, tensorboard: Path | None, closing: ExitStack
+) -> list[Any]:  # fmt: skip
+    from hogwild.callbacks import JsonLines, Live, Progress, TensorBoard
 
     callbacks: list[Any] = []
-    kinds: Any = ((Progress, screen.messages), (JsonLines, log), (TensorBoard, tensorboard))
+    kinds: Any = ((Live if watch else Progress, screen.messages), (JsonLines, log), (TensorBoard, tensorboard))
     for kind, where in kinds:
         if where is not None:
             callbacks.append(kind(where))

@@ -267,6 +267,21 @@ def many_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope
     return slopes(scores, int(y), parameter, class_weights, slope)  # type: ignore[no-any-return]
 
 
+def one_slope(scores: Any, labels: Any, parameter: float, class_weights: Any, costs: Any, found: Any) -> None:
+    """Write the loss of each row and its derivative by its one score."""
+    for i in range(costs.size):
+        y = float(labels[i])
+        weight = class_weights[1 if y > 0 else 0]
+        cost, slope = loss(float(scores[i, 0]), y, parameter)
+        costs[i], found[i, 0] = weight * cost, weight * slope
+
+
+def many_slopes(scores: Any, labels: Any, parameter: float, class_weights: Any, costs: Any, found: Any) -> None:
+    """The same for a model with one output per class."""
+    for i in range(costs.size):
+        costs[i] = slopes(scores[i], int(labels[i]), parameter, class_weights, found[i])
+
+
 def same_sign(scores: Any, y: float) -> float:
     """1 if the score is on the label's side; zero counts as negative, as in prediction."""
     return 1.0 if (scores[0] > 0) == (y > 0) else 0.0

@@ -138,6 +138,15 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
 
 
 @functools.cache
+def slopes(loss: Function | None, slopes: Function | None, keep: bool) -> Any:
+    """The compiled loss of rows whose scores are known, and its derivatives by them."""
+    if loss:
+        return specialise(linear.one_slope, cache=keep, fused=True, loss=loss)
+    assert slopes is not None
+    return specialise(linear.many_slopes, cache=keep, fused=True, slopes=slopes)
+
+
+@functools.cache
 def decide(layout: str) -> Any:
     """The compiled scores of such a model."""
     return specialise(linear.decide, cache=True, fused=True, dot_of=bind(dot_of, **LAYOUTS[layout]))

@@ -307,6 +307,16 @@ class Linear:
         spread = square - label * label / weight if weight else 0.0
         return found | {"r2": 1 - score / spread if spread > 0 else 0.0}
 
+    def slopes(self, scores: Array, labels: Array) -> tuple[Array, Array]:
+        """The loss of each row with such scores and encoded labels, and its derivative by each of its scores.
+
+        Classes count by their weights; those of the rows are left to whoever asks.
+        """
+        costs, slopes = np.empty(len(scores)), np.empty(scores.shape)
+        kernel = linear_parts.slopes(*self._functions, self.loss.ours)
+        kernel(scores, labels, float(self.loss.parameter), self._class_weights, costs, slopes)
+        return costs, slopes
+
     def penalty(self, state: State) -> float:
         """What the objective has besides the mean loss."""
         tilt = self.tilt * float(state[1][:, 0].sum()) if self.tilt else 0.0

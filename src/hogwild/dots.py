@@ -1,0 +1,45 @@
+"""Curves made of dots smaller than a letter: a letter of braille has eight, in four lines and two columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The eight dots of a braille letter, [row][column], as bits of its code.
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+_BLANK = 0x2800
+
+
+def curve(across: NDArray[Any], down: NDArray[Any], columns: int, height: int) -> NDArray[np.int64]:
+    """The codes of the letters, line by line, that a curve over rising ``across`` is drawn with, from side to side.
+
+    ``down`` is 0 at the top and 1 at the bottom.
+
+    >>> cells = curve(np.array([0, 1]), np.array([0.0, 1.0]), columns=4, height=2)
+    >>> ["".join(letter(code) for code in line) for line in cells]
+    ['⠑⢄  ', '  ⠑⢄']
+    """
+    cells = np.zeros((height, columns), np.int64)
+    wide, high = 2 * columns - 1, 4 * height - 1
+    reach = max(across[-1] - across[0], 1e-9)
+    used = wide if len(across) > 1 else 0
+    at = np.interp(across[0] + np.arange(used + 1) / wide * reach, across, down)
+    dots = np.rint(at * high).astype(int)
+    for dot, (before, here) in enumerate(zip([dots[0], *dots[:-1]], dots, strict=True)):
+        start = here if before == here else before + (1 if here > before else -1)
+        for level in range(min(start, here), max(start, here) + 1):
+            cells[level // 4, dot // 2] |= _DOTS[level % 4][dot % 2]
+    return cells
+
+
+def letter(code: int, ascii_only: bool = False) -> str:
+    """The letter with such dots; where there is no braille, a star.
+
+    >>> letter(0xFF), letter(0), letter(0x40, ascii_only=True)
+    ('⣿', ' ', '*')
+    """
+    if not code:
+        return " "
+    return "*" if ascii_only else chr(_BLANK + int(code))

@@ -1,0 +1,120 @@
+"""The objective of a linear model, as a function of its parameters."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.rows import Array
+from hogwild.errors import ParameterError
+from hogwild.landscape.curvature import turned
+from hogwild.landscape.surfaces import Vector
+from hogwild.landscape.tables import Tables, deviations
+from hogwild.naming import must
+from hogwild.problems.linear import Linear
+from hogwild.training.preparing import opened_like
+
+
+class LinearSurface:
+    """The mean loss and the penalty of a ``Linear``, over all rows of its data or of other data.
+
+    A vector is the weights, feature by feature and within one output by output, and then the intercept of each output,
+    if there is one. Everything is in double precision and of the data as it is, without the frame that columns far from
+    zero are trained in. The weights of one output are a block, and so is each intercept.
+
+    An L1 penalty bends nowhere but where a weight is zero, which the Hessian leaves out; its gradient there is 0.
+    """
+
+    def __init__(self, problem: Linear, data: Any = None) -> None:
+        known = problem.source if data is None else opened_like(problem.source, data)
+        if known.n_features > problem.source.n_features:
+            raise ParameterError(
+                f"{known.name} has {known.n_features:,} features, {problem.source.name} has "
+                f"{problem.source.n_features:,}."
+            )
+        self.problem = problem
+        self._features, self._outputs = problem.source.n_features, problem.n_outputs
+        self._weights = self._features * self._outputs  # how many
+        encoded = known.with_labels(partial(problem.labels.encode, name=known.name))
+        self._tables = Tables(encoded, self._features)
+        weights = problem.labels.weights(problem.class_weight, problem.source)
+        self._class_weights = weights.astype(np.float64)
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return self._weights + (self._outputs if self.problem.intercept else 0)
+
+    @property
+    def blocks(self) -> tuple[slice, ...]:
+        """The weights of each output, and each intercept."""
+        weights = (slice(output, self._weights, self._outputs) for output in range(self._outputs))
+        return (*weights, *(slice(place, place + 1) for place in range(self._weights, self.size)))
+
+    def at(self, run: Any) -> Vector:
+        """Where a run has ended, or what a model has learnt."""
+        model = getattr(run, "model", run)
+        if not hasattr(model, "intercept") or model.weights.shape != (self._features, self._outputs):
+            raise must("run", "a run of this problem, or its model", type(model).__name__)
+        return self.vector((model.weights, model.intercept))
+
+    def vector(self, state: tuple[Array, ...]) -> Vector:
+        """Weights and intercepts side by side."""
+        weights, intercept = (np.asarray(part, np.float64).ravel() for part in state)
+        return np.concatenate([weights, intercept])[: self.size]
+
+    def loss(self, vector: Vector) -> float:
+        """The mean loss and the penalty."""
+        total = 0.0
+        for table in self._tables:
+            costs, _ = self.problem.slopes(self._scores(table.matrix, vector), table.labels)
+            total += float(table.weights @ costs)
+        weights, problem = vector[: self._weights], self.problem
+        penalty = problem.l1 * np.abs(weights).sum() + problem.l2 / 2 * np.square(weights).sum()
+        return float(total / self._tables.n_rows + penalty + problem.tilt * vector[self._weights :].sum())
+
+    def gradient(self, vector: Vector) -> Vector:
+        """Its derivative by each parameter."""
+        found = np.zeros(self.size)
+        for table in self._tables:
+            _, slopes = self.problem.slopes(self._scores(table.matrix, vector), table.labels)
+            found += self._pulled(table.matrix, table.weights[:, None] * slopes)
+        found /= self._tables.n_rows
+        weights = vector[: self._weights]
+        found[: self._weights] += self.problem.l1 * np.sign(weights) + self.problem.l2 * weights
+        found[self._weights :] += self.problem.tilt
+        return found
+
+    def times(self, vector: Vector, direction: Vector) -> Vector:
+        """The Hessian there times a direction, exactly for losses of this package."""
+        found = np.zeros(self.size)
+        for table in self._tables:
+            scores, moves = self._scores(table.matrix, vector), self._scores(table.matrix, direction)
+            turns = turned(self.problem, self._class_weights, scores, table.labels, moves)
+            found += self._pulled(table.matrix, table.weights[:, None] * turns)
+        found /= self._tables.n_rows
+        found[: self._weights] += self.problem.l2 * direction[: self._weights]
+        return found
+
+    def units(self, vector: Vector) -> Vector:
+        """One over the standard deviation of each weight's feature; 1 for intercepts and where nothing varies."""
+        spread = np.where(self._deviations > 0, self._deviations, 1.0)
+        units = np.ones(self.size)
+        units[: self._weights] = np.repeat(1 / spread, self._outputs)
+        return units
+
+    @cached_property
+    def _deviations(self) -> Array:
+        return deviations(self._tables, self._features)
+
+    def _scores(self, matrix: Any, vector: Vector) -> Array:
+        weights = vector[: self._weights].reshape(self._features, self._outputs)
+        scores = np.ascontiguousarray(matrix @ weights)
+        return scores + vector[self._weights :] if self.problem.intercept else scores
+
+    def _pulled(self, matrix: Any, slopes: Array) -> Vector:
+        """The sum over rows of what the derivatives by scores are by the parameters."""
+        weights = np.asarray(matrix.T @ slopes).ravel()
+        return np.concatenate([weights, slopes.sum(axis=0)])[: self.size]

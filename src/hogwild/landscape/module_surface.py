@@ -1,0 +1,163 @@
+"""The loss of a model of PyTorch, as a function of its parameters."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hogwild.errors import ParameterError
+from hogwild.landscape.surfaces import Vector
+from hogwild.naming import must
+from hogwild.problems.module import BATCH, MEASURED, Module
+from hogwild.runtimes.processes import chance
+from hogwild.training.optimising import self_updating
+
+
+class ModuleSurface:
+    """The mean loss of a ``Module`` over all samples of its data set, or of another one.
+
+    A vector is all parameters that are learnt, tensor by tensor. What is looked at is a copy of the net in evaluation
+    mode, in the net's own precision: without dropout, and with the means that its batch normalisation has now. The
+    net itself is left alone, its gradients and buffers too. A block is one filter (the part of a tensor that belongs
+    to one output), and the whole of a tensor of one dimension, such as a bias.
+    """
+
+    def __init__(self, problem: Module, data: Any = None) -> None:
+        if self_updating(problem.net):
+            raise ParameterError(
+                "A table that is updated in the backward pass has no gradient that one could look at: use "
+                "nn.EmbeddingBag, or look at the loss alone with problem.measure()."
+            )
+        self._net, self._spare = problem.net, replace(problem, net=copy.deepcopy(problem.net).eval())
+        self._feed = self._spare.feed(data)
+        self._feed.options = {}  # read here: processes that read would be started for each look
+        self._tensors = _learnt(self._spare.net)
+        for tensor in self._tensors:
+            tensor.grad = None
+        if not self._tensors:
+            raise must("problem", "a Module with parameters to learn", problem)
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return sum(tensor.numel() for tensor in self._tensors)
+
+    @property
+    def blocks(self) -> tuple[slice, ...]:
+        """Filters, and tensors of one dimension."""
+        found, first = [], 0
+        for tensor in self._tensors:
+            parts = len(tensor) if tensor.dim() > 1 else 1
+            each = tensor.numel() // max(1, parts)
+            found += [slice(first + part * each, first + (part + 1) * each) for part in range(parts)]
+            first += tensor.numel()
+        return tuple(found)
+
+    def at(self, run: Any) -> Vector:
+        """Where a run has ended: the parameters of its net, or of a net like it."""
+        model = getattr(run, "model", run)
+        tensors = _learnt(getattr(model, "net", model))
+        if [tensor.shape for tensor in tensors] != [tensor.shape for tensor in self._tensors]:
+            raise must("run", "a run of this problem, or its net", type(model).__name__)
+        return _flat(tensors)
+
+    def loss(self, vector: Vector) -> float:
+        """The mean loss."""
+        self._put(vector)
+        total, count = 0.0, 0
+        with torch.no_grad(), _same_chance():
+            for loss, samples in self._losses():
+                total += float(loss) * samples
+                count += samples
+        return total / count
+
+    def gradient(self, vector: Vector) -> Vector:
+        """Its derivative by each parameter."""
+        self._put(vector)
+        found, count = np.zeros(self.size), 0
+        with torch.enable_grad(), _same_chance():
+            for loss, samples in self._losses():
+                found += _flat(_slopes(loss, self._tensors)) * samples
+                count += samples
+        return found / count
+
+    def times(self, vector: Vector, direction: Vector) -> Vector:
+        """The Hessian there times a direction: the gradient of the gradient along it."""
+        self._put(vector)
+        ways = self._shaped(direction)
+        found, count = np.zeros(self.size), 0
+        with torch.enable_grad(), _same_chance():
+            for loss, samples in self._losses():
+                slopes = torch.autograd.grad(loss, self._tensors, create_graph=True, materialize_grads=True)
+                along = torch.stack([(slope * way).sum() for slope, way in zip(slopes, ways, strict=True)]).sum()
+                if along.requires_grad:  # where all is straight it does not depend on the parameters
+                    found += _flat(_slopes(along, self._tensors)) * samples
+                count += samples
+        return found / count
+
+    def units(self, vector: Vector) -> Vector:
+        """The root mean square of the tensor that each is in; 1 where that is zero."""
+        units, first = np.ones(self.size), 0
+        for tensor in self._tensors:
+            part = slice(first, first + tensor.numel())
+            size = float(np.sqrt(np.mean(np.square(vector[part])))) if tensor.numel() else 0.0
+            units[part] = size or 1.0
+            first += tensor.numel()
+        return units
+
+    def _losses(self) -> Iterator[tuple[Tensor, int]]:
+        for batch in self._feed.in_order(MEASURED * (self._spare.batch or BATCH)):
+            yield self._spare.loss(batch)
+
+    def _shaped(self, vector: Vector) -> list[Tensor]:
+        shaped, first = [], 0
+        for tensor in self._tensors:
+            part = torch.from_numpy(np.array(vector[first : first + tensor.numel()]))
+            shaped.append(part.to(tensor.dtype).to(tensor.device).view(tensor.shape))
+            first += tensor.numel()
+        return shaped
+
+    @torch.no_grad()
+    def _put(self, vector: Vector) -> None:
+        for tensor, values in zip(self._tensors, self._shaped(vector), strict=True):
+            tensor.copy_(values)
+        # The net may have been trained since it was copied, and with it what is not learnt by gradients.
+        for tensor, now in zip(_beside(self._spare.net), _beside(self._net), strict=True):
+            tensor.copy_(now)
+
+
+def _learnt(net: nn.Module) -> list[Tensor]:
+    return [tensor for tensor in net.parameters() if tensor.requires_grad]
+
+
+def _beside(net: nn.Module) -> list[Tensor]:
+    return [*(tensor for tensor in net.parameters() if not tensor.requires_grad), *net.buffers()]
+
+
+def _slopes(value: Tensor, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The derivatives of a number by tensors, zero by those that have no part in it."""
+    return torch.autograd.grad(value, tensors, materialize_grads=True)
+
+
+def _flat(tensors: Sequence[Tensor]) -> Vector:
+    parts = [tensor.detach().to_dense() if tensor.is_sparse else tensor.detach() for tensor in tensors]
+    return np.concatenate([part.cpu().double().numpy().ravel() for part in parts])
+
+
+@contextmanager
+def _same_chance() -> Iterator[None]:
+    """Data sets and nets that draw random numbers draw the same ones at every look, and nobody notices outside."""
+    before, devices = chance.now(), range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices=devices):
+        try:
+            chance.seed(0)
+            yield
+        finally:
+            chance.go_on(before)

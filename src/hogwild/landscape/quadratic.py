@@ -1,0 +1,57 @@
+"""The surface of which everything is known, to try things on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogwild.landscape.surfaces import Vector
+from hogwild.naming import must
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quadratic:
+    """Half of ``x . matrix x`` for a symmetric matrix, which is its Hessian: a bowl, a trough or a saddle around zero.
+
+    All of a vector is one block, and every unit is 1.
+
+    >>> bowl = Quadratic(np.diag([4.0, 1.0]))
+    >>> bowl.loss(np.array([1.0, 2.0])), bowl.gradient(np.array([1.0, 2.0]))
+    (4.0, array([4., 2.]))
+    """
+
+    matrix: Any
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
+            raise must("matrix", "square and symmetric", f"one of shape {matrix.shape}")
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return len(self.matrix)
+
+    @property
+    def blocks(self) -> tuple[slice, ...]:
+        """All together."""
+        return (slice(0, self.size),)
+
+    def loss(self, vector: Vector) -> float:
+        """Half of ``x . matrix x``."""
+        return float(vector @ self.matrix @ vector) / 2
+
+    def gradient(self, vector: Vector) -> Vector:
+        """The matrix times x."""
+        return np.asarray(self.matrix @ vector)
+
+    def times(self, vector: Vector, direction: Vector) -> Vector:
+        """The matrix times the direction, wherever that is."""
+        return np.asarray(self.matrix @ direction)
+
+    def units(self, vector: Vector) -> Vector:
+        """1 for each."""
+        return np.ones(self.size)
