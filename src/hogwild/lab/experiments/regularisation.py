@@ -52,7 +52,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
         "norm_1": float(np.abs(found).sum()), "norm_max": float(np.abs(found).max()),
         "from_the_shortest": float(np.linalg.norm(found - shortest) / np.linalg.norm(shortest)),
         "from_the_planted": float(np.linalg.norm(found - weights) / np.linalg.norm(weights)),
-        "sharpness": float(landscape.sharpness(ground, at, rho=0.5).value),
+        "sharpness": float(landscape.sharpness(ground, at, rho=0.5, steps=5).rise),
         "largest_eigenvalue": float(landscape.spectrum(ground, at, k=1).values[0]),
         "least_norm": float(np.linalg.norm(shortest)),
     }  # fmt: skip
