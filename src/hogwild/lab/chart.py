@@ -61,7 +61,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence that was computed from the numbers, and whether they bear out what it is about; None: no such claim."""
+    """A sentence computed from the numbers, and whether they bear out what it is about; None: no such claim."""
 
     text: str
     holds: bool | None = None
