@@ -32,7 +32,7 @@ class Planted:
 
 
 @lru_cache(maxsize=4)
-def regression(seed: int, rows: int = 600, features: int = 20, noise: float = 0.1) -> Planted:
+def regression(seed: int, rows: int = 600, features: int = 8, noise: float = 0.1) -> Planted:
     """A linear function and noise; rows are of length one, so that steps below two are stable for one worker."""
     random = np.random.default_rng(seed)
     X = _unit(random.standard_normal((2 * rows, features)))

@@ -22,7 +22,7 @@ TIMES = {
     "constant": Always(USUAL), "normal": Normal(USUAL, USUAL / 3), "heavy tail": HeavyTail(USUAL / 6, 1.2),
 }  # fmt: skip
 WHOSE = {"none": {}, "equal": {}, "different": {k: 1.0 + k for k in range(WORKERS)}, "one slow": {0: 20.0}}
-SMALL, LARGE = 0.05, 0.6
+SMALL, LARGE = 0.05, 0.9
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
@@ -133,7 +133,7 @@ experiment = Experiment(
     "Asynchronous workers train on parameters that are a little old. When does that do harm, does it matter whether "
     "all "
     "are late or one of them, and do delay-adaptive steps and delay compensation help?",
-    f"Least squares with a known optimum (600 rows of length one, 20 features), {EPOCHS} epochs of SGD at a constant "
+    f"Least squares with a known optimum (600 rows of length one, 8 features), {EPOCHS} epochs of SGD at a constant "
     f"step by {WORKERS} asynchronous workers and a server, in simulated time (and on real threads): how long an update "
     "takes is constant, normal, or has a heavy tail; all workers are alike, each is different, or one takes 20 times "
     "as "

@@ -1,0 +1,8 @@
+"""A report as one page that needs nothing else, and as pictures for papers."""
+
+from __future__ import annotations
+
+from hogwild.lab.report.figures import save_figures
+from hogwild.lab.report.page import render, write_report
+
+__all__ = ["render", "save_figures", "write_report"]

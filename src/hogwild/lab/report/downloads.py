@@ -1,0 +1,104 @@
+"""Numbers as files: CSV for everybody, Parquet with its types, each as a link that carries its file."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hogwild.files import format_size
+from hogwild.lab.chart import Table
+from hogwild.records import plain
+
+CSV, PARQUET = "text/csv;charset=utf-8", "application/vnd.apache.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file within the page: its name, what it is called, and its content as an address."""
+
+    file: str
+    label: str
+    what: str
+    href: str
+    size: str
+
+
+def download(file: str, label: str, what: str, kind: str, content: bytes) -> Download:
+    """Put a file into an address.
+
+    >>> download("a.csv", "CSV", "of a", "text/csv", b"a").href
+    'data:text/csv;base64,YQ=='
+    """
+    return Download(
+        file, label, what, f"data:{kind};base64,{base64.b64encode(content).decode()}", format_size(len(content))
+    )
+
+
+def csv_of(table: Table) -> bytes:
+    """A table as CSV, every number with all its digits; nothing is an empty cell.
+
+    >>> csv_of(Table("", ("a", "b"), ((1, None), ("x, y", 0.1)))).decode().splitlines()
+    ['a,b', '1,', '"x, y",0.1']
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table.columns)
+    writer.writerows([_cell(value) for value in row] for row in table.rows)
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def table_of(records: Sequence[Mapping[str, Any]], title: str = "") -> Table:
+    """Records as a table with a column for each key that any of them has.
+
+    >>> table_of([{"a": 1}, {"b": 2}]).rows
+    ((1, None), (None, 2))
+    """
+    columns = tuple(dict.fromkeys(key for record in records for key in record))
+    return Table(title, tuple(map(str, columns)), tuple(tuple(map(record.get, columns)) for record in records))
+
+
+def parquet_of(table: Table) -> bytes | None:
+    """A table as Parquet, or None where pyarrow is not installed. Columns of mixed kinds become texts."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        return None
+    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.columns)
+    arrays = [_array(pyarrow, [_value(value) for value in column]) for column in columns]
+    sink = io.BytesIO()
+    names = [name.encode("utf-8", "replace").decode() for name in table.columns]
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays(arrays, names=names), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _array(pyarrow: Any, values: list[Any]) -> Any:
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+        return pyarrow.array([None if value is None else _cell(value) for value in values], pyarrow.string())
+
+
+def _value(value: Any) -> Any:
+    """What has a type of its own stays; the rest becomes text. Floats that are not finite stay what they are."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return value if value is None or isinstance(value, (bool, int, float)) else _cell(value)
+
+
+def _cell(value: Any) -> str:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if value is None:
+        return ""
+    if isinstance(value, (bool, int, float)):
+        return repr(value)
+    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
