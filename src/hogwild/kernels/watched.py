@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hogwild.kernels.atomics import exchange, fetch_add, load
 
-# mypy: disable-error-code="name-defined, call-arg"
+# mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
 # ruff: noqa: F821
 
 WRITES, MET, MISSED, LOST = range(4)  # columns of a tally: coordinates written; of them, changed by others meanwhile;

@@ -56,7 +56,7 @@ class Session:
         self.mean: Mean | None = None
         self._values = getattr(rule, "values", _first_columns)
         self._take_met = getattr(rule, "take_met", None)
-        self.planned = None if watching else _buffers(problem, rule, strategy, workers)  # those there will be
+        self.planned: Any = None if watching else _buffers(problem, rule, strategy, workers)  # those there will be
         self.buffers: Any = None  # those there are
         self.workers = workers if self.planned is None else 1
         self.access = strategy.access if self.workers > 1 else "free"  # one worker has nobody to wait for

@@ -18,9 +18,9 @@ from hogwild.training.minimise import minimise
 BATCH, STEP, EPOCHS, WARMUP = 16, 0.1, 12, 4.0
 SAMPLES, HELD_OUT, WIDTH, CLASSES = 6144, 2000, 32, 10
 MODES = {
-    "same step": lambda: Constant(STEP),
-    "scaled": lambda: LinearScaling(Constant(STEP), reference=BATCH, warmup=0.0),
-    "scaled, with warm-up": lambda: LinearScaling(Constant(STEP), reference=BATCH, warmup=WARMUP),
+    "same step": Constant(STEP),
+    "scaled": LinearScaling(Constant(STEP), reference=BATCH, warmup=0.0),
+    "scaled, with warm-up": LinearScaling(Constant(STEP), reference=BATCH, warmup=WARMUP),
 }
 
 
@@ -56,7 +56,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     problem = Module(net, torch.nn.functional.cross_entropy, training, batch=BATCH)
     try:
         run = minimise(
-            problem, partial(torch.optim.SGD, lr=STEP), MODES[point["mode"]](),
+            problem, partial(torch.optim.SGD, lr=STEP), MODES[point["mode"]],
             Synchronous(point["times"]), Simulator(), Budget(EPOCHS), test=held_out, seed=seed,
         )  # fmt: skip
     except DivergedError:

@@ -33,7 +33,7 @@ PAPER = {
     "DBLife": (230.0, 413.5, "10.6 / -", 8.6e-3, 4.3e-3),
     "Abdomen": (1181.4, 7467.25, "3.99 / -", 9.2e-4, 9.2e-4),
 }  # fmt: skip
-STRATEGIES = {"hogwild": lambda n: Hogwild(n, buffer=0), "locked": Locked, "round-robin": RoundRobin}
+STRATEGIES: dict[str, Any] = {"hogwild": lambda n: Hogwild(n, buffer=0), "locked": Locked, "round-robin": RoundRobin}
 WORKERS = sorted({1, 2, *(2**k for k in range(2, 7) if 2**k <= allowed_cores()), allowed_cores()})
 EPOCHS = 5
 
