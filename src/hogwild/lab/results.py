@@ -55,7 +55,7 @@ class Results:
 
     records: tuple[Record, ...]
 
-    def where(self, **settings: Any) -> Results:
+    def where(self, /, **settings: Any) -> Results:
         """Those with these settings.
 
         >>> Results(({"w": 1, "loss": 2.0}, {"w": 2, "loss": 1.0})).where(w=2).records
@@ -69,18 +69,18 @@ class Results:
         """The different values of a setting, in the order in which they were tried."""
         return list(dict.fromkeys(record[name] for record in self.records if name in record))
 
-    def mean(self, figure: str, **settings: Any) -> Mean:
+    def mean(self, figure: str, /, **settings: Any) -> Mean:
         """The mean of a figure over the trials with these settings."""
         return Mean.of([record.get(figure) for record in self.where(**settings).records])
 
-    def over(self, setting: str, figure: str, name: str, style: Style = "line", **settings: Any) -> Series:
+    def over(self, setting: str, figure: str, name: str, style: Style = "line", /, **settings: Any) -> Series:
         """How a figure goes with a setting."""
         chosen = self.where(**settings)
         xs = sorted(chosen.values(setting), key=lambda value: (isinstance(value, str), value))
         means = [chosen.mean(figure, **{setting: x}) for x in xs]
         return Series(name, xs, [_known(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style)
 
-    def curve(self, x: str, y: str, name: str, style: Style = "line", **settings: Any) -> Series:
+    def curve(self, x: str, y: str, name: str, style: Style = "line", /, **settings: Any) -> Series:
         """The mean of curves that trials recorded, point by point; as long as the shortest of them."""
         records = [record for record in self.where(**settings).records if record.get(y)]
         if not records:

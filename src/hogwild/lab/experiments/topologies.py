@@ -75,9 +75,9 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     findings = [
         Finding(
             f"The larger the spectral gap, the nearer workers are to each other: rank correlation {agree:.2f} over "
-            f"{len(fixed)} topologies that stay as they are. {first} "
-            f"(gap {results.mean('gap', topology=first).value:.2f}): {results.mean('consensus', topology=first)} apart; {last} "
-            f"(gap {results.mean('gap', topology=last).value:.2f}): {results.mean('consensus', topology=last)}.",
+            f"{len(fixed)} topologies that stay as they are. {first} (gap "
+            f"{results.mean('gap', topology=first).value:.2f}): {results.mean('consensus', topology=first)} apart, "
+            f"{last} (gap {results.mean('gap', topology=last).value:.2f}): {results.mean('consensus', topology=last)}.",
             agree < -0.5,
         ),
         Finding(
