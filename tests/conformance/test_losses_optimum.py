@@ -66,8 +66,18 @@ def test_every_loss_is_here():
     assert {loss_named(name).name for name in (*SMOOTH, *KINKED, "perceptron")} == set(LOSSES)
 
 
-@BOTH
-@pytest.mark.parametrize("name", [*SMOOTH, *KINKED])
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [
+        *((name, Serial()) for name in (*SMOOTH, *KINKED)),
+        *(
+            (name, Hogwild(2))
+            for name in (*SMOOTH, *KINKED)
+            if references.ALL or name in ("logistic", "hinge", "poisson")
+        ),
+    ],
+    ids=repr,
+)
 def test_every_loss_comes_within_a_hundredth_of_its_optimum(name, strategy):
     problem = Linear((matrix(), target(loss_named(name).targets)), name, l2=L2)
     assert len(problem.data.epoch(0, 0)) > 1
