@@ -18,8 +18,8 @@ class Mean:
 
     >>> Mean.of([1.0, 2.0, 3.0])
     Mean(value=2.0, spread=1.0, error=0.58, count=3)
-    >>> str(Mean.of([1.0, 2.0, 3.0])), str(Mean.of([0.5]))
-    ('2 ± 0.58', '0.5')
+    >>> [str(mean) for mean in (Mean.of([1.0, 2.0, 3.0]), Mean.of([0.5]), Mean(19_123.4, 0, 812, 2), Mean(3e-3, 0, 5e-5, 2))]
+    ['2.00 ± 0.58', '0.5', '19,120 ± 810', '0.003000 ± 0.000050']
     """
 
     value: float
@@ -38,7 +38,13 @@ class Mean:
         return cls(mean, spread, spread / math.sqrt(count), count)
 
     def __str__(self) -> str:
-        return f"{self.value:.3g}" + (f" ± {self.error:.2g}" if self.count > 1 else "")
+        if self.count < 2 or not self.error > 0:
+            return spelt(self.value)
+        digits = 1 - math.floor(math.log10(self.error))  # two of the error's own, and as many of the value
+        if digits > 7 or abs(self.value) >= 1e7:
+            return f"{self.value:.3g} ± {self.error:.2g}"
+        places = max(0, digits)
+        return f"{round(self.value, digits):,.{places}f} ± {round(self.error, digits):,.{places}f}"
 
     def below(self, other: Mean) -> bool:
         """Whether it is less than another by more than chance would explain: two standard errors of the difference.
@@ -118,6 +124,17 @@ def each(names: Sequence[Any], make: Callable[[Any], Series]) -> tuple[Series, .
     """A curve for each of some values, without those that have no points."""
     found = (make(name) for name in names)
     return tuple(series for series in found if any(value is not None for value in series.y))
+
+
+def spelt(value: float) -> str:
+    """A number in few digits, as people write it.
+
+    >>> spelt(12_345.678), spelt(0.5), spelt(1.23456e-9), spelt(2.0)
+    ('12,346', '0.5', '1.23e-09', '2')
+    """
+    if abs(value) >= 1e3 and abs(value) < 1e9:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def _known(value: float) -> float | None:

@@ -17,6 +17,7 @@ from hogwild.training.minimise import minimise
 
 BATCH, STEP, EPOCHS, WARMUP = 16, 0.1, 12, 4.0
 SAMPLES, HELD_OUT, WIDTH, CLASSES = 6144, 2000, 32, 10
+LARGE, FAILED = 16, 0.1  # times the batch, and share of points wrong
 MODES = {
     "same step": Constant(STEP),
     "scaled": LinearScaling(Constant(STEP), reference=BATCH, warmup=0.0),
@@ -77,19 +78,26 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         return results.mean("test_error", mode=mode, times=count)
 
     small, same = error("same step", times[0]), error("same step", most)
-    cold, warm = error("scaled", most), error("scaled, with warm-up", most)
+    cold, warm = (_failed(results, mode) for mode in ("scaled", "scaled, with warm-up"))
+    rescued = warm[0] < cold[0]
+    largest = max(
+        (count for count in times if not _failed(results, "scaled, with warm-up", count)[0]), default=times[0]
+    )
     findings = [
         Finding(
-            f"A batch {most} times as large with the same step: {same} of held-out points wrong, where the small "
-            "batch has "
-            f"{small}. Scaled without warm-up {cold}, with warm-up {warm}: "
-            + ("warm-up rescues large batches." if warm.below(cold) else "no rescue that is more than chance here."),
-            warm.below(cold),
+            f"A batch {most} times as large with the same step: {same} of held-out points wrong, where the small batch "
+            f"has {small}: the same number of epochs has {most} times fewer steps.",
+            small.below(same),
         ),
         Finding(
-            f"With scaling and warm-up the largest batch is "
-            f"{'no worse than' if not small.below(warm) else 'worse than'} "
-            f"the small one: {warm} against {small}.",
+            f"Of runs with {LARGE} times the batch or more and as many times the step, {cold[0]} of {cold[1]} failed "
+            f"(more than a tenth wrong) without warm-up, and {warm[0]} of {warm[1]} with it: "
+            + ("warm-up rescues large batches." if rescued else "here warm-up rescues none."),
+            rescued,
+        ),
+        Finding(
+            f"The largest batch that never failed with scaling and warm-up was {largest} times as large, with "
+            f"{error('scaled, with warm-up', largest)} wrong."
         ),
     ]
     parts: list[Part] = [
@@ -106,6 +114,15 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     return findings, parts
 
 
+def _failed(results: Results, mode: str, count: int | None = None) -> tuple[int, int]:
+    """How many runs with a large batch, or with so large a one, went wrong, and of how many."""
+    chosen = [
+        record for record in results.where(mode=mode).records
+        if (record["times"] >= LARGE if count is None else record["times"] == count)
+    ]  # fmt: skip
+    return sum(record["test_error"] > FAILED for record in chosen), len(chosen)
+
+
 experiment = Experiment(
     "batch-size",
     "Batch size: k times the batch, k times the step?",
@@ -116,9 +133,9 @@ experiment = Experiment(
     "make a batch k times as large. Scaled, the step is k times as large (Goyal et al. 2017); with warm-up it rises to "
     f"that over {WARMUP:g} epochs. Runs that diverged count as guessing.",
     grid(mode=list(MODES), times=[1, 4, 8, 16, 24, 32]),
-    grid(mode=list(MODES), times=[1, 24]),
+    grid(mode=list(MODES), times=[1, 24, 32]),
     trial,
     read,
-    seconds=(300, 60),
+    seconds=(560, 170),
     seeds=(5, 3),
 )  # fmt: skip

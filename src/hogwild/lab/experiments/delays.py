@@ -147,6 +147,6 @@ experiment = Experiment(
     + grid(where=["real"], step=[LARGE], whose=["equal", "one slow"], time=["constant"], correction=["none"]),
     trial,
     read,
-    seconds=(400, 45),
+    seconds=(250, 35),
     seeds=(5, 3),
 )  # fmt: skip

@@ -127,6 +127,6 @@ experiment = Experiment(
     grid(method=list(METHODS)),
     trial,
     read,
-    seconds=(120, 40),
+    seconds=(240, 65),
     seeds=(8, 2),
 )  # fmt: skip

@@ -95,6 +95,6 @@ experiment = Experiment(
     grid(schedule=NAMES, strategy=STRATEGIES),
     trial,
     read,
-    seconds=(240, 60),
+    seconds=(80, 25),
     seeds=(8, 2),
 )  # fmt: skip

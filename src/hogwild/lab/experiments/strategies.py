@@ -136,6 +136,6 @@ experiment = Experiment(
     grid(strategy=[*IN_MEMORY, *BY_MESSAGES]),
     trial,
     read,
-    seconds=(150, 45),
+    seconds=(40, 20),
     seeds=(5, 2),
 )  # fmt: skip

@@ -130,6 +130,6 @@ experiment = Experiment(
     grid(topology=["ring", "torus", "hypercube", "one-peer-exponential", "clique"]),
     trial,
     read,
-    seconds=(120, 30),
+    seconds=(35, 12),
     seeds=(5, 2),
 )  # fmt: skip
