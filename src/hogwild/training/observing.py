@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hogwild.data.statistics import describe
 from hogwild.errors import ParameterError
 from hogwild.kernels.watched import LOST, MET, MISSED, WRITES
@@ -23,6 +26,16 @@ def watching(problem: Any, rule: Any, strategy: Any, workers: int, budget: Budge
     if strategy.replicas:
         raise ParameterError("Workers of Averaging have parameters to themselves: there is nothing to 'observe'.")
     return Watching(problem, rule, workers, problem.data.n_rows * (budget.epochs or 10))
+
+
+def common(frequencies: NDArray[Any], rows: int) -> float:
+    """How many coordinates two different rows have in common, on average: nobody meets a worker with its own row.
+
+    >>> common(np.array([2, 1]), rows=2)
+    1.0
+    """
+    counts = frequencies.astype(np.float64)
+    return float(counts @ (counts - 1)) / max(1, rows * (rows - 1))
 
 
 def observation(seen: Watching, problem: Any, seed: int) -> dict[str, Any]:
@@ -61,7 +74,7 @@ def observation(seen: Watching, problem: Any, seed: int) -> dict[str, Any]:
             "omega": statistics.omega, "delta": statistics.delta, "rho": statistics.overlap.rho,
             "collided": expected.probability, "missed": expected.coordinates,
             "collided_by_staleness": min(1.0, stale["mean"] * statistics.overlap.mean),
-            "missed_by_staleness": stale["mean"] * statistics.crowding,
+            "missed_by_staleness": stale["mean"] * common(problem.source.frequencies(), problem.source.n_rows),
         },
         "groups": [
             {
