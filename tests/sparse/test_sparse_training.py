@@ -261,9 +261,12 @@ def test_from_generated_records_to_predictions(tmp_path):
     assert made["rows"] == 2000
     done, record = command(
         "train", data, "--problem", "sparse-mlp", "--holdout", 0.2, "--epochs", 12, "--patience", 11, "--batch", 32,
-        "--hidden", "32,16", "--workers", 2, "--out", model, "--checkpoint", tmp_path / "kept",
+        "--hidden", "32,16", "--workers", 2, "--out", model, "--checkpoint", tmp_path / "kept", "--profile",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
+    shares = {name: record["profile"][name] for name in ("input", "lookup", "dense", "update")}
+    assert sum(shares.values()) == pytest.approx(1)
+    assert min(shares.values()) > 0
     assert record["problem"] == "module"
     assert record["accuracy"] == record["test_accuracy"] > 0.8
     assert (tmp_path / "kept" / "latest.pt").exists()

@@ -127,6 +127,14 @@ def train(
     checkpoint_seconds: Annotated[
         float | None, typer.Option(help="And after so many seconds within long epochs.", rich_help_panel=_KEEP)
     ] = None,
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="sparse-mlp: say how much of a step is input, lookup, dense layers and update.",
+            rich_help_panel=_HOW,
+        ),
+    ] = False,
     observe: Annotated[
         bool,
         typer.Option(
@@ -184,6 +192,8 @@ def train(
         raise ParameterError("--patience counts epochs without a better held-out loss: give --test or --holdout.")
     if checkpoint_seconds is not None and folder is None:
         raise ParameterError("--checkpoint-seconds says how often: say also where, with --checkpoint DIR.")
+    if profile and not kind.processes:
+        raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
     check_out(out)
     rule_name = rule or kind.usual_rule
     rule_ = None if rule_name is None else kind.rule(rule_name)
@@ -226,10 +236,21 @@ def train(
         "runtime": kebab(type(runtime_).__name__),
         **talked(run, getattr(runtime_, "virtual", False), real_seconds),
     }
+    if profile:
+        record["profile"] = _profile(made, screen)
     screen.show(*picture_of(record))
     screen.result(record)
     if run.stopped == "interrupted":
         raise typer.Exit(130)
+
+
+def _profile(problem: Any, screen: Output) -> dict[str, float]:
+    """Where the time of a step goes, for people and for programs."""
+    from hogwild.training.profiling import profiled
+
+    found = profiled(problem)
+    screen.note(f"some steps more, to see where the time goes: {found}")
+    return {"milliseconds": 1000 * found.total / found.steps, **found.shares()}
 
 
 def _buffered(strategy: Any, buffer: str) -> Any:
