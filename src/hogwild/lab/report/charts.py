@@ -25,7 +25,7 @@ def chart_plot(chart: Chart) -> Plot:
     data: list[dict[str, Any]] = []
     entries = []
     bands = [
-        (index, edges(one, lowest(chart) if y_scale == "log" else None))
+        (index, edges(one, log=y_scale == "log"))
         for index, one in enumerate(chart.series)
         if one.spread is not None and one.style in ("line", "dashed")
     ]
@@ -50,23 +50,19 @@ def scales(chart: Chart) -> tuple[Scale, Scale]:
     return (cell_scale if barred else line_scale)(xs, chart.log_x), line_scale(ys, chart.log_y)
 
 
-def lowest(chart: Chart) -> float:
-    """The smallest positive number to be seen: where a band ends that reaches down to nothing on a logarithmic axis."""
-    ys = [y for one in chart.series for y in column(one.y) if y is not None and y > 0]
-    lows = [low for one in chart.series if one.spread is not None for low in edges(one, None)[0]]
-    return min([*ys, *(low for low in lows if low is not None and low > 0)], default=1.0)
+def edges(series: Series, *, log: bool) -> tuple[list[float | None], list[float | None]]:
+    """The lower and the upper edge of a band; on a logarithmic axis as far below as above, and never down to nothing.
 
-
-def edges(series: Series, floor: float | None) -> tuple[list[float | None], list[float | None]]:
-    """The lower and the upper edge of a band, not below ``floor``.
-
-    >>> edges(Series("a", [1, 2], [3.0, 1.0], spread=[1.0, 2.0]), floor=0.5)
-    ([2.0, 0.5], [4.0, 3.0])
+    >>> edges(Series("a", [1, 2], [3.0, 1.0], spread=[1.0, 2.0]), log=False)
+    ([2.0, -1.0], [4.0, 3.0])
+    >>> edges(Series("a", [1], [1.0], spread=[1.0]), log=True)
+    ([0.5], [2.0])
     """
     low: list[float | None] = []
     high: list[float | None] = []
     for y, more in zip(column(series.y), spread_of(series), strict=False):
-        low.append(None if y is None else y - more if floor is None else max(floor, y - more))
+        below = None if y is None else y * y / (y + more) if log and y > 0 else y - more
+        low.append(below)
         high.append(None if y is None else y + more)
     return low, high
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hogwild.errors import MissingExtraError
 from hogwild.files import write_file
 from hogwild.lab.chart import Chart, Map, Report, Series, Table
-from hogwild.lab.report.charts import edges, lowest, scales, spread_of
+from hogwild.lab.report.charts import edges, scales, spread_of
 from hogwild.lab.report.colours import LIGHT, LIGHT_SERIES, SCALE
 from hogwild.lab.report.looks import look
 from hogwild.lab.report.maps import map_scale
@@ -96,18 +96,17 @@ def _draw_chart(figure: Figure, axes: Axes, chart: Chart) -> None:
     names = list(dict.fromkeys(map(written, every)))
     _lay_out(axes, "x", x_scale, names, every)
     _lay_out(axes, "y", y_scale)
-    floor = lowest(chart) if y_scale == "log" else None
     bars = [index for index, one in enumerate(chart.series) if one.style == "bars"]
     width = 0.8 * _gap(every, x_scale) / max(1, len(bars))
     for index, one in enumerate(chart.series):
         xs = [names.index(written(x)) for x in column(one.x)] if x_scale == "category" else column(one.x)
         shift = (bars.index(index) - (len(bars) - 1) / 2) * width if index in bars else 0.0
-        _draw_series(axes, one, index, [math.nan if x is None else x + shift for x in xs], width, floor)
+        _draw_series(axes, one, index, [math.nan if x is None else x + shift for x in xs], width, y_scale == "log")
     if len(chart.series) > 1:
         figure.legend(loc="outside lower center", ncols=_legend_columns(chart))
 
 
-def _draw_series(axes: Axes, one: Series, index: int, xs: list[float], width: float, floor: float | None) -> None:
+def _draw_series(axes: Axes, one: Series, index: int, xs: list[float], width: float, log: bool) -> None:
     seen = look(index)
     ink, ys = LIGHT_SERIES[seen.colour], _floats(column(one.y))
     name = " " + _clean(one.name, 60)  # a name that began with an underscore would be left out of the legend
@@ -121,7 +120,7 @@ def _draw_series(axes: Axes, one: Series, index: int, xs: list[float], width: fl
         axes.errorbar(xs, ys, yerr=spread, fmt=seen.marker.matplotlib, markersize=5, capsize=2, elinewidth=1, **common)
     else:
         if spread is not None:
-            low, high = edges(one, floor)
+            low, high = edges(one, log=log)
             axes.fill_between(xs, _floats(low), _floats(high), color=ink, alpha=0.2, linewidth=0)
         if one.style == "dashed":
             axes.plot(xs, ys, linestyle=(0, tuple(length / 1.8 for length in seen.dash)), linewidth=1.8, **common)
