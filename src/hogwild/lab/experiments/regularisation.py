@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hogwild import landscape
-from hogwild.lab.chart import Chart, Finding, Part, Series, Table
+from hogwild.lab.chart import Chart, Finding, Map, Part, Series, Table
 from hogwild.lab.experiment import Experiment, Point, grid
 from hogwild.lab.results import Results
 from hogwild.problems.linear import Linear
@@ -27,6 +27,7 @@ METHODS: dict[str, tuple[Any, float, Any, Any, float]] = {  # rule, step, strate
     "averaged SGD": (SGD(), 0.5, Serial(), Threads(), 0.5),
     "Adam": (Adam(), 0.02, Serial(), Threads(), 0.0),
 }
+WAYS = ("SGD", "asynchronous SGD", "Adam")  # whose ways are drawn
 LONGER = {"gradient descent": 20}  # times as many epochs: each is but one step
 
 
@@ -55,6 +56,20 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
         "sharpness": float(landscape.sharpness(ground, at, rho=0.5, steps=5).rise),
         "largest_eigenvalue": float(landscape.spectrum(ground, at, k=1).values[0]),
         "least_norm": float(np.linalg.norm(shortest)),
+        **(_way(problem, ground, point["method"]) if seed == 0 and point["method"] in WAYS else {}),
+    }  # fmt: skip
+
+
+def _way(problem: Linear, ground: Any, method: str) -> dict[str, Any]:
+    """The way of the first epochs, on the plane that shows most of it."""
+    rule, step, strategy, runtime, _ = METHODS[method]
+    path = landscape.trajectory(problem, rule, Constant(step), strategy, runtime, Budget(EPOCHS // 5))
+    seen = landscape.path_plane(ground, path)
+    return {
+        "way": {
+            "across": seen.plane.xs.tolist(), "up": seen.plane.ys.tolist(), "losses": seen.plane.losses.tolist(),
+            "xs": seen.x.tolist(), "ys": seen.y.tolist(), "explained": sum(seen.explained),
+        }
     }  # fmt: skip
 
 
@@ -109,7 +124,21 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
                                ("train_loss", "test_loss", "norm", "norm_1", "norm_max", "from_the_shortest",
                                 "from_the_planted", "sharpness"))) for method in methods)),
     ]  # fmt: skip
-    return findings, parts
+    return findings, [*parts, *_maps(results)]
+
+
+def _maps(results: Results) -> list[Part]:
+    """The ways on their planes."""
+    found: list[Part] = []
+    for record in results.records:
+        if "way" in record:
+            way, shown = record["way"], f"{record['way']['explained']:.0%}"
+            found.append(Map(
+                f"The way of {record['method']}", "along its longest side", "across", way["across"], way["up"],
+                way["losses"], "loss", f"The loss on the plane that shows {shown} of the way, and the way from the "
+                "start to where it ends, epoch by epoch.", log=True, contours=True, path=(way["xs"], way["ys"]),
+            ))  # fmt: skip
+    return found
 
 
 experiment = Experiment(
