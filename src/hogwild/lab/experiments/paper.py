@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hogwild.data.edge_lists import read_edges
 from hogwild.data.generate.kinds import rcv1
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.data.graphs import grid as grid_graph
@@ -45,7 +47,7 @@ def problem_of(data: str, file: str | None, scale: float, seed: int) -> Any:
         source: Any = file or Memory(rcv1(round(781_265 * scale), seed=seed).rows, shuffled=True, name="generated")
         return Linear(source, "hinge", l2=1e-5)
     if data in ("DBLife", "Abdomen"):
-        return GraphCut(file, {}) if file else _cut(data, scale, seed)
+        return _cut_of_file(Path(file)) if file else _cut(data, scale, seed)
     rank = 10
     if file:
         return MatrixCompletion(file, rank)
@@ -59,6 +61,14 @@ def problem_of(data: str, file: str | None, scale: float, seed: int) -> Any:
         seed=seed, stars=False,
     )  # fmt: skip
     return MatrixCompletion(made.data, rank)
+
+
+def _cut_of_file(path: Path) -> GraphCut:
+    """The edges of a file, cut between its first and its last node."""
+    graph = read_edges(path)
+    seeds = np.full(graph.nodes, -1)
+    seeds[[0, -1]] = 0, 1
+    return GraphCut(graph, seeds)
 
 
 def _cut(data: str, scale: float, seed: int) -> GraphCut:
@@ -147,7 +157,8 @@ experiment = Experiment(
     "Does lock-free SGD beat workers that lock or take turns, on the problems of Niu et al. 2011 (arXiv 1106.5730)?",
     "Sparse SVM (RCV1), matrix completion (Netflix, KDD, Jumbo) and graph cuts (DBLife, Abdomen): on files of one's "
     "own "
-    "(--data RCV1=FILE), else on generated data of the same shape, as many times smaller as 'scale' says, and a "
+    "(--data RCV1=FILE; a list of edges is cut between its first and its last node), else on generated data of the "
+    "same shape, as many times smaller as 'scale' says, and a "
     "picture in "
     f"place of a scan. {EPOCHS} epochs after one to warm up; textbook Hogwild! without buffers, a lock for each "
     "coordinate, "
