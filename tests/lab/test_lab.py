@@ -56,14 +56,14 @@ def test_a_file_of_ones_own(own, tmp_path, capsys):
     out = tmp_path / "lab"
     assert main(["lab", str(own), "--out", str(out), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert record["studies"][0]["findings"][0] == {"text": "At two it is 4.5 ± 0.5.", "holds": True}
+    assert record["studies"][0]["findings"][0] == {"text": "At two it is 4.50 ± 0.50.", "holds": True}
     assert "1 of 6 trials could not be run" in record["studies"][0]["findings"][1]["text"]
     page = (out / "report.html").read_text()
     assert "What is a square?" in page
     assert "three is too many" in page
     again = tmp_path / "again.html"
     assert main(["report", str(out), "--out", str(again)]) == 0
-    assert "At two it is 4.5" in again.read_text()
+    assert "At two it is 4.50" in again.read_text()
 
 
 def test_what_was_recorded_is_not_run_again(own, tmp_path):

@@ -89,16 +89,21 @@ def always_down(prediction, label):
 
 
 def test_what_is_counted_as_lost_is_missing():
-    """Every update adds one to the only weight there is: what it lacks in the end was lost."""
-    rows = 400_000
+    """Every update adds one to the only weight there is: what it lacks in the end was lost.
+
+    A worker that is put to sleep between its write and a look at the stamps, two instructions, counts what others did
+    meanwhile: so it is the median that must be right.
+    """
+    rows, apart = 400_000, []
     problem = Linear((np.ones((rows, 1), np.float32), np.zeros(rows)), always_down, intercept=False)
-    for _ in range(5):
+    for _ in range(9):
         run = minimise(problem, "sgd", Constant(1.0), Hogwild(2, buffer=0), "threads", 1, observe=True, measure=False)
-        seen, missing = run.observation, rows - int(run.model.weights[0, 0])
-        assert abs(seen["lost_writes"] - missing) <= 5 + 0.02 * missing
+        missing = rows - int(run.model.weights[0, 0])
         if missing > 100:
-            return
-    pytest.skip("two workers never ran at the same time")
+            apart.append(abs(run.observation["lost_writes"] - missing) / missing)
+    if len(apart) < 5:
+        pytest.skip("two workers hardly ever ran at the same time")
+    assert np.median(apart) < 0.03
 
 
 def sparse(rows=4000, features=60, seed=0):

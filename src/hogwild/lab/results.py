@@ -111,7 +111,7 @@ def gain(one: Mean, other: Mean) -> str:
     """How many times as much one is as another, with its uncertainty.
 
     >>> gain(Mean(4.0, 0, 0.2, 4), Mean(2.0, 0, 0.1, 4))
-    '2 ± 0.14'
+    '2.00 ± 0.14'
     """
     if not other.value or not math.isfinite(one.value / other.value):
         return "an unknown number of"
