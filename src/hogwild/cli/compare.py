@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hogwild.cli.lab import _check_extra, run_studies, write
+from hogwild.cli.lab import check_extra, record_of, run_studies, show_findings, write
 from hogwild.cli.output import Debug, Json, Output
 from hogwild.errors import ParameterError
 
@@ -43,7 +43,7 @@ def compare(
     from hogwild.machine import allowed_cores
 
     screen = Output(as_json)
-    _check_extra()
+    check_extra()
     if not data.exists():
         raise ParameterError(f"{data}: there is no such file.")
     if not 0 < holdout < 1:
@@ -63,15 +63,8 @@ def compare(
     study = Study(replace(experiment, points=points, quick=points), "compare", out / "compare.jsonl", False, seeds)
     run_studies(screen, [study])
     written = write(out, [study.path], figures, f"Strategies on {data.name}")
-    _tell(screen, study, written)
-
-
-def _tell(screen: Output, study: object, written: Path) -> None:
-    from hogwild.cli.lab import _record
-
-    record = _record(study)  # type: ignore[arg-type]
-    for finding in record["findings"]:
-        screen.show(finding["text"])
+    record = record_of(study)
+    show_findings(screen, [record])
     screen.show(f"report: {written}")
     screen.result({"report": written, **record})
 

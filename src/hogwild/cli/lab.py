@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hogwild.lab.running import Study
 
 REPORT = "report.html"
+MARKS = {True: "✓", False: "✗", None: "○"}
 
 
 def lab(
@@ -59,7 +60,7 @@ def lab(
     if copy:
         _copy(screen, asked, source)
         return
-    _check_extra()
+    check_extra()
     files = _files(data or [])
     studies = []
     for name in dict.fromkeys(asked):
@@ -77,8 +78,10 @@ def lab(
         screen.note(f"all of them: about {in_words(total)} on this machine")
     run_studies(screen, studies)
     written = write(out, [study.path for study in studies] if "all" not in (names or ()) else None, figures)
+    records = [record_of(study) for study in studies]
+    show_findings(screen, records)
     screen.show(f"report: {written}")
-    screen.result({"report": written, "studies": [_record(study) for study in studies]})
+    screen.result({"report": written, "studies": records})
 
 
 def run_studies(screen: Output, studies: list[Study]) -> None:
@@ -107,13 +110,23 @@ def write(folder: Path, paths: list[Path] | None, figures: bool, title: str = "W
     return path
 
 
-def _record(study: Study) -> dict[str, Any]:
+def show_findings(screen: Output, records: list[dict[str, Any]]) -> None:
+    """What was found, a line each, and whether it bears out what it is about."""
+    for record in records:
+        screen.show(record["title"])
+        for finding in record["findings"]:
+            screen.show(f"  {MARKS[finding['holds']]} {finding['text']}")
+
+
+def record_of(study: Study) -> dict[str, Any]:
+    """What a study came to, for programs."""
     from hogwild.lab.assembling import section_of
     from hogwild.lab.running import recorded
 
     section = section_of(study.experiment, recorded(study.path), study.quick)
     return {
-        "name": study.experiment.name, "trials": len(study.trials), "records": study.path,
+        "name": study.experiment.name, "title": study.experiment.title, "trials": len(study.trials),
+        "records": study.path,
         "findings": [{"text": finding.text, "holds": finding.holds} for finding in section.findings],
     }  # fmt: skip
 
@@ -159,7 +172,8 @@ def _files(given: list[str]) -> dict[str, str]:
     return found
 
 
-def _check_extra() -> None:
+def check_extra() -> None:
+    """Say what is missing before anything is run."""
     import importlib.util
 
     from hogwild.errors import MissingExtraError

@@ -31,12 +31,12 @@ def report(
 
     Example: hogwild report lab runs/today.jsonl --out study.html
     """
-    from hogwild.cli.lab import _check_extra
+    from hogwild.cli.lab import check_extra
     from hogwild.lab.assembling import report_of
     from hogwild.lab.report import save_figures, write_report
 
     screen = Output(as_json)
-    _check_extra()
+    check_extra()
     check_out(out)
     made = report_of(runs, title)
     write_report(made, out)

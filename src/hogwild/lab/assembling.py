@@ -13,7 +13,7 @@ from hogwild.errors import DataError, ParameterError
 from hogwild.lab.about import about
 from hogwild.lab.chart import Finding, Report, Section, Table
 from hogwild.lab.experiment import Experiment
-from hogwild.lab.experiments import named
+from hogwild.lab.experiments import NAMES, named
 from hogwild.lab.logs import section_of_log
 from hogwild.lab.results import Results
 from hogwild.lab.running import failures, head_of, recorded, results_of
@@ -86,8 +86,6 @@ def _records(path: Path) -> list[Path]:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    from hogwild.lab.experiments import NAMES
-
     return (NAMES.index(name), name) if name in NAMES else (len(NAMES), name)
 
 

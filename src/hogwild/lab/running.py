@@ -58,12 +58,14 @@ class Study:
         done = {_key(record): record for record in recorded(self.path, head)}
         left = [trial for trial in self.trials if _key_of(*trial) not in done]
         total = len(self.trials)
+        finished = total - len(left)
         with self.path.open("a") as file:
             for record in self._outcomes(left):
                 file.write(json.dumps(plain(record), allow_nan=False) + "\n")
                 file.flush()
                 done[_key(record)] = record
-                progress(total - len(left) + (len(done) - (total - len(left))), total, self.experiment.name)
+                finished += 1
+                progress(finished, total, self.experiment.name)
         return results_of(done.values())
 
     def _outcomes(self, left: Sequence[tuple[Point, int]]) -> Iterator[dict[str, Any]]:
