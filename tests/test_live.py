@@ -135,9 +135,9 @@ def test_a_run_by_messages_tells_its_staleness_in_the_end() -> None:
     problem = Linear((X, np.sign(X[:, 0])))
     run = minimise(problem, "sgd", Cosine(0.1), ParameterServer(2), Simulator(), budget=2, callbacks=[view])
     view.close()
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = console.file.getvalue()
     assert "staleness of" in shown
-    assert f"{run.staleness['workers']['worker-1']['mean']:.1f}" in shown  # type: ignore[index]
+    assert f"{run.staleness['workers']['worker-1']['mean']:.1f}" in shown
     assert "Done, by epochs" in shown
     assert "\x1b[?25h" in shown  # the cursor is back
 
@@ -169,7 +169,7 @@ def test_it_is_silent_without_a_terminal() -> None:
     for event in (started(), *epochs(2), {"event": "something new"}):
         view(event)
     view.close()
-    assert console.file.getvalue() == ""  # type: ignore[attr-defined]
+    assert console.file.getvalue() == ""
 
 
 def on_a_terminal(command: list[str], rows: int = 40, columns: int = 100) -> tuple[int, str, str]:

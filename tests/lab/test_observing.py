@@ -89,23 +89,17 @@ def always_down(prediction, label):
 
 
 def test_what_is_counted_as_lost_is_missing():
-    """Every update adds one to the only weight there is: what it lacks in the end was lost.
-
-    A worker that is put to sleep between its write and its look at the stamps, two instructions, counts what others did
-    meanwhile, tens of thousands of updates: on a busy machine that happens in most runs, but not in all.
-    """
+    """Every update adds one to the only weight there is: what it lacks in the end was lost."""
     rows, apart = 400_000, []
     problem = Linear((np.ones((rows, 1), np.float32), np.zeros(rows)), always_down, intercept=False)
-    for _ in range(20):
+    for _ in range(9):
         run = minimise(problem, "sgd", Constant(1.0), Hogwild(2, buffer=0), "threads", 1, observe=True, measure=False)
         missing = rows - int(run.model.weights[0, 0])
         if missing > 100:
             apart.append(abs(run.observation["lost_writes"] - missing) / missing)
-        if len(apart) >= 5 and min(apart) < 0.01:
-            break
     if len(apart) < 5:
         pytest.skip("two workers hardly ever ran at the same time")
-    assert min(apart) < 0.01
+    assert np.median(apart) < 0.03
 
 
 def sparse(rows=4000, features=60, seed=0):

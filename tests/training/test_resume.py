@@ -72,7 +72,8 @@ def test_from_everywhere_within_epochs(case: str, tmp_path: Path, monkeypatch: p
     assert deaths >= 3 * len(undisturbed.history)
     assert same_bits(survivor, undisturbed)
     assert survivor.stopped == undisturbed.stopped
-    assert survivor.result["loss"] == pytest.approx(undisturbed.result["loss"], rel=1e-12)  # added up in other parts
+    same = undisturbed.result["loss"]  # but for one that was met on the way, which is added up leg by leg
+    assert survivor.result["loss"] == (pytest.approx(same, rel=1e-14) if case == "unmeasured" else same)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest.safetensors", "previous.safetensors"]
 
 

@@ -99,7 +99,7 @@ def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = Non
     Collisions(workers=3, others=1.0, probability=0.72, coordinates=1.12)
     """
     frequencies = dataset.frequencies()
-    omega, empty, layout = _row_lengths(dataset)
+    omega, empty, layout = row_lengths(dataset)
     shares = frequencies[frequencies > 0] / dataset.n_rows
     return Statistics(
         rows=dataset.n_rows,
@@ -118,7 +118,8 @@ def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = Non
     )
 
 
-def _row_lengths(dataset: Dataset) -> tuple[int, int, Layout]:
+def row_lengths(dataset: Dataset) -> tuple[int, int, Layout]:
+    """The most entries of a row, how many rows have none, and how they are laid out."""
     omega, empty = 0, 0
     epoch = dataset.in_order()
     for number in range(len(epoch)):

@@ -69,20 +69,36 @@ def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return signature(array.dtype, array, types.intp, array.dtype), generate
 
 
+def _word(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+    """Where a number of a table is, as a whole one of as many bits: those with a point have no exchange everywhere."""
+    kind, (array, *at) = signature_.args[0], args[:3]
+    view = context.make_array(kind)(context, builder, array)
+    address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
+    return builder.bitcast(address, ir.IntType(kind.dtype.bitwidth).as_pointer())
+
+
 @intrinsic
 def exchange(typingctx: Any, table: Any, row: Any, column: Any, new: Any) -> Any:
     """Write a number of a table; say what it was before."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
-        kind, (array, *at, value) = signature_.args[0], args
-        view = context.make_array(kind)(context, builder, array)
-        address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
-        word = ir.IntType(table.dtype.bitwidth)  # of as many bits: numbers with a point have no exchange everywhere
-        place = builder.bitcast(address, word.as_pointer())
-        found = builder.atomic_rmw("xchg", place, builder.bitcast(value, word), "acq_rel")
-        return builder.bitcast(found, value.type)
+        place = _word(context, builder, signature_, args)
+        found = builder.atomic_rmw("xchg", place, builder.bitcast(args[3], place.type.pointee), "acq_rel")
+        return builder.bitcast(found, args[3].type)
 
     return signature(table.dtype, table, types.intp, types.intp, table.dtype), generate
+
+
+@intrinsic
+def load_of(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
+    """Read a number of a table as other threads last wrote it."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        place = _word(context, builder, signature_, args)
+        found = builder.load_atomic(place, "acquire", table.dtype.bitwidth // 8)
+        return builder.bitcast(found, context.get_value_type(table.dtype))
+
+    return signature(table.dtype, table, types.intp, types.intp), generate
 
 
 def _ask_for(context: Any, builder: Any, signature_: Any, args: Any, write: int) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hogwild.kernels.atomics import exchange, fetch_add, load
+from hogwild.kernels.atomics import exchange, fetch_add, load, load_of
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
 # ruff: noqa: F821
@@ -91,11 +91,14 @@ def step_watched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, consta
     step(eye.copy, 0, g, rate, l1, l2, given)
     for n in range(1, state.shape[1]):
         state[u, n] = eye.copy[0, n]
-    # Stamps are a moment ahead of writes, before as after: what is counted too much and too little evens out.
-    fetch_add(eye.stamps, u, 1)
+    stamped = fetch_add(eye.stamps, u, 1)
     found = exchange(state, u, 0, eye.copy[0, 0])
     if found != read:
-        eye.tally[eye.groups[u], LOST] += max(1, load(eye.stamps, u) - before - 1)
+        # A worker may be put to sleep on either side of its write: what others did meanwhile is lost if it was before,
+        # and then nobody has written since.
+        last = load(eye.stamps, u) - 1
+        unseen = (last if load_of(state, u, 0) == eye.copy[0, 0] else stamped) - before
+        eye.tally[eye.groups[u], LOST] += max(1, unseen)
     eye.notes[WROTE] += 1
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hogwild.errors import DataError
-from hogwild.lab.chart import Chart, Finding, Map, Part, Section, Series, Table
+from hogwild.lab.chart import Chart, Finding, Part, Section, Series, Table
+from hogwild.lab.sightings import heat_maps, staleness_chart
 
 SETTINGS = ("problem", "loss", "rule", "schedule", "strategy", "runtime", "workers", "rows", "features", "seed")
 
@@ -37,14 +38,15 @@ def section_of_log(path: Path) -> Section:
         ))  # fmt: skip
     for event in events:
         if event["event"] == "staleness" and event.get("histogram"):
-            parts += _staleness(event)
+            parts.append(staleness_chart(event["histogram"]))
         elif event["event"] == "observation":
             findings.append(Finding(
                 f"{event['collided']:.3g} of updates met another's change of a coordinate of theirs, where "
                 f"{event['predicted']['collided']:.3g} were to be expected of {event['workers']} workers; "
                 f"{event['lost_writes']:,} of {event['writes']:,} writes lost a change."
             ))  # fmt: skip
-            parts += [*_staleness(event["staleness"]), *_heat(event)]
+            parts.append(staleness_chart(event["staleness"]["histogram"]))
+            parts += heat_maps(event["heat"], event["groups"], workers=4)
     told = {name: started[name] for name in SETTINGS if name in started}
     parts.append(Table("What was asked", ("what", "value"), tuple((name, str(value)) for name, value in told.items())))
     return Section(
@@ -59,23 +61,3 @@ def _events(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
     except json.JSONDecodeError as error:
         raise DataError(f"{path}: this is no log of a run: {error}.") from error
-
-
-def _staleness(event: dict[str, Any]) -> list[Part]:
-    delays = sorted(map(int, event["histogram"]))[:64]
-    return [Chart(
-        "Staleness", "updates by others between reading and writing", "updates",
-        (Series("updates", delays, [event["histogram"][str(delay)] for delay in delays], style="bars"),),
-        "How many updates were how stale.", log_y=True,
-    )]  # fmt: skip
-
-
-def _heat(event: dict[str, Any]) -> list[Part]:
-    return [
-        Map(f"Writes of worker {worker}", "time (share of the run)", "coordinates, the most frequent first",
-            [round(moment / len(heat), 3) for moment in range(len(heat))],
-            [f"from {group['from_rank']:,}" for group in event["groups"]],
-            [list(column) for column in zip(*heat, strict=True)], "writes",
-            "How often this worker wrote to each group of coordinates at each time.", log=True)
-        for worker, heat in enumerate(event["heat"][:4])
-    ]  # fmt: skip

@@ -152,7 +152,8 @@ def _tried(experiment: Experiment, point: Point, seed: int) -> dict[str, Any]:
         record["figures"] = dict(experiment.trial(point, seed))
     except Exception as error:
         record["failure"] = f"{type(error).__name__}: {error}"
-    return plain({**record, "seconds": time.perf_counter() - started})  # type: ignore[no-any-return]
+    told: dict[str, Any] = plain({**record, "seconds": time.perf_counter() - started})
+    return told
 
 
 def _trial(where: str, point: Point, seed: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hogwild.data.statistics import row_lengths
 from hogwild.kernels.watched import COLLIDED, WHOLE, Eye
 
 GROUPS = 24  # of coordinates, from the most frequent to the rarest
@@ -22,9 +23,10 @@ class Watching:
         self.groups, self.starts = grouped(frequencies)
         self.shares = np.sort(frequencies)[::-1] / max(1, problem.source.n_rows)  # of rows, the most frequent first
         stamps, clock = np.zeros(len(frequencies), np.int64), np.zeros(16, np.int64)
+        longest = max(1, row_lengths(problem.data)[0])
         numbers = np.array(rule.initial, getattr(rule, "precision", np.float32))
         self.eyes = [
-            Eye(stamps, clock, self.groups, np.zeros(_longest(problem), np.int64), _notes(updates),
+            Eye(stamps, clock, self.groups, np.zeros(longest, np.int64), _notes(updates),
                 np.zeros(MOST, np.int64), np.zeros((len(self.starts) - 1, 4), np.int64),
                 np.zeros((MOMENTS, len(self.starts) - 1), np.int64), np.zeros((1, len(numbers)), numbers.dtype))
             for _ in range(workers)
@@ -65,16 +67,6 @@ def grouped(frequencies: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.in
     groups = np.empty(count, np.uint8)
     groups[np.argsort(-frequencies, kind="stable")] = np.searchsorted(starts, np.arange(count), "right") - 1
     return groups, starts
-
-
-def _longest(problem: Any) -> int:
-    walk, most = problem.data.in_order(), 1
-    for number in range(len(walk)):
-        chunk = walk[number]
-        lengths = chunk.rows.indptr[chunk.order + 1] - chunk.rows.indptr[chunk.order]
-        most = max(most, int(lengths.max(initial=0)))
-        walk.done(number)
-    return most
 
 
 def _notes(updates: int) -> NDArray[np.int64]:

@@ -39,7 +39,7 @@ def profiled(problem: Module, steps: int = 20) -> StepProfile:
             waited = time.perf_counter() - begun
             loss, _ = twin.loss(batch)
             optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
+            loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             if problem.device != "cpu":
                 torch.cuda.synchronize()

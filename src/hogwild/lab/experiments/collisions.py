@@ -7,9 +7,10 @@ from typing import Any
 
 from hogwild.data.generate.kinds import classification
 from hogwild.data.memory import Memory
-from hogwild.lab.chart import Chart, Finding, Map, Part, Series
+from hogwild.lab.chart import Chart, Finding, Part, Series
 from hogwild.lab.experiment import Experiment, Point, grid
 from hogwild.lab.results import Mean, Results, each, gain
+from hogwild.lab.sightings import heat_maps, staleness_chart
 from hogwild.machine import allowed_cores
 from hogwild.problems.linear import Linear
 from hogwild.run import Budget
@@ -153,15 +154,10 @@ def _pictures(results: Results, workers: int) -> list[Part]:
     if not chosen:
         return []
     record = chosen[-1]
-    histogram, groups = record["histogram"], record["groups"]
-    delays = sorted(map(int, histogram))[:64]
+    groups = record["groups"]
     shares = [group["share_of_rows"] for group in groups]
-    parts: list[Part] = [
-        Chart(
-            f"Staleness of {workers} workers", "updates by others between reading and writing", "updates",
-            (Series("updates", delays, [histogram[str(delay)] for delay in delays], style="bars"),),
-            "How many updates were how stale.", log_y=True,
-        ),
+    return [
+        staleness_chart(record["histogram"], f"Staleness of {workers} workers"),
         Chart(
             "Collisions by how frequent a coordinate is", "share of rows that have it", "of its writes",
             (
@@ -170,16 +166,8 @@ def _pictures(results: Results, workers: int) -> list[Part]:
             ),
             "The more frequent a coordinate, the more of its writes meet others.", log_x=True, log_y=True,
         ),
+        *heat_maps(record["heat"], groups, workers=2),
     ]  # fmt: skip
-    for worker, heat in enumerate(record["heat"][:2]):
-        parts.append(Map(
-            f"Writes of worker {worker}", "time (share of the run)", "coordinates, the most frequent first",
-            [round(moment / len(heat), 3) for moment in range(len(heat))],
-            [f"from {group['from_rank']:,}" for group in groups],
-            [list(column) for column in zip(*heat, strict=True)], "writes",
-            "How often this worker wrote to each group of coordinates at each time.", log=True,
-        ))  # fmt: skip
-    return parts
 
 
 def _of(part: float, whole: float) -> float | None:

@@ -65,13 +65,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
               each(results.values("strategy"), lambda strategy: results.over(
                   "schedule", "excess", strategy, "bars", strategy=strategy)),
               "Distance to the optimum at the end, by schedule and strategy.", log_y=True),
-        *(
-            Chart(f"Over time: {strategy}", "epoch", "distance to the optimum",
-                  each(names, lambda name, strategy=strategy: results.curve(  # type: ignore[misc]
-                      "epochs", "curve", name, schedule=name, strategy=strategy)),
-                  f"Distance to the optimum over epochs for {strategy}.", log_y=True)
-            for strategy in results.values("strategy")
-        ),
+        *(_over_time(results.where(strategy=strategy), strategy) for strategy in results.values("strategy")),
         Table("Distance to the optimum", ("schedule", *results.values("strategy")), tuple(
             (name, *(str(results.mean("excess", schedule=name, strategy=strategy))
                      for strategy in results.values("strategy")))
@@ -79,6 +73,14 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         )),
     ]  # fmt: skip
     return findings, parts
+
+
+def _over_time(results: Results, strategy: str) -> Chart:
+    return Chart(
+        f"Over time: {strategy}", "epoch", "distance to the optimum",
+        each(results.values("schedule"), lambda name: results.curve("epochs", "curve", name, schedule=name)),
+        f"Distance to the optimum over epochs for {strategy}.", log_y=True,
+    )  # fmt: skip
 
 
 experiment = Experiment(
