@@ -17,6 +17,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import types
 
 Function = Callable[..., Any]
 
@@ -146,10 +147,34 @@ def specialise(template: Function, *, cache: bool = True, fused: bool = True, **
 
 
 @functools.cache
+def entry(template: Function, **parts: Function) -> Any:
+    """Compile a copy of ``template`` as :func:`specialise` does, but as a function of C that takes one address.
+
+    Threads of other libraries can call it, at its ``address``; so can Python, as ``ctypes``, and lets others run.
+
+    >>> def set_first(address):
+    ...     numba.carray(address, (1,), np.int64)[0] = number()
+    >>> numbers = np.zeros(2, np.int64)
+    >>> entry(set_first, number=constant(42)).ctypes(numbers.ctypes.data)
+    >>> numbers
+    array([42,  0])
+    """
+    copy = _named(template, True, tuple(sorted(parts.items())))
+    options = {name: value for name, value in OPTIONS.items() if name in ("error_model", "fastmath")}
+    in_a_file = not template.__code__.co_filename.startswith("<")
+    return _own_files(numba.cfunc(types.void(types.voidptr), cache=in_a_file, **options)(copy))
+
+
+@functools.cache
 def _specialised(template: Function, cache: bool, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
+    return _own_files(numba.njit(cache=cache, **(OPTIONS if fused else UNFUSED))(_named(template, fused, parts)))
+
+
+def _named(template: Function, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Function:
+    """A copy with its parts, under the name that it has in numba's cache on disk."""
     copy = _with_calls_compiled(bind(template, **dict(parts)), fused)
-    copy.__qualname__ = f"{template.__name__}_{_digest(copy)}"  # the name it has in numba's cache on disk
-    return _own_files(numba.njit(cache=cache, **(OPTIONS if fused else UNFUSED))(copy))
+    copy.__qualname__ = f"{template.__name__}_{_digest(copy)}"
+    return copy
 
 
 @functools.cache
@@ -183,10 +208,11 @@ def _digest(function: Function) -> str:
 
 
 def _feed(sha: Any, function: Any, seen: set[int]) -> None:
-    function = getattr(function, "py_func", function)
+    function = getattr(function, "py_func", getattr(function, "_defn", function))  # of a compiled one, or an intrinsic
     if not isinstance(function, FunctionType) or id(function) in seen:
         return
     seen.add(id(function))
+    sha.update(b"inlined" * getattr(function, "inlined", False))
     _feed_code(sha, function.__code__)
     # Functions it calls, and constants it reads or closes over, count as well.
     read = {name: function.__globals__.get(name) for name in _names(function.__code__)}

@@ -101,14 +101,14 @@ def load_of(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
     return signature(table.dtype, table, types.intp, types.intp), generate
 
 
-def _ask_for(context: Any, builder: Any, signature_: Any, args: Any, write: int) -> Any:
+def _ask_for(context: Any, builder: Any, signature_: Any, args: Any, write: int, near: int = 3) -> Any:
     kind, (array, *at) = signature_.args[0], args
     view = context.make_array(kind)(context, builder, array)
     address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
     byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
     shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
     function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-    builder.call(function, [builder.bitcast(address, byte), word(write), word(3), word(1)])
+    builder.call(function, [builder.bitcast(address, byte), word(write), word(near), word(1)])
     return context.get_constant(types.int32, 0)
 
 
@@ -118,6 +118,16 @@ def prefetch_to_write(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         return _ask_for(context, builder, signature_, args, write=1)
+
+    return signature(types.int32, table, types.intp, types.intp), generate
+
+
+@intrinsic
+def prefetch_near(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
+    """Ask for the cache line of a number in a table, to the second cache: fewer can be on the way to the first."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        return _ask_for(context, builder, signature_, args, write=0, near=2)
 
     return signature(types.int32, table, types.intp, types.intp), generate
 

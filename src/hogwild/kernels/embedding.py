@@ -10,50 +10,45 @@ each other.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled, inlined, specialise
-from hogwild.kernels.atomics import prefetch_to_write
+from hogwild.compiled import bind, compiled, inlined
+from hogwild.kernels.atomics import prefetch
+from hogwild.kernels.batch_parts import in_parts
+from hogwild.kernels.rows import by_columns, moving, summing
 
-AHEAD = 16  # non-zeros between asking for a row and using it: about as long as memory takes to answer
-LINE = 16  # numbers in a cache line
+FAR = 64  # non-zeros between asking for what a row remembers and using it: about a sample
 EPSILON = np.float32(1e-10)  # as torch.optim.Adagrad has it
 
 
-def look_up(table: Any, indices: Any, offsets: Any, values: Any, out: Any, first: Any, last: Any) -> None:
+@inlined
+def look_up(
+    table: Any, squares: Any, indices: Any, offsets: Any, values: Any, sums: Any, steps: Any, rate: Any, first: Any,
+    last: Any,
+) -> None:  # fmt: skip
     """Let each of the samples ``first`` to ``last`` have the weighted sum of its rows."""
-    width = table.shape[1]
-    end = offsets[last]
     for sample in range(first, last):
-        for column in range(width):
-            out[sample, column] = 0
-        for at in range(offsets[sample], offsets[sample + 1]):
-            if at + AHEAD < end:
-                for column in range(0, width, LINE):
-                    prefetch_to_write(table, indices[at + AHEAD], column)  # they are written in the backward pass
-            row, weight = indices[at], weight_of(values, at)
-            for column in range(width):
-                out[sample, column] += weight * table[row, column]
+        sum_rows(table, indices, values, sums, sample, offsets[sample], offsets[sample + 1], offsets[last])
 
 
+@inlined
 def descend(
-    table: Any, squares: Any, indices: Any, offsets: Any, values: Any, gradient: Any, rate: Any, first: Any, last: Any
-) -> None:
+    table: Any, squares: Any, indices: Any, offsets: Any, values: Any, gradient: Any, steps: Any, rate: Any, first: Any,
+    last: Any,
+) -> None:  # fmt: skip
     """Move every row of the samples ``first`` to ``last`` against its gradient."""
-    width = table.shape[1]
     end = offsets[last]
     for sample in range(first, last):
+        begin, stop = offsets[sample], offsets[sample + 1]
         square = square_of(gradient, sample)
-        for at in range(offsets[sample], offsets[sample + 1]):
-            if at + AHEAD < end:
-                for column in range(0, width, LINE):
-                    prefetch_to_write(table, indices[at + AHEAD], column)
-            row = indices[at]
-            step = step_of(squares, row, weight_of(values, at), square, rate)
-            for column in range(width):
-                table[row, column] -= step * gradient[sample, column]
+        for at in range(begin, stop):
+            if at + FAR < end:
+                ask_for(squares, indices[at + FAR])
+            steps[at] = -step_of(squares, indices[at], weight_of(values, at), square, rate)
+        move_rows(table, indices, steps, gradient, sample, begin, stop, end)
 
 
 @inlined
@@ -96,31 +91,32 @@ def adagrad(squares: Any, row: Any, weight: Any, square: Any, rate: Any) -> Any:
     return rate * weight / (np.sqrt(squares[row]) + EPSILON)
 
 
-UPDATES = {"sgd": (no_square, sgd), "adagrad": (mean_square, adagrad)}
+@inlined
+def nothing(squares: Any, row: Any) -> None:
+    """For a step that remembers nothing."""
 
 
-def lookup_kernel(binary: bool) -> Any:
-    """The compiled :func:`look_up`.
-
-    >>> table, out = np.eye(3, dtype=np.float32), np.empty((1, 3), np.float32)
-    >>> lookup_kernel(True)(table, np.array([0, 2], np.uint64), np.array([0, 2]), table[0], out, 0, 1)
-    >>> out
-    array([[1., 0., 1.]], dtype=float32)
-    """
-    return specialise(look_up, weight_of=one if binary else stored)
+@inlined
+def memory(squares: Any, row: Any) -> None:
+    """Ask for what a row remembers."""
+    prefetch(squares, row)
 
 
-def descent_kernel(binary: bool, update: str) -> Any:
-    """The compiled :func:`descend`.
+UPDATES = {"sgd": (nothing, no_square, sgd), "adagrad": (memory, mean_square, adagrad)}
 
-    >>> table, slope = np.zeros((3, 2), np.float32), np.ones((1, 2), np.float32)
-    >>> at = np.array([0, 2], np.uint64), np.array([0, 2])
-    >>> descent_kernel(True, "sgd")(table, table[0], *at, table[0], slope, np.float32(0.5), 0, 1)
-    >>> table[:, 0]
-    array([-0.5,  0. , -0.5], dtype=float32)
-    """
-    square, step = UPDATES[update]
-    return specialise(descend, weight_of=one if binary else stored, square_of=square, step_of=step)
+
+@functools.cache
+def lookup_kernel(width: int, long: bool, binary: bool) -> Any:
+    """The compiled :func:`look_up` in parts, for a table so wide and indices in 64 bits if ``long``, in 32 if not."""
+    return in_parts(bind(look_up, sum_rows=by_columns(summing, one if binary else stored, width)), long)
+
+
+@functools.cache
+def descent_kernel(width: int, long: bool, binary: bool, update: str) -> Any:
+    """The compiled :func:`descend` in parts."""
+    ask, square, step = UPDATES[update]
+    parts = {"weight_of": one if binary else stored, "ask_for": ask, "square_of": square, "step_of": step}
+    return in_parts(bind(descend, **parts, move_rows=by_columns(moving, stored, width)), long)
 
 
 @compiled
@@ -138,6 +134,11 @@ def first_fault(indices: Any, offsets: Any, rows: Any) -> Any:
             return -2 - number
     if offsets[len(offsets) - 1] != len(indices):
         return -1 - len(offsets)
+    highest = indices.dtype.type(0)
+    for at in range(len(indices)):  # without a way out, so that several are compared at once
+        highest = max(highest, indices[at])
+    if highest < rows:
+        return -1
     for at in range(len(indices)):
         if indices[at] >= rows:
             return at

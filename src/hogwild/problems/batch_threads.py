@@ -1,12 +1,16 @@
-"""A compiled kernel over the samples of a batch, on as many threads as PyTorch has for its own arithmetic."""
+"""A kernel over the parts of a batch, on as many threads as PyTorch has for its own arithmetic.
+
+Best on those very threads: between two operations they spin, and others would find no core. PyTorch's are OpenMP's,
+which has a function for it; where there is none, Python's are woken.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,35 +19,52 @@ from numpy.typing import NDArray
 
 PARTS = 4  # of a batch for each thread: whoever is held up leaves the rest to the others
 WORTH = 2**17  # numbers that a thread must have to read before it is worth waking
+_PROCESS = os.getpid()  # a copy of it has none of its threads
+
+Team = Callable[[int, int, int, int], None]
 
 
-def cuts(offsets: NDArray[Any], parts: int) -> list[int]:
-    """Where to cut a batch so that each part has about as many non-zeros.
+def threads_for(numbers: int) -> int:
+    """How many threads a batch is worth that has so many numbers to read."""
+    return max(min(torch.get_num_threads(), numbers // WORTH), 1)
 
-    >>> cuts(np.array([0, 1, 2, 10, 11, 20]), 2)
-    [0, 3, 5]
+
+def cuts(offsets: NDArray[Any], threads: int) -> NDArray[Any]:
+    """Where to cut a batch so that its parts have about as many non-zeros each.
+
+    >>> cuts(np.array([0, 1, 2, 10, 11, 20]), 1), cuts(np.array([0, 1, 2, 10, 11, 20]), 2)
+    (array([0, 5]), array([0, 2, 3, 3, 3, 4, 5, 5, 5]))
     """
-    ends = np.searchsorted(offsets, offsets[-1] * np.arange(1, parts) / parts)
-    return [0, *ends.tolist(), len(offsets) - 1]
+    parts = 1 if threads == 1 else PARTS * threads
+    found: NDArray[Any] = np.searchsorted(offsets, offsets[-1] * np.arange(parts + 1) / parts)
+    found[0], found[-1] = 0, len(offsets) - 1
+    return found
 
 
-def for_all(kernel: Callable[..., Any], arguments: tuple[Any, ...], offsets: NDArray[Any], width: int) -> None:
-    """Call ``kernel(*arguments, first, last)`` for all samples; a batch that is small is one thread's."""
-    threads = min(torch.get_num_threads(), int(offsets[-1]) * width // WORTH)
-    if threads < 2:
-        kernel(*arguments, 0, len(offsets) - 1)
-        return
-    parts = iter(list(pairwise(cuts(offsets, PARTS * threads))))
+def run(kernel: Any, sheet: NDArray[Any], threads: int) -> None:
+    """Let so many threads take parts of a batch; Python's other threads may go on meanwhile."""
+    address, team = sheet.ctypes.data, _team()
+    if threads == 1:
+        kernel.ctypes(address)
+    elif team is not None and os.getpid() == _PROCESS:
+        team(kernel.address, address, threads, 0)
+    else:
+        helpers = [_pool(os.getpid(), threads - 1).submit(kernel.ctypes, address) for _ in range(threads - 1)]
+        kernel.ctypes(address)
+        for helper in helpers:
+            if not helper.cancel():  # one that the system had no core for is not waited for
+                helper.result()
 
-    def work() -> None:
-        for first, last in parts:  # each is taken by one of them
-            kernel(*arguments, first, last)
 
-    helpers = [_pool(os.getpid(), threads - 1).submit(work) for _ in range(threads - 1)]
-    work()
-    for helper in helpers:
-        if not helper.cancel():  # one that the system had no core for is not waited for
-            helper.result()
+@functools.cache
+def _team() -> Team | None:
+    """Calls a function on the threads that PyTorch uses, if they are OpenMP's as GCC calls them."""
+    try:
+        found = ctypes.CDLL(torch._C.__file__).GOMP_parallel  # in one of the libraries it needs
+    except (AttributeError, OSError):
+        return None
+    found.argtypes, found.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint), None
+    return found
 
 
 @functools.cache

@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from hogwild.errors import DataError, MissingExtraError, ParameterError
-from hogwild.kernels import embedding
+from hogwild.kernels import batch_parts, embedding
 from hogwild.naming import must
-from hogwild.problems import large_pages
-from hogwild.problems.batch_threads import for_all
+from hogwild.problems import batch_threads, large_pages
 from hogwild.problems.step_profile import NO_PROFILE
 
 SPREAD = 0.05  # of the numbers a table begins with: rows that are rare or unknown must not drown those that are learnt
@@ -114,6 +113,11 @@ class SparseTable(nn.Module):
             _engine(self.weight.device.type).descend(self, batch, gradient)
 
     def _batch(self, indices: Tensor, offsets: Tensor, values: Tensor | None) -> Batch:
+        if self.weight.dtype != torch.float32 or not self.weight.is_contiguous():
+            raise ParameterError(
+                "A table must be of float32, row after row: call net.float(), or make its weight contiguous(). "
+                f"It is of {self.weight.dtype}, in steps of {self.weight.stride()}."
+            )
         if self.binary and values is not None:
             raise ParameterError("A binary table takes no values: every one is 1. Leave them out, or binary=True.")
         if not self.binary:
@@ -160,29 +164,40 @@ class OnCpu:
 
     def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
         """The weighted sum of each sample's rows, after a look at every index."""
-        weight, arrays = table.weight.detach().numpy(), _arrays(batch)
-        _check(*arrays[:2], len(weight))
-        out = torch.empty(len(batch.offsets) - 1, weight.shape[1])
-        for_all(embedding.lookup_kernel(table.binary), (weight, *arrays, out.numpy()), arrays[1], weight.shape[1])
+        arrays = _arrays(batch)
+        _check(*arrays[:2], len(table.weight))
+        out = torch.empty(len(batch.offsets) - 1, table.weight.shape[1])
+        _over_all(embedding.lookup_kernel(*_kind(table, batch)), table, arrays, out.numpy(), _NONE, 0.0)
         return out
 
     def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
         """Move the rows of all samples against their gradient."""
-        weight, squares, arrays = table.weight.detach().numpy(), table.squares.numpy(), _arrays(batch)
-        kernel = embedding.descent_kernel(table.binary, table.update)
-        given = (weight, squares, *arrays, gradient.numpy(), np.float32(float(table.rate)))
-        for_all(kernel, given, arrays[1], weight.shape[1])
+        kernel = embedding.descent_kernel(*_kind(table, batch), table.update)
+        steps = np.empty(len(batch.indices), np.float32)
+        _over_all(kernel, table, _arrays(batch), gradient.numpy(), steps, float(table.rate))
 
 
-_NO_VALUES = np.empty(0, np.float32)
+_NONE = np.empty(0, np.float32)
+
+
+def _over_all(kernel: Any, table: SparseTable, batch: tuple[Any, ...], sums: Any, steps: Any, rate: float) -> None:
+    weight, (indices, offsets, values) = table.weight.detach().numpy(), batch
+    threads = batch_threads.threads_for(len(indices) * weight.shape[1])
+    cuts = batch_threads.cuts(offsets, threads)
+    sheet = batch_parts.sheet(weight, table.squares.numpy(), indices, offsets, values, sums, steps, rate, cuts)
+    batch_threads.run(kernel, sheet, threads)
+
+
+def _kind(table: SparseTable, batch: Batch) -> tuple[int, bool, bool]:
+    return table.weight.shape[1], batch.indices.dtype == torch.int64, table.binary
 
 
 def _arrays(batch: Batch) -> tuple[Any, Any, Any]:
-    """Indices without a sign, so that the compiler need not think of negative ones; offsets in 64 bits."""
+    """Indices without a sign, offsets in 64 bits, and values if there are any."""
     indices, offsets = batch.indices.numpy(), batch.offsets.numpy()
     return (
         indices.view(np.uint32 if indices.itemsize == 4 else np.uint64), offsets.astype(np.int64, copy=False),
-        _NO_VALUES if batch.values is None else batch.values.numpy(),
+        _NONE if batch.values is None else batch.values.numpy(),
     )  # fmt: skip
 
 

@@ -1,0 +1,87 @@
+"""Some numbers of a row of a table, side by side in the registers.
+
+Of a loop over the numbers of two rows the compiler cannot know that they do not overlap: it asks, each time, and keeps
+sums in memory. Here a kernel holds them in its hand. :class:`Lanes` is a type of compiled code alone: Python has none.
+"""
+
+# mypy: disable-error-code="attr-defined, no-untyped-call, misc, no-any-return"
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing import signature
+from numba.extending import intrinsic, models, register_model
+
+_FUSED = ("contract",)  # as everywhere: multiply-adds may be fused, and nothing else
+
+
+class Lanes(types.Type):
+    """So many single numbers."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(f"Lanes({count})")
+
+
+@register_model(Lanes)
+class _Registers(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Lanes) -> None:
+        super().__init__(manager, kind, ir.VectorType(ir.FloatType(), kind.count))
+
+
+def _place(context: Any, builder: Any, kind: Any, table: Any, at: Any, lanes: Lanes) -> Any:
+    view = context.make_array(kind)(context, builder, table)
+    address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
+    return builder.bitcast(address, context.get_value_type(lanes).as_pointer())
+
+
+@intrinsic(prefer_literal=True)
+def zeros(typingctx: Any, count: Any) -> Any:
+    """As many zeros as the constant says."""
+    lanes = Lanes(count.literal_value)
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        return context.get_value_type(lanes)([0.0] * lanes.count)
+
+    return lanes(count), generate
+
+
+@intrinsic(prefer_literal=True)
+def take(typingctx: Any, table: Any, row: Any, column: Any, count: Any) -> Any:
+    """The numbers of a row from a column on, as many as the constant says."""
+    lanes = Lanes(count.literal_value)
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        return builder.load(_place(context, builder, table, args[0], args[1:3], lanes), align=4)
+
+    return signature(lanes, table, types.intp, types.intp, count), generate
+
+
+@intrinsic
+def put(typingctx: Any, table: Any, row: Any, column: Any, lanes: Any) -> Any:
+    """Write numbers to a row, from a column on."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        builder.store(args[3], _place(context, builder, table, args[0], args[1:3], lanes), align=4)
+        return context.get_constant(types.int32, 0)
+
+    return signature(types.int32, table, types.intp, types.intp, lanes), generate
+
+
+@intrinsic
+def plus(typingctx: Any, own: Any, factor: Any, other: Any) -> Any:
+    """own + factor * other, number by number."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        vector = args[0].type
+        nothing = ir.Constant(vector, ir.Undefined)
+        first = builder.insert_element(nothing, args[1], ir.IntType(32)(0))
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+        factors = builder.shuffle_vector(first, nothing, everywhere)
+        return builder.fadd(args[0], builder.fmul(factors, args[2], flags=_FUSED), flags=_FUSED)
+
+    return signature(own, own, types.float32, own), generate
