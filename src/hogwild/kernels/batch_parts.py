@@ -9,6 +9,7 @@ address is the sheet's.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numba
@@ -16,30 +17,27 @@ import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from hogwild.compiled import Function, entry
 from hogwild.kernels.atomics import fetch_add
 
-Array = NDArray[Any]
-
-PLACES = ("table", "squares", "indices", "offsets", "values", "sums", "steps", "cuts")
-SIZES = ("rows", "width", "remembered", "samples", "nonzeros", "valued", "parts")
-SHEET = np.dtype([("next", np.int64), *((name, np.int64) for name in (*SIZES, *PLACES)), ("rate", np.float32)])
+SIZES = ("rows", "width", "remembered", "samples", "nonzeros", "valued", "parts", "room")
+PLACES = ("table", "squares", "indices", "offsets", "values", "sums", "cuts", "own", "steps", "marks")
 
 
-def sheet(
-    table: Array, squares: Array, indices: Array, offsets: Array, values: Array, sums: Array, steps: Array, rate: float,
-    cuts: Array,
-) -> Array:  # fmt: skip
-    """A batch as a kernel in parts has it: all of these must stay where they are until it is done.
+class Sheet(ctypes.Structure):
+    """Sizes of a batch, and the addresses of what it consists of, which must stay there.
 
     There is one more of ``offsets`` than there are samples, and of ``cuts``, between which the parts are, than parts.
+    Each part has ``room`` for so many non-zeros to itself: ``own`` indices, their ``steps``, and ``marks`` of samples.
     """
-    sizes = (*table.shape, len(squares), len(offsets) - 1, len(indices), len(values), len(cuts) - 1)
-    places = (table, squares, indices, offsets, values, sums, steps, cuts)
-    addresses = (array.__array_interface__["data"][0] for array in places)
-    return np.array([(0, *sizes, *addresses, rate)], SHEET)
+
+    _fields_ = (
+        ("next", ctypes.c_int64), *((name, ctypes.c_int64) for name in (*SIZES, *PLACES)), ("rate", ctypes.c_float)
+    )  # fmt: skip
+
+
+SHEET = np.dtype(Sheet)
 
 
 def take_parts(address: Any) -> None:
@@ -52,11 +50,14 @@ def take_parts(address: Any) -> None:
     offsets = numba.carray(pointer(given.offsets), (given.samples + 1,), np.int64)
     values = numba.carray(pointer(given.values), (given.valued,), np.float32)
     sums = numba.carray(pointer(given.sums), (given.samples, given.width), np.float32)
-    steps = numba.carray(pointer(given.steps), (given.nonzeros,), np.float32)
     cuts = numba.carray(pointer(given.cuts), (given.parts + 1,), np.int64)
     part = fetch_add(taken, 0, 1)
     while part < given.parts:
-        kernel(table, squares, indices, offsets, values, sums, steps, given.rate, cuts[part], cuts[part + 1])
+        own = indices_at(given.own + part * given.room * indices.itemsize, given.room)
+        steps = numba.carray(pointer(given.steps + part * given.room * 4), (given.room,), np.float32)
+        marks = numba.carray(pointer(given.marks + part * (given.samples + 1) * 8), (given.samples + 1,), np.int64)
+        batch = table, indices, offsets, values, sums
+        kernel(batch, squares, given.rate, own, steps, marks, cuts[part], cuts[part + 1])
         part = fetch_add(taken, 0, 1)
 
 
@@ -81,5 +82,5 @@ def in_64_bits(address: Any, count: Any) -> Any:
 
 
 def in_parts(kernel: Function, long: bool) -> Any:
-    """A function of C that calls ``kernel(table, squares, ..., first, last)`` for the parts of the batch on a sheet."""
+    """A function of C that calls ``kernel(batch, squares, ..., first, last)`` for the parts of the batch on a sheet."""
     return entry(take_parts, kernel=kernel, indices_at=in_64_bits if long else in_32_bits)

@@ -21,34 +21,53 @@ from hogwild.kernels.batch_parts import in_parts
 from hogwild.kernels.rows import by_columns, moving, summing
 
 FAR = 64  # non-zeros between asking for what a row remembers and using it: about a sample
+SLOT_BITS = 10
+SLOTS = 2**SLOT_BITS  # more than there will be threads
 EPSILON = np.float32(1e-10)  # as torch.optim.Adagrad has it
 
 
 @inlined
 def look_up(
-    table: Any, squares: Any, indices: Any, offsets: Any, values: Any, sums: Any, steps: Any, rate: Any, first: Any,
-    last: Any,
+    batch: Any, squares: Any, rate: Any, own: Any, steps: Any, marks: Any, first: Any, last: Any
 ) -> None:  # fmt: skip
     """Let each of the samples ``first`` to ``last`` have the weighted sum of its rows."""
+    table, indices, offsets, values, sums = batch
     for sample in range(first, last):
         sum_rows(table, indices, values, sums, sample, offsets[sample], offsets[sample + 1], offsets[last])
 
 
 @inlined
 def descend(
-    table: Any, squares: Any, indices: Any, offsets: Any, values: Any, gradient: Any, steps: Any, rate: Any, first: Any,
-    last: Any,
+    batch: Any, squares: Any, rate: Any, own: Any, steps: Any, marks: Any, first: Any, last: Any
 ) -> None:  # fmt: skip
-    """Move every row of the samples ``first`` to ``last`` against its gradient."""
-    end = offsets[last]
-    for sample in range(first, last):
-        begin, stop = offsets[sample], offsets[sample + 1]
+    """Move the rows of all samples against their gradient: those rows that are in the slots ``first`` to ``last``.
+
+    A row is moved by one thread, so no update is lost, no two caches fight for a row that many samples have, and
+    however many threads there are, the bits are the same.
+    """
+    table, indices, offsets, values, gradient = batch
+    count = 0
+    for sample in range(len(marks) - 1):
+        marks[sample] = count
+        for at in range(offsets[sample], offsets[sample + 1]):
+            own[count], steps[count] = indices[at], weight_of(values, at)
+            slot = slot_of(indices[at])
+            count += (first <= slot) & (slot < last)
+    marks[len(marks) - 1] = count
+    for sample in range(len(marks) - 1):
+        begin, stop = marks[sample], marks[sample + 1]
         square = square_of(gradient, sample)
         for at in range(begin, stop):
-            if at + FAR < end:
-                ask_for(squares, indices[at + FAR])
-            steps[at] = -step_of(squares, indices[at], weight_of(values, at), square, rate)
-        move_rows(table, indices, steps, gradient, sample, begin, stop, end)
+            if at + FAR < count:
+                ask_for(squares, own[at + FAR])
+            steps[at] = -step_of(squares, own[at], steps[at], square, rate)
+        move_rows(table, own, steps, gradient, sample, begin, stop, count)
+
+
+@inlined
+def slot_of(row: Any) -> Any:
+    """One of the slots that rows are dealt out to, next to each other or not."""
+    return np.int64((np.uint64(row) * np.uint64(2654435761) & np.uint64(0xFFFFFFFF)) >> np.uint64(32 - SLOT_BITS))
 
 
 @inlined
