@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from hogwild.errors import DataError, MissingExtraError, ParameterError
+from hogwild.errors import MissingExtraError, ParameterError
 from hogwild.kernels import embedding
-from hogwild.kernels.batch_parts import Sheet
 from hogwild.naming import must
-from hogwild.problems import batch_threads, large_pages
+from hogwild.problems import large_pages
+from hogwild.problems.sparse_table_cpu import OnCpu
 from hogwild.problems.step_profile import NO_PROFILE
 
 SPREAD = 0.05  # of the numbers a table begins with: rows that are rare or unknown must not drown those that are learnt
@@ -156,65 +154,6 @@ class _Sum(torch.autograd.Function):
             raise ParameterError("The table has been updated by this batch. Compute the loss again before backward().")
         ctx.table._descend(batch, gradient.float().contiguous())
         return None, None, None
-
-
-class OnCpu:
-    """In main memory: compiled loops on all threads that PyTorch has."""
-
-    def check(self, table: SparseTable) -> None:
-        """Every batch has been looked at before it was used."""
-
-    def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
-        """The weighted sum of each sample's rows, after a look at every index."""
-        offsets, (rows, width) = batch.offsets.long(), table.weight.shape
-        counted = offsets.numpy()
-        _check(batch.indices.numpy(), counted, rows)
-        out = torch.empty(len(counted) - 1, width)
-        threads = batch_threads.threads_for(len(batch.indices) * width)
-        cuts = batch_threads.cuts(counted, threads)
-        sheet = _sheet(table, batch, offsets, out, cuts)
-        batch_threads.run(embedding.lookup_kernel(*_kind(table, batch)), sheet, threads)
-        return out
-
-    def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
-        """Move the rows of all samples against their gradient, each thread its own."""
-        offsets, nonzeros = batch.offsets.long(), len(batch.indices)
-        threads = batch_threads.threads_for(nonzeros * gradient.shape[1])
-        cuts = batch_threads.shares(embedding.SLOTS, threads)
-        sheet = _sheet(table, batch, offsets, gradient, cuts)
-        sheet.rate, sheet.room = float(table.rate), nonzeros
-        sizes = [threads * len(offsets) * 8, threads * nonzeros * batch.indices.itemsize, threads * nonzeros * 4]
-        room = batch_threads.scratch(sum(sizes))
-        sheet.marks, sheet.own, sheet.steps, _ = accumulate(sizes, initial=room.data_ptr())
-        batch_threads.run(embedding.descent_kernel(*_kind(table, batch), table.update), sheet, threads)
-
-
-def _sheet(table: SparseTable, batch: Batch, offsets: Tensor, sums: Tensor, cuts: Any) -> Sheet:
-    """What a kernel is told. It holds addresses alone: whoever calls keeps all of this until the kernel is done."""
-    valued, values = (0, 0) if batch.values is None else (len(batch.values), batch.values.data_ptr())
-    return Sheet(
-        0, *table.weight.shape, len(table.squares), len(sums), len(batch.indices), valued, len(cuts) - 1, 0,
-        table.weight.data_ptr(), table.squares.data_ptr(), batch.indices.data_ptr(), offsets.data_ptr(), values,
-        sums.data_ptr(), cuts.ctypes.data,
-    )  # fmt: skip
-
-
-def _kind(table: SparseTable, batch: Batch) -> tuple[int, bool, bool]:
-    return table.weight.shape[1], batch.indices.dtype == torch.int64, table.binary
-
-
-def _check(indices: Any, offsets: Any, rows: int) -> None:
-    unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)  # so that negative ones are too large
-    at = int(embedding.first_fault(unsigned, offsets, unsigned.dtype.type(min(rows, np.iinfo(unsigned.dtype).max))))
-    if at >= 0:
-        sample = int(np.searchsorted(offsets, at, side="right")) - 1
-        what = f"index {int(indices[at]):,} is not one of the table's rows, 0 to {rows - 1:,}"
-        raise DataError(what, row=sample, remedy="Check the data, or make the table as large as the input is wide.")
-    if at < -1:
-        raise DataError(
-            f"offset {-2 - at} of the batch is wrong", remedy="Offsets are one more than there are samples: they "
-            f"begin with 0, never fall, and end with the number of indices, {len(indices):,}.",
-        )  # fmt: skip
 
 
 def check_notes(table: SparseTable) -> None:
