@@ -50,7 +50,7 @@ executions: $(READY)
 # Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks:
 # some ten minutes more than their part of the tests; then every strategy by messages on a cluster, another ten.
 conformance: $(READY)
-	HOGWILD_CONFORMANCE=all $(BIN)/pytest -n 2 --dist loadfile tests/conformance tests/cuts tests/messages tests/sparse tests/training/test_autostep.py tests/estimators/test_contract.py
+	HOGWILD_CONFORMANCE=all $(BIN)/pytest -n 2 --dist loadfile tests/conformance tests/cuts tests/messages tests/sparse tests/training/test_autostep.py tests/test_factorisation.py tests/lab/test_observing.py tests/landscape/test_linear_surface.py tests/estimators/test_contract.py
 	HOGWILD_CONFORMANCE=all $(BIN)/pytest tests/cluster/test_cluster_conformance.py
 
 # Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.

@@ -52,7 +52,11 @@ def wrong_index():
 
 
 def main():
+    from hogwild.kernels import embedding_cuda as kernels
+
     assert config.ENABLE_CUDASIM
+    same(False, "adagrad", 40)
+    kernels.THREADS = 64  # of a block: each is one of the system's here, and takes a millisecond to start
     for binary in (False, True):
         for update in ("sgd", "adagrad"):
             for width in (5, 40):

@@ -64,7 +64,10 @@ def serial(samples):
 
 @pytest.mark.parametrize(
     "strategy",
-    [hogwild.Hogwild(2), hogwild.Averaging(2), *([hogwild.Locked(2), hogwild.RoundRobin(2)] if references.ALL else [])],
+    [
+        hogwild.Hogwild(2),
+        *([hogwild.Averaging(2), hogwild.Locked(2), hogwild.RoundRobin(2)] if references.ALL else []),
+    ],
     ids=lambda strategy: type(strategy).__name__,
 )
 def test_every_strategy_in_one_memory_learns_as_much_as_serial(samples, strategy, serial):
