@@ -195,6 +195,15 @@ def test_a_table_of_other_numbers_or_in_another_order_is_refused(changed):
         table(*batch())
 
 
+def test_a_batch_that_was_changed_since_the_lookup_moves_nothing():
+    table, (indices, offsets, values) = following(hogwild.SparseTable(ROWS, WIDTH)), batch()
+    before, sums = table.weight.detach().clone(), table(indices, offsets, values)
+    indices[0] = 10**9
+    with pytest.raises(DataError, match="index 1,000,000,000 is not one of the table's rows"):
+        sums.sum().backward()
+    assert (table.weight == before).all()
+
+
 @pytest.mark.parametrize("update", ["sgd", "adagrad"])
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch, update):
     """Each row is moved by one of them, in the order of the samples, though all samples share rows."""

@@ -16,23 +16,15 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
+from hogwild.kernels.lanes import FUSED, place, splat
+
 LANES = 4
-_FUSED = ("contract",)
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
 
 
 def _place(context: Any, builder: Any, kind: Any, table: Any, row: Any, column: int) -> Any:
     """Where four numbers of a column begin, which lie side by side."""
-    view = context.make_array(kind)(context, builder, table)
-    at = [row, context.get_constant(types.intp, column)]
-    address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
-    return builder.bitcast(address, _VECTOR.as_pointer())
-
-
-def _splat(builder: Any, number: Any) -> Any:
-    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, ir.IntType(32)(0))
-    lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), lanes)
+    return place(context, builder, kind, table, [row, context.get_constant(types.intp, column)], _VECTOR)
 
 
 @intrinsic
@@ -59,23 +51,23 @@ def adagrad_of_fours(typingctx: Any, table: Any, one: Any, other: Any, g: Any, r
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         table_, rows, kind = args[0], args[1:3], signature_.args[0]
-        slope, rate_, penalty = (_splat(builder, number) for number in args[3:])
+        slope, rate_, penalty = (splat(builder, _VECTOR, number) for number in args[3:])
         places = [[_place(context, builder, kind, table_, row, column) for column in (0, 1)] for row in rows]
         values = [builder.load(place[0], align=4) for place in places]
         shape = ir.FunctionType(_VECTOR, [_VECTOR])
         root_of = cgutils.get_or_insert_function(builder.module, shape, f"llvm.sqrt.v{LANES}f32")
         for (value_at, sum_at), w, along in zip(places, values, reversed(values), strict=True):
-            gradient = builder.fmul(slope, along, flags=_FUSED)
+            gradient = builder.fmul(slope, along, flags=FUSED)
             squares = builder.fadd(
-                builder.load(sum_at, align=4), builder.fmul(gradient, gradient, flags=_FUSED), flags=_FUSED
+                builder.load(sum_at, align=4), builder.fmul(gradient, gradient, flags=FUSED), flags=FUSED
             )
             builder.store(squares, sum_at, align=4)
-            pull = builder.fadd(gradient, builder.fmul(w, penalty, flags=_FUSED), flags=_FUSED)
+            pull = builder.fadd(gradient, builder.fmul(w, penalty, flags=FUSED), flags=FUSED)
             stiff = builder.fadd(
-                builder.call(root_of, [squares]), builder.fmul(rate_, penalty, flags=_FUSED), flags=_FUSED
+                builder.call(root_of, [squares]), builder.fmul(rate_, penalty, flags=FUSED), flags=FUSED
             )
-            change = builder.fdiv(builder.fmul(rate_, pull, flags=_FUSED), stiff, flags=_FUSED)
-            builder.store(builder.fsub(w, change, flags=_FUSED), value_at, align=4)
+            change = builder.fdiv(builder.fmul(rate_, pull, flags=FUSED), stiff, flags=FUSED)
+            builder.store(builder.fsub(w, change, flags=FUSED), value_at, align=4)
         return context.get_constant(types.int32, 0)
 
     single = (types.float32,) * 3

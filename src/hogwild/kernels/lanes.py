@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic, models, register_model
 
-_FUSED = ("contract",)  # as everywhere: multiply-adds may be fused, and nothing else
+FUSED = ("contract",)  # as everywhere: multiply-adds may be fused, and nothing else
 
 
 class Lanes(types.Type):
@@ -33,10 +33,19 @@ class _Registers(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(ir.FloatType(), kind.count))
 
 
-def _place(context: Any, builder: Any, kind: Any, table: Any, at: Any, lanes: Lanes) -> Any:
+def place(context: Any, builder: Any, kind: Any, table: Any, at: Any, vector: Any) -> Any:
+    """Where the numbers of a table begin that a vector is to hold, while code is made."""
     view = context.make_array(kind)(context, builder, table)
     address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
-    return builder.bitcast(address, context.get_value_type(lanes).as_pointer())
+    return builder.bitcast(address, vector.as_pointer())
+
+
+def splat(builder: Any, vector: Any, number: Any) -> Any:
+    """One number in all places of a vector, while code is made."""
+    nothing = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.IntType(32)(0))
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(first, nothing, everywhere)
 
 
 @intrinsic(prefer_literal=True)
@@ -56,7 +65,8 @@ def take(typingctx: Any, table: Any, row: Any, column: Any, count: Any) -> Any:
     lanes = Lanes(count.literal_value)
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
-        return builder.load(_place(context, builder, table, args[0], args[1:3], lanes), align=4)
+        vector = context.get_value_type(lanes)
+        return builder.load(place(context, builder, table, args[0], args[1:3], vector), align=4)
 
     return signature(lanes, table, types.intp, types.intp, count), generate
 
@@ -66,7 +76,7 @@ def put(typingctx: Any, table: Any, row: Any, column: Any, lanes: Any) -> Any:
     """Write numbers to a row, from a column on."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
-        builder.store(args[3], _place(context, builder, table, args[0], args[1:3], lanes), align=4)
+        builder.store(args[3], place(context, builder, table, args[0], args[1:3], args[3].type), align=4)
         return context.get_constant(types.int32, 0)
 
     return signature(types.int32, table, types.intp, types.intp, lanes), generate
@@ -77,11 +87,7 @@ def plus(typingctx: Any, own: Any, factor: Any, other: Any) -> Any:
     """own + factor * other, number by number."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
-        vector = args[0].type
-        nothing = ir.Constant(vector, ir.Undefined)
-        first = builder.insert_element(nothing, args[1], ir.IntType(32)(0))
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
-        factors = builder.shuffle_vector(first, nothing, everywhere)
-        return builder.fadd(args[0], builder.fmul(factors, args[2], flags=_FUSED), flags=_FUSED)
+        factors = splat(builder, args[0].type, args[1])
+        return builder.fadd(args[0], builder.fmul(factors, args[2], flags=FUSED), flags=FUSED)
 
     return signature(own, own, types.float32, own), generate

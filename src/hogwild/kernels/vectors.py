@@ -16,8 +16,9 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
+from hogwild.kernels.lanes import FUSED, splat
+
 LANES = 8
-_FUSED = ("contract",)  # as everywhere: multiply-adds may be fused, and nothing else
 
 
 class _Rows:
@@ -30,12 +31,9 @@ class _Rows:
         self.starts = [builder.gep(self.data, [start]) for start in args[1 : 1 + rows]]
         self.wide = args[1 + rows]
         self.vector = ir.VectorType(ir.FloatType(), LANES)
-        self.g, self.pull, self.rate, self.low = (self._splat(number) for number in args[2 + rows : 6 + rows])
-
-    def _splat(self, number: Any) -> Any:
-        one = self.builder.insert_element(ir.Constant(self.vector, ir.Undefined), number, ir.IntType(32)(0))
-        lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return self.builder.shuffle_vector(one, ir.Constant(self.vector, ir.Undefined), lanes)
+        self.g, self.pull, self.rate, self.low = (
+            splat(builder, self.vector, number) for number in args[2 + rows : 6 + rows]
+        )
 
     def places(self, f: Any) -> list[Any]:
         """Where the numbers from ``f`` on are in each row."""
@@ -43,13 +41,13 @@ class _Rows:
         return [self.builder.bitcast(self.builder.gep(start, [f]), pointer) for start in self.starts]
 
     def times(self, one: Any, other: Any) -> Any:
-        return self.builder.fmul(one, other, flags=_FUSED)
+        return self.builder.fmul(one, other, flags=FUSED)
 
     def step(self, place: Any, own: Any, along: Any) -> None:
         """own - rate (along + pull own), but not below what is lowest; a NaN stays one."""
         builder = self.builder
-        gradient = builder.fadd(along, self.times(self.pull, own), flags=_FUSED)
-        moved = builder.fsub(own, self.times(self.rate, gradient), flags=_FUSED)
+        gradient = builder.fadd(along, self.times(self.pull, own), flags=FUSED)
+        moved = builder.fsub(own, self.times(self.rate, gradient), flags=FUSED)
         above = builder.fcmp_unordered(">=", moved, self.low)
         builder.store(builder.select(above, moved, self.low), place, align=4)
 
@@ -85,7 +83,7 @@ def sgd_of_three(
             places = rows.places(f)
             p, q, r = (builder.load(place, align=4) for place in places)
             along = rows.times(rows.g, p)
-            rows.step(places[0], p, rows.times(rows.g, builder.fsub(q, r, flags=_FUSED)))
+            rows.step(places[0], p, rows.times(rows.g, builder.fsub(q, r, flags=FUSED)))
             rows.step(places[1], q, along)
             rows.step(places[2], r, builder.fneg(along))
         return context.get_constant(types.int32, 0)

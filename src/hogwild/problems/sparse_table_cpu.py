@@ -37,8 +37,9 @@ class OnCpu:
         return out
 
     def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
-        """Move the rows of all samples against their gradient, each thread its own."""
+        """Move the rows of all samples against their gradient, each thread its own, after another look at the batch."""
         offsets, nonzeros = batch.offsets.long(), len(batch.indices)
+        _check(batch.indices.numpy(), offsets.numpy(), len(table.weight))
         threads = batch_threads.threads_for(nonzeros * gradient.shape[1])
         cuts = batch_threads.shares(embedding.SLOTS, threads)
         sheet = _sheet(table, batch, offsets, gradient, cuts)
