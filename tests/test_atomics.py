@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hogwild.compiled import compiled
-from hogwild.kernels.atomics import exchange_if, load, lock, store, unlock, wait_until
+from hogwild.kernels.atomics import exchange_if, load, lock, store, unlock
+from hogwild.kernels.turns import new_turns, pass_on, wait_for
 
 
 @compiled
@@ -35,9 +36,9 @@ def read(array, index):
 @compiled
 def take_turns(turn, first, stride, log):
     for k in range(first, log.size, stride):
-        wait_until(turn, k)
+        wait_for(turn, k)
         log[k] = k if k == 0 else log[k - 1] + 1  # reads what the thread before has written
-        store(turn, 0, np.int64(k + 1))
+        pass_on(turn, k)
 
 
 def run_at_once(targets):
@@ -109,28 +110,27 @@ def test_different_locks_do_not_wait_for_each_other():
     assert locks.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 8])
+@pytest.mark.parametrize("workers", [1, 2, 8, 70])
 def test_turns_are_taken_in_order_and_each_sees_what_was_written_before_it(workers):
-    turn, log = np.zeros(1, np.int64), np.full(4_000, -1, np.int64)
-    run_at_once([lambda w=w: take_turns(turn, w, workers, log) for w in range(workers)])
-    assert log.tolist() == list(range(4_000))
-    assert turn[0] == 4_000
+    turns, log = new_turns(), np.full(2_000, -1, np.int64)
+    run_at_once([lambda w=w: take_turns(turns, w, workers, log) for w in range(workers)])
+    assert log.tolist() == list(range(2_000))
+    wait_for(turns, 2_000)
 
 
-def test_waiting_ends_when_the_value_is_there_and_not_before():
-    turn, passed = np.zeros(1, np.int64), []
-    wait_until(turn, 0)
+def test_waiting_ends_when_the_turn_has_come_and_not_before():
+    turns, passed = new_turns(), []
 
     def wait():
-        wait_until(turn, 2)
-        passed.append(int(turn[0]))
+        wait_for(turns, 2)
+        passed.append(2)
 
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
-    write(turn, 0, 1)
+    pass_on(turns, 0)
     waiting.join(timeout=0.1)
     assert not passed
-    write(turn, 0, 2)
+    pass_on(turns, 1)
     waiting.join(timeout=60)
     assert passed == [2]
 

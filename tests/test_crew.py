@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hogwild import Budget, Constant, Cosine, Hogwild, Linear, Serial, minimise
 from hogwild.kernels import claims
-from hogwild.kernels.claims import DONE, GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
+from hogwild.kernels.claims import GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
 from hogwild.runtimes.crew import Crew
 from hogwild.runtimes.walks import parts_of
 
@@ -54,21 +55,21 @@ def test_what_goes_wrong_in_a_thread_is_raised_here_and_the_crew_goes_on(crew):
     assert sorted(seen) == [0, 1, 2, 3]
 
 
-def test_workers_that_are_parked_come_back(monkeypatch):
-    """As after a callback that took its time."""
-    one_at_a_time = threading.Lock()
+def asleep(thread):
+    """Whether the kernel has put a thread to sleep."""
+    return Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(") ")[2].startswith("S")
 
-    def impatient(board, done):
-        with one_at_a_time:
-            board[DONE] += done > 0
-        return False
 
-    monkeypatch.setattr("hogwild.runtimes.crew.attend", impatient)
-    crew, seen = Crew(4), []
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the state of a thread is read from Linux")
+def test_workers_without_a_task_fall_asleep_and_come_back(crew):
+    """As after a callback that took its time: they must not burn the cores meanwhile."""
+    seen = []
     for _ in range(3):
         crew.run(lambda worker: bool(seen.append(worker)))
-        time.sleep(0.05)  # so that all are parked
-    crew.close()
+        limit = time.monotonic() + 60
+        while not all(map(asleep, crew._threads)):
+            assert time.monotonic() < limit
+            time.sleep(0.001)
     assert sorted(seen) == sorted([0, 1, 2, 3] * 3)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from types import CellType, CodeType, FunctionType
@@ -19,12 +18,13 @@ import numba
 import numpy as np
 from numba import types
 
+from hogwild.kernel_cache import kept_on_disk
+
 Function = Callable[..., Any]
 
 # Multiply-adds may be fused; nothing else about floating point is relaxed, so that NaN stays visible to the
 # divergence guard and one seed gives the same bits.
 OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "fastmath": {"contract"}}
-_PROCESS = uuid.uuid4().hex[:12]
 UNFUSED = {**OPTIONS, "fastmath": False}
 # What Python would need to call a function is not compiled, which takes as long as the function itself.
 UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True}
@@ -39,8 +39,8 @@ def compiled(function: Function) -> Any:
     >>> double(21)
     42
     """
-    in_a_file = not function.__code__.co_filename.startswith("<")
-    return _own_files(numba.njit(cache=in_a_file, **OPTIONS)(function))
+    dispatcher = numba.njit(**OPTIONS)(function)
+    return kept_on_disk(dispatcher, _digest) if _in_a_file(function) else dispatcher
 
 
 def is_kept(function: Any) -> bool:
@@ -56,6 +56,10 @@ def is_kept(function: Any) -> bool:
     return bool(function.signatures) or (file is not None and Path(file._index_path).exists())
 
 
+def _in_a_file(function: Function) -> bool:
+    return not function.__code__.co_filename.startswith("<")
+
+
 def inner(function: Function) -> Any:
     """Let compiled functions call this one, which Python must not: it is compiled as a part of them, without a way in.
 
@@ -69,18 +73,6 @@ def inner(function: Function) -> Any:
     81
     """
     return numba.njit(**OPTIONS, **UNCALLED)(function)
-
-
-def _own_files(dispatcher: Any) -> Any:
-    """Let what this process keeps on disk be in files of its own.
-
-    Numba numbers the files of one function, a file for each signature. Two processes that compile at the same time, as
-    in a parallel search, would count to the same number, and one signature would be given the other's machine code.
-    """
-    file = getattr(dispatcher._cache, "_cache_file", None)
-    if file is not None:
-        file._data_name_pattern = file._data_name_pattern.replace(".{number:d}.", f".{{number:d}}-{_PROCESS}.")
-    return dispatcher
 
 
 def bind(template: Function, **parts: Function) -> Function:
@@ -161,13 +153,13 @@ def entry(template: Function, **parts: Function) -> Any:
     """
     copy = _named(template, True, tuple(sorted(parts.items())))
     options = {name: value for name, value in OPTIONS.items() if name in ("error_model", "fastmath")}
-    in_a_file = not template.__code__.co_filename.startswith("<")
-    return _own_files(numba.cfunc(types.void(types.voidptr), cache=in_a_file, **options)(copy))
+    return numba.cfunc(types.void(types.voidptr), cache=_in_a_file(template), **options)(copy)
 
 
 @functools.cache
 def _specialised(template: Function, cache: bool, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
-    return _own_files(numba.njit(cache=cache, **(OPTIONS if fused else UNFUSED))(_named(template, fused, parts)))
+    dispatcher = numba.njit(**(OPTIONS if fused else UNFUSED))(_named(template, fused, parts))
+    return kept_on_disk(dispatcher, _digest) if cache else dispatcher
 
 
 def _named(template: Function, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Function:
@@ -220,7 +212,7 @@ def _feed(sha: Any, function: Any, seen: set[int]) -> None:
         function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True
     )
     for name, value in [*sorted(read.items()), *closed, ("=", function.__defaults__)]:
-        if isinstance(value, (int, float, str, tuple, np.generic)):
+        if isinstance(value, (int, float, str, bytes, tuple, list, dict, frozenset, np.generic)):
             sha.update(f"{name}={value!r}".encode())
         elif isinstance(value, np.ndarray):
             sha.update(f"{name}={value.dtype}{value.shape}".encode() + value.tobytes())

@@ -48,7 +48,7 @@ class Machine:
         >>> this_machine().usable_cores >= 1
         True
         """
-        return self.allowed_cores if self.quota is None else max(1, min(self.allowed_cores, int(self.quota)))
+        return _within(self.allowed_cores, self.quota)
 
     @property
     def usable_memory(self) -> int:
@@ -72,7 +72,7 @@ def this_machine() -> Machine:
         logical_cores=os.cpu_count() or 1,
         physical_cores=psutil.cpu_count(logical=False),
         allowed_cores=allowed_cores(),
-        quota=cpu_quota(),
+        quota=cpu_quota(ROOT),
         memory=memory.total,
         available=memory.available,
         memory_limit=memory_limit(memory.total),
@@ -81,6 +81,21 @@ def this_machine() -> Machine:
         numa_nodes=numa_nodes(),
         vectors=vectors(),
     )
+
+
+def usable_cores() -> int:
+    """How many threads of this process can run at the same time: what affinity and the control group's quota allow.
+
+    The default number of workers, threads and readers everywhere.
+
+    >>> usable_cores() == this_machine().usable_cores
+    True
+    """
+    return _within(allowed_cores(), cpu_quota(ROOT))
+
+
+def _within(allowed: int, quota: float | None) -> int:
+    return allowed if quota is None else max(1, min(allowed, int(quota)))
 
 
 def allowed_cores() -> int:

@@ -40,7 +40,7 @@ def compare(
     from hogwild import strategies as known
     from hogwild.lab.experiments.compare import experiment
     from hogwild.lab.running import Study
-    from hogwild.machine import allowed_cores
+    from hogwild.machine import usable_cores
 
     screen = Output(as_json)
     check_extra()
@@ -53,7 +53,7 @@ def compare(
         known.named(name)
     losses.named(loss)
     rules.named(rule)
-    counts = _counts(workers) or sorted({1, allowed_cores()})
+    counts = _counts(workers) or sorted({1, usable_cores()})
     points = [
         {"data": str(data.absolute()), "strategy": name, "workers": count, "loss": loss, "l2": l2, "rule": rule,
          "epochs": epochs, "holdout": holdout}

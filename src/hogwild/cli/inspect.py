@@ -57,9 +57,9 @@ def inspect(
         found = describe(dataset, seed=seed, progress=lambda done, total: bar.update(task, completed=done, total=total))
     from hogwild.cli.advice import advise
     from hogwild.data.statistics import ranked
-    from hogwild.machine import this_machine
+    from hogwild.machine import usable_cores
 
-    advice = advise(found, cores=this_machine().usable_cores, file_bytes=_size(data), packed=data.is_dir())
+    advice = advise(found, cores=usable_cores(), file_bytes=_size(data), packed=data.is_dir())
     ranks, counts = ranked(dataset.frequencies())
     out.show(*_picture(out, dataset, found, ranks, counts, advice))
     record = _record(dataset, found, advice)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,11 +10,7 @@ import numpy as np
 from hogwild.compiled import compiled
 from hogwild.data.dataset import Epoch
 from hogwild.data.rows import Array
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from hogwild.machine import usable_cores
 
 
 def feature_counts(walk: Epoch, features: int, nonzeros: int) -> Array:
@@ -29,7 +24,7 @@ def feature_counts(walk: Epoch, features: int, nonzeros: int) -> Array:
     array([1, 0, 2])
     """
     # Each thread counts in an array of its own, which must be worth its price.
-    threads = max(1, min(cores(), len(walk), nonzeros // (features + 2**18)))
+    threads = max(1, min(usable_cores(), len(walk), nonzeros // (features + 2**18)))
     if threads == 1:
         return _count_share(walk, range(len(walk)), features)
     with ThreadPoolExecutor(threads) as pool:

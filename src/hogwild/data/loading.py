@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from hogwild.data.budget import available
-from hogwild.data.counting import cores
 from hogwild.data.fields import FieldTable
 from hogwild.data.memory import Memory
 from hogwild.data.reading import Reader, Reading
@@ -19,6 +18,7 @@ from hogwild.data.shuffle import place, shuffled_order
 from hogwild.data.survey import Shape, Survey, fitted
 from hogwild.errors import DataError
 from hogwild.files import format_size
+from hogwild.machine import usable_cores
 
 _PIECE_BYTES = 2**26
 _SEED = 0  # loading a file is deterministic; epochs have seeds of their own
@@ -82,7 +82,7 @@ def _joined(pieces: list[Rows], shape: Shape, shuffle: bool) -> Rows:
 def _place_all(pieces: list[Rows], starts: Array, shape: Shape, nonzeros: int) -> tuple[Array, Array]:
     indices = NO_INDICES if shape.layout == "dense" else np.empty(nonzeros, np.uint32)
     values = NO_VALUES if shape.layout == "binary" else np.empty(nonzeros, np.float32)
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         while pieces:
             piece = pieces.pop()
             place(pool, piece, starts[len(starts) - len(piece) :], indices, values, shape.base)

@@ -22,7 +22,7 @@ import numpy as np
 from hogwild.compiled import compiled
 from hogwild.data.dataset import Chunk, Dataset, Epoch
 from hogwild.data.rows import Array
-from hogwild.machine import allowed_cores
+from hogwild.machine import usable_cores
 
 EXACT_WORK = 8 * 10**9  # table look-ups up to which every row is compared with every other: seconds
 SCANNED_NONZEROS = 2**25  # else: how much data the chosen rows are compared with
@@ -137,7 +137,7 @@ def _meetings(
     """Count how many rows of some chunks of an epoch each chosen row meets; and how many rows those are."""
     bounds = np.cumsum([0, *map(len, chosen)])
     indices = np.concatenate(chosen)
-    threads = max(1, min(allowed_cores(), TABLE_BYTES // (8 * dataset.n_features)))
+    threads = max(1, min(usable_cores(), TABLE_BYTES // (8 * dataset.n_features)))
     tables: SimpleQueue[Array] = SimpleQueue()
     for _ in range(threads):
         tables.put(np.zeros(dataset.n_features, np.uint64))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from hogwild.machine import this_machine
+from hogwild.machine import usable_cores
 
 MOST = 8  # threads
 Given = TypeVar("Given")
@@ -16,7 +16,7 @@ Made = TypeVar("Made")
 
 def readers() -> int:
     """How many threads work ahead."""
-    return min(MOST, this_machine().usable_cores)
+    return min(MOST, usable_cores())
 
 
 def in_order(make: Callable[[Given], Made], given: Iterable[Given]) -> Iterator[tuple[Given, Made]]:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled
-from hogwild.data.counting import cores
 from hogwild.data.rows import NO_INDICES, NO_VALUES, Array, Rows
+from hogwild.machine import usable_cores
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
@@ -73,7 +73,7 @@ def gather_most(rows: Rows, order: Array) -> Rows:
     indices, values = empty_entries(rows, int(indptr[-1]))
     labels = np.empty(len(order), rows.labels.dtype)
     weights = np.empty(len(order) if rows.weights.size else 0, rows.weights.dtype)
-    source, share = rows.arrays[:3], -(-len(order) // (4 * cores())) or 1
+    source, share = rows.arrays[:3], -(-len(order) // (4 * usable_cores())) or 1
 
     def copy(first: int) -> None:
         part = slice(first, min(first + share, len(order)))
@@ -83,14 +83,14 @@ def gather_most(rows: Rows, order: Array) -> Rows:
         if weights.size:
             weights[part] = rows.weights[numbers]
 
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         list(pool.map(copy, range(0, len(order), share)))
     return replace(rows, indptr=indptr, indices=indices, values=values, labels=labels, weights=weights)
 
 
 def place(pool: Executor, piece: Rows, starts: Array, indices: Array, values: Array, base: int) -> None:
     """Copy every row of a piece to its start in the final arrays, on all cores, and subtract the base."""
-    share = -(-len(piece) // (4 * cores())) or 1
+    share = -(-len(piece) // (4 * usable_cores())) or 1
     parts: Iterable[Array] = (np.arange(at, min(at + share, len(piece))) for at in range(0, len(piece), share))
     source: tuple[Any, ...] = piece.arrays[:3]
     tasks = [pool.submit(copy_rows, *(*source, part, starts[part], indices, values, base)) for part in parts]

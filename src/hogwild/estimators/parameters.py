@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hogwild.losses import Loss
+from hogwild.machine import usable_cores
 
 OURS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
@@ -77,6 +78,8 @@ def processors_left(wanted: int | None) -> int:
     from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
 
     workers = int(effective_n_jobs(wanted))
+    if wanted is not None and wanted < 0:  # joblib rounds a quota up, and counts cores in its own way
+        workers = max(1, min(workers, usable_cores() + 1 + wanted))
     nested = (get_active_backend()[0].nesting_level or 0) > 0
     if not nested:
         return workers

@@ -2,7 +2,7 @@
 
 Each way is three functions that a kernel calls: ``hold`` before it reads the term's coordinates, ``claim`` before it
 writes them, ``release`` behind that. ``sync`` is the array they share: a lock per feature and one more for the
-intercept, or the number of the term whose turn it is.
+intercept, or the turns (:mod:`hogwild.kernels.turns`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hogwild.compiled import Function, bind
 from hogwild.kernels import watched
-from hogwild.kernels.atomics import lock, store, unlock, wait_until
+from hogwild.kernels.atomics import lock, unlock
+from hogwild.kernels.turns import new_turns, pass_on, wait_for
 
 
 def no_hold(sync: Any, indices: Any, start: Any, stop: Any) -> None:
@@ -56,12 +58,12 @@ def unlock_one(sync: Any, at: Any) -> None:
 
 def wait_for_turn(sync: Any, turn: Any) -> None:
     """Wait until all earlier terms have been applied."""
-    wait_until(sync, np.int64(turn))
+    wait_for(sync, turn)
 
 
 def pass_turn(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
     """Let the next term be applied."""
-    store(sync, 0, np.int64(turn) + 1)  # type: ignore[call-arg]  # numba passes the typing context
+    pass_on(sync, turn)
 
 
 ACCESS: dict[str, dict[str, Function]] = {
@@ -69,6 +71,13 @@ ACCESS: dict[str, dict[str, Function]] = {
     "locked": {"hold": hold_all, "claim": no_claim, "release": release_all, "guard": lock_one, "unguard": unlock_one},
     "turns": {"hold": no_hold, "claim": wait_for_turn, "release": pass_turn, "guard": no_guard, "unguard": no_guard},
 }
+
+
+def new_sync(access: str, coordinates: int) -> NDArray[Any]:
+    """Make what workers share to keep out of each other's way: a lock for each coordinate, turns, or nothing."""
+    if access == "locked":
+        return np.zeros(coordinates, np.int32)
+    return new_turns() if access == "turns" else np.zeros(1, np.int64)
 
 
 def ways(access: str, column: Function, watching: bool = False) -> dict[str, Function]:

@@ -1,4 +1,4 @@
-"""The few instructions that Python has no words for: those that locks and turns are made of, and a prefetch."""
+"""Atomic instructions, the locks that are made of them, and prefetches: what Python has no words for."""
 
 # mypy: disable-error-code="attr-defined, no-untyped-call, call-arg, unreachable"
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -13,9 +14,7 @@ from numba.core.typing import signature
 from numba.extending import intrinsic
 
 from hogwild.compiled import compiled
-
-_yield = types.ExternalFunction("sched_yield", types.int32())
-SPINS = 64  # tries before the core is offered to another thread; with more workers than cores the holder needs it
+from hogwild.kernels.futex import YIELD_MICROSECONDS, microseconds, nap, offer_core, spin
 
 
 def _address(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
@@ -144,31 +143,27 @@ def prefetch(typingctx: Any, table: Any, row: Any) -> Any:
 
 
 @compiled
-def pause(tries: Any) -> None:
-    """Wait a moment; after some tries, offer the core to another thread."""
-    if tries > SPINS:
-        _yield()
-
-
-@compiled
 def lock(locks: Any, at: Any) -> None:
-    """Take a lock, waiting while another thread has it."""
-    tries = 0
+    """Take a lock, waiting while another thread has it.
+
+    A lock is held for a row at most. A wait is longer only if the holder was put aside by the scheduler: then this
+    thread sleeps between its looks, and leaves the holder its core. So the holder need not wake anybody.
+    """
+    tries, started = 0, np.int64(0)
     while not exchange_if(locks, at, 0, 1):
         tries += 1
-        pause(tries)
+        if spin(tries):
+            continue
+        now = microseconds()
+        if started == 0:
+            started = now
+        if now - started < YIELD_MICROSECONDS:
+            offer_core()
+        else:
+            nap()
 
 
 @compiled
 def unlock(locks: Any, at: Any) -> None:
     """Give a lock back."""
     store(locks, at, 0)
-
-
-@compiled
-def wait_until(counter: Any, value: Any) -> None:
-    """Wait until a counter has reached a value."""
-    tries = 0
-    while load(counter, 0) != value:
-        tries += 1
-        pause(tries)

@@ -14,9 +14,10 @@ import numpy as np
 
 from hogwild.compiled import Function
 from hogwild.kernels.access import no_claim, wait_for_turn
-from hogwild.kernels.atomics import lock, store, unlock
+from hogwild.kernels.atomics import lock, unlock
 from hogwild.kernels.factors import NOTHING, dot
 from hogwild.kernels.layouts import span
+from hogwild.kernels.turns import pass_on
 from hogwild.kernels.vectors import sgd_of_three
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
@@ -162,7 +163,7 @@ def release_three(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
 
 def pass_turn(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
     """Let the next term be applied."""
-    store(sync, 0, np.int64(turn) + 1)
+    pass_on(sync, turn)
 
 
 ACCESS_OF_THREE: dict[str, dict[str, Function]] = {

@@ -1,56 +1,72 @@
-"""How workers wait between tasks: in compiled code, because coming back from a wait in Python takes them milliseconds.
+"""How workers wait between tasks: in compiled code, because coming back from a wait in Python takes milliseconds.
 
-A thread that blocks, for Python's own lock or for a task, may wake no sooner than the clock's next tick. So a worker
-that is done watches the board for the next task, and only one worker at a time goes back into Python, where it can
-then be sure not to wait for another: it has passed the gate, which it locks on its way in and unlocks on its way out.
-The gate saves time and nothing hangs on it; whoever finds himself in Python without having passed it does no harm.
+A worker that is done watches the board for the next task, for a millisecond; then it sleeps in the kernel until it is
+woken. Only one worker at a time goes back into Python, where it can then be sure not to wait for another: it has passed
+the gate, which it locks on its way in and unlocks on its way out. The gate only saves time: a worker that is in Python
+without having passed it does no harm.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import types
-
 from hogwild.compiled import compiled
-from hogwild.kernels.atomics import SPINS, fetch_add, load, lock, pause, unlock
+from hogwild.kernels.atomics import fetch_add, load, lock, unlock
 from hogwild.kernels.claims import DONE, GATE, TASKS
+from hogwild.kernels.futex import microseconds, offer_core, sleep_while, spin, wake
 
 # mypy: disable-error-code="call-arg, unreachable"
 
-_nap = types.ExternalFunction("usleep", types.int32(types.uint32))
-YIELDS = 400_000  # offers of the core to others, about a tenth of a second, before a worker naps
-NAPS, NAP = 2_000, 1_000  # naps of so many microseconds before it is parked in Python
-A_WHILE = 50_000  # offers before the one who waits for the workers looks up
+AWAKE_MICROSECONDS = 1_000  # a worker without a task stays awake for so long
+LONGEST_MICROSECONDS = 1_000_000  # and sleeps for so long before it looks up
 
 
 @compiled
-def attend(board: Any, done: Any) -> bool:
-    """Say that one is done with a task, and wait for the next; False when it takes too long."""
-    if done > 0:
+def await_task(board: Any, done: Any, report: Any) -> bool:
+    """Report that a task is done, if it is news, and wait for the next; False when it takes long."""
+    if report:
         unlock(board, GATE)
         fetch_add(board, DONE, 1)
-    tries = 0
+        wake(board, DONE)
+    tries, started = 0, microseconds()
     while load(board, TASKS) == done:
         tries += 1
-        if tries > SPINS + YIELDS + NAPS:
-            return False
-        if tries > SPINS + YIELDS:
-            _nap(NAP)
+        if spin(tries):
+            continue
+        waited = microseconds() - started
+        if waited < AWAKE_MICROSECONDS:
+            offer_core()
+        elif waited < LONGEST_MICROSECONDS:
+            sleep_while(board, TASKS, done, LONGEST_MICROSECONDS)
         else:
-            pause(tries)
+            return False
     lock(board, GATE)
     return True
 
 
 @compiled
-def all_done(board: Any, wanted: Any) -> bool:
-    """Wait until workers were done so many times; False when it takes long."""
+def announce_task(board: Any) -> None:
+    """Let workers have the next task."""
+    fetch_add(board, TASKS, 1)
+    wake(board, TASKS)
+
+
+@compiled
+def await_workers(board: Any, wanted: Any, limit: Any) -> bool:
+    """Wait until workers were done so many times; False after ``limit`` microseconds."""
     unlock(board, GATE)
-    tries = 0
-    while load(board, DONE) < wanted:
+    tries, started = 0, microseconds()
+    while True:
+        done = load(board, DONE)
+        if done >= wanted:
+            return True
         tries += 1
-        if tries > A_WHILE:
+        if spin(tries):
+            continue
+        waited = microseconds() - started
+        if waited < AWAKE_MICROSECONDS:
+            offer_core()
+        elif waited < limit:
+            sleep_while(board, DONE, done, limit - waited)
+        else:
             return False
-        pause(tries)
-    return True

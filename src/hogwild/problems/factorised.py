@@ -16,6 +16,7 @@ from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import DataError, ParameterError
 from hogwild.kernels import factorised_parts
+from hogwild.kernels.access import new_sync
 from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.losses import Loss
@@ -168,10 +169,8 @@ class Factorised(ABC):
         return np.tile(row, (features, 1)), np.tile(row, (1, 1)), factors
 
     def sync(self, access: str) -> Array:
-        """A lock per feature and one for the intercept, or the number of the term whose turn it is."""
-        if access == "locked":
-            return np.zeros(self.source.n_features + 1, np.int32)
-        return np.zeros(1, np.int64)
+        """A lock per feature and one for the intercept, or the turns of workers."""
+        return new_sync(access, self.source.n_features + 1)
 
     def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
         """The compiled inner loop for a rule and a way of sharing."""

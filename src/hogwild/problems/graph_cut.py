@@ -15,6 +15,7 @@ from hogwild.data.graphs import Graph
 from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
 from hogwild.kernels import cuts
+from hogwild.kernels.access import new_sync
 from hogwild.kernels.claims import new_board, new_tally
 from hogwild.problems.cut_model import CutModel
 from hogwild.problems.descent import Claiming, Plain
@@ -116,8 +117,8 @@ class GraphCut(Unframed):
         return (state,)
 
     def sync(self, access: str) -> Array:
-        """A lock for each node, or the number of the edge whose turn it is."""
-        return np.zeros(self.source.n_features, np.int32) if access == "locked" else np.zeros(1, np.int64)
+        """A lock for each node, or the turns of workers."""
+        return new_sync(access, self.source.n_features)
 
     def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
         """The compiled inner loop for a rule and a way of sharing."""

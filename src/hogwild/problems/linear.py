@@ -17,6 +17,7 @@ from hogwild.data.rows import Array
 from hogwild.data.sample import narrowed, sample
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_parts
+from hogwild.kernels.access import new_sync
 from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.kernels.watched import Eye
@@ -142,10 +143,8 @@ class Linear:
         return weights, np.tile(beside, (self.n_outputs, 1))
 
     def sync(self, access: str) -> Array:
-        """A lock per feature and one for the intercept, or the number of the term whose turn it is."""
-        if access == "locked":
-            return np.zeros(self.source.n_features + 1, np.int32)
-        return np.zeros(1, np.int64)
+        """A lock per feature and one for the intercept, or the turns of workers."""
+        return new_sync(access, self.source.n_features + 1)
 
     @property
     def watchable(self) -> bool:

@@ -17,6 +17,7 @@ from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import ParameterError
 from hogwild.kernels import factors_parts
+from hogwild.kernels.access import new_sync
 from hogwild.kernels.claims import new_board, new_tally
 from hogwild.kernels.factors import LINE
 from hogwild.losses.residual import squared
@@ -154,8 +155,8 @@ class MatrixCompletion(Unframed):
         return (table,)
 
     def sync(self, access: str) -> Array:
-        """A lock for each user and each item, or the number of the term whose turn it is."""
-        return np.zeros(self.data.n_features, np.int32) if access == "locked" else np.zeros(1, np.int64)
+        """A lock for each user and each item, or the turns of workers."""
+        return new_sync(access, self.data.n_features)
 
     def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
         """The compiled inner loop for a rule and a way of sharing."""

@@ -12,10 +12,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hogwild.kernels.claims import GATE, TASKS, new_board
-from hogwild.kernels.waiting import all_done, attend
+from hogwild.kernels.waiting import announce_task, await_task, await_workers
 
 TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
-LONG = 1.0  # seconds between two looks for a task by a worker that has not had one for long
 Task = Callable[[int], bool]  # (worker) -> whether it is to be called again
 
 
@@ -32,7 +31,6 @@ class Crew:
         self.board: NDArray[Any] = new_board()
         self._task: Task | None = None
         self._failure: BaseException | None = None
-        self._given = threading.Condition()
         self._looked = 0.0
         self._workers = workers
         self._threads: list[threading.Thread] = []  # none until there is a task: waiting for one takes them time
@@ -53,7 +51,8 @@ class Crew:
 
     def finish(self, look: Callable[[], None] = lambda: None) -> None:
         """Wait until all workers are done with all tasks, and look once more."""
-        while self._threads and not all_done(self.board, int(self.board[TASKS]) * len(self._threads)):
+        wanted, limit = int(self.board[TASKS]) * len(self._threads), int(TICK * 1e6)
+        while self._threads and not await_workers(self.board, wanted, limit):
             self._look(look)
         look()
         failure, self._failure = self._failure, None
@@ -78,10 +77,8 @@ class Crew:
     def _give(self, task: Task | None) -> None:
         self._task = task
         self.board[GATE] = 0 if task is None else 1  # until this thread is in compiled code itself
-        self.board[TASKS] += 1
         if self._threads:
-            with self._given:
-                self._given.notify_all()
+            announce_task(self.board)
 
     def _look(self, look: Callable[[], None]) -> None:
         if time.perf_counter() >= self._looked + TICK:
@@ -92,10 +89,9 @@ class Crew:
         done = 0
         spread(worker)
         while True:
-            if not attend(self.board, done):
-                with self._given:
-                    while int(self.board[TASKS]) == done:
-                        self._given.wait(LONG)
+            report = done > 0
+            while not await_task(self.board, done, report):
+                report = False
             done += 1
             task = self._task
             if task is None:

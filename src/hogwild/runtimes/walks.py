@@ -29,6 +29,7 @@ from hogwild.kernels.claims import (
     lay_out,
     new_tally,
 )
+from hogwild.kernels.turns import restart
 from hogwild.runtimes import crew
 from hogwild.runtimes.crew import spread
 
@@ -276,7 +277,7 @@ class InTurns(Walk):
             chunk = self.walk[self.next]
             terms = len(chunk.order)
             rates = self.rates(self.done, terms)
-            session.sync[0] = 0
+            restart(session.sync)
             losses: list[float] = []
 
             def work(worker: int, chunk: Chunk = chunk, rates: Any = rates, losses: list[float] = losses) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Literal, Protocol
 
+from hogwild.machine import usable_cores
 from hogwild.naming import must
 
 Access = Literal["free", "locked", "turns"]
@@ -49,6 +49,4 @@ def count(strategy: InMemory) -> int:
     >>> count(Hogwild(workers=3)), count(Serial())
     (3, 1)
     """
-    return strategy.workers or len(
-        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0] * (os.cpu_count() or 1)
-    )
+    return strategy.workers or usable_cores()

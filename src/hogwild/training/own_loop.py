@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from hogwild.errors import ParameterError
-from hogwild.machine import this_machine
+from hogwild.machine import usable_cores
 from hogwild.naming import must
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes import rerun
@@ -119,7 +119,7 @@ class Shared:
         >>> shared(net, torch.optim.SGD(net.parameters()), workers=1).run(lambda worker, net, optimizer: worker.rank)
         0
         """
-        workers = self.workers or this_machine().usable_cores
+        workers = self.workers or usable_cores()
         terms, board, arena = self._terms(workers, keep=False), Board(workers), self._adopted()
         try:
             others = Others(board, self.runtime, arena, _call, (train, self.net, self.optimizer, terms))
@@ -166,7 +166,7 @@ class Shared:
     def _those_who_run_the_script(self) -> Others:
         global _others
         script = running_script()
-        workers = self.workers or (this_machine().usable_cores if script else 1)
+        workers = self.workers or (usable_cores() if script else 1)
         if script is None and workers > 1:
             raise ParameterError(f"{NO_SCRIPT}.")
         if script is None and self.workers is None:

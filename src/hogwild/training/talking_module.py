@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import torch
 from hogwild import strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
+from hogwild.machine import usable_cores
 from hogwild.messages.vectors import Floats, frozen
 from hogwild.naming import must
 from hogwild.problems.feed import Feed
@@ -114,8 +114,7 @@ def adds_in_full(strategy: Any) -> bool:
 
 def workers_share(workers: int) -> int:
     """How many threads each of so many workers in this process has for its arithmetic."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // workers)
+    return max(1, usable_cores() // workers)
 
 
 def _check(problem: Module, strategy: Any, budget: Budget, test: Any, average: float | EMA) -> None:

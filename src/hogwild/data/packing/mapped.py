@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from hogwild.data.budget import available, resident, shed
-from hogwild.data.counting import cores
 from hogwild.data.extents import Extents, rows_per_chunk
 from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
 from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows
 from hogwild.errors import DataError
+from hogwild.machine import usable_cores
 
 _AROUND = 2**21  # bytes that the system may map around those that were touched (a large page)
 _VERIFIED_AT_ONCE = 2**30  # bytes; a larger folder is verified block by block as it is visited
@@ -254,7 +254,7 @@ class MappedRows:
             self.release(*extents[number])
 
         self.frequencies()
-        with ThreadPoolExecutor(cores()) as pool:
+        with ThreadPoolExecutor(usable_cores()) as pool:
             for task in [pool.submit(visit, number) for number in range(len(extents))]:
                 task.result()
         self._verified = True

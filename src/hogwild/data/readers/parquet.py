@@ -29,6 +29,7 @@ from hogwild.data.readers.parquet_columns import Column, Converter, Entries, con
 from hogwild.data.reading import Reader, Reading
 from hogwild.data.rows import NO_WEIGHTS, Array, Rows
 from hogwild.errors import DataError, HogwildError, MissingExtraError
+from hogwild.machine import usable_cores
 
 _MOST_ROWS = 1 << 16
 _MEMORY_PER_ENTRY = 64  # of an entry on its way from the table to the rows
@@ -53,7 +54,9 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
     with _opened(path) as file:
         with _blaming(path):
             schema, expected = file.schema_arrow, file.metadata.num_rows
-            batches = file.iter_batches(batch_size=_batch_rows(path, schema, expected, piece_bytes))
+            batches = file.iter_batches(
+                batch_size=_batch_rows(path, schema, expected, piece_bytes), use_threads=usable_cores() > 1
+            )
         if expected == 0:
             raise DataError("the table has no rows", path=path, remedy="Check that it was written completely.")
         plan = _plan(path, schema, reading)

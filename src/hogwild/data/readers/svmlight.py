@@ -6,7 +6,6 @@ made, and all stretches are parsed straight into them: both on every core, in co
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from hogwild.data.readers.text import Segment, segments, split
 from hogwild.data.reading import LARGEST_INDEX, Reader, Reading
 from hogwild.data.rows import NO_WEIGHTS, Array, Rows
 from hogwild.errors import DataError
+from hogwild.machine import usable_cores
 
 _BYTES_PER_TEXT = 2  #      "1:1 " is 4 bytes of text and 8 of memory: the densest text that is not contrived
 _STRETCH_BYTES = 1 << 20  # some milliseconds of work
@@ -40,7 +40,7 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
     (array([ 1., -1.]), array([3, 7, 1], dtype=uint32), array([0.5, 2., 0.001], dtype=float32))
     """
     empty = True
-    with ThreadPoolExecutor(_cores()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         for segment in segments(path, piece_bytes // _BYTES_PER_TEXT):
             rows = _rows(path, reading, segment, pool)
             if len(rows):
@@ -61,10 +61,6 @@ SVMLIGHT = Reader(
     counts_from_one=True,
     compressible=True,
 )
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +86,7 @@ class _Parsed:
 
 
 def _rows(path: Path, reading: Reading, segment: Segment, pool: ThreadPoolExecutor) -> Rows:
-    stretches = split(segment, min(4 * _cores(), -(-len(segment.bytes) // _STRETCH_BYTES)))
+    stretches = split(segment, min(4 * usable_cores(), -(-len(segment.bytes) // _STRETCH_BYTES)))
     each = pool.map if len(stretches) > 1 else map
     lines, colons = zip(*each(lambda stretch: parser.count(segment.bytes, *stretch), stretches), strict=True)
     arrays = _Arrays(

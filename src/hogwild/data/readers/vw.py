@@ -16,7 +16,6 @@ value without a name. Text values (``city:paris``) are refused as well: ``city=p
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +32,7 @@ from hogwild.data.readers.vw_parser import ASIDE_COLUMNS, Aside, Problem, parse
 from hogwild.data.reading import Reader, Reading
 from hogwild.data.rows import NO_WEIGHTS, Array, Rows
 from hogwild.errors import DataError
+from hogwild.machine import usable_cores
 
 _MEMORY_PER_BYTE = 6  # memory that a byte of text can take when it is parsed: short rows are the worst
 _WORTH_A_THREAD = 1 << 16
@@ -68,7 +68,7 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
     (array([ 1., -1.]), array([2., 1.], dtype=float32), array([1, 3, 2], dtype=uint32),
      array([1. , 0.5, 4. ], dtype=float32))
     """
-    features, workers, empty = columns(reading.bits), _cores(), True
+    features, workers, empty = columns(reading.bits), usable_cores(), True
     with ThreadPoolExecutor(workers) as pool:
         for segment in segments(path, piece_bytes // _MEMORY_PER_BYTE):
             stretches = [
@@ -107,10 +107,6 @@ class _Stretch:
 
 def _parts(segment: Segment, workers: int) -> int:
     return max(1, min(workers, len(segment.bytes) // _WORTH_A_THREAD))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> Rows:

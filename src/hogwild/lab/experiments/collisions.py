@@ -11,7 +11,7 @@ from hogwild.lab.chart import Chart, Finding, Part, Series
 from hogwild.lab.experiment import Experiment, Point, grid
 from hogwild.lab.results import Mean, Results, each, gain
 from hogwild.lab.sightings import heat_maps, staleness_chart
-from hogwild.machine import allowed_cores
+from hogwild.machine import usable_cores
 from hogwild.problems.linear import Linear
 from hogwild.run import Budget
 from hogwild.schedules import Constant
@@ -20,7 +20,7 @@ from hogwild.training.minimise import minimise
 
 ROWS, NONZEROS, EPOCHS = 400_000, 12, 5
 NEAR = 0.75  # of linear
-WORKERS = sorted({1, 2, 4, 8, allowed_cores()})
+WORKERS = sorted({1, 2, 4, 8, usable_cores()})
 
 
 @lru_cache(maxsize=1)
@@ -46,7 +46,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     seen = observed.observation
     keep = {} if seed else {"groups": seen["groups"], "heat": seen["heat"], "histogram": seen["staleness"]["histogram"]}
     return {
-        "cores": allowed_cores(), "seconds": timed, "observed_seconds": observed.seconds,
+        "cores": usable_cores(), "seconds": timed, "observed_seconds": observed.seconds,
         "rows_a_second": EPOCHS * ROWS / timed,
         "collided": seen["collided"], "missed": seen["missed"], "lost": seen["lost"],
         "lost_of_a_million": 1e6 * seen["lost_writes"] / max(1, seen["writes"]),

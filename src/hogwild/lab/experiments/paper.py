@@ -17,7 +17,7 @@ from hogwild.data.memory import Memory
 from hogwild.lab.chart import Chart, Finding, Part, Series, Table
 from hogwild.lab.experiment import Experiment, Point, grid
 from hogwild.lab.results import Mean, Results
-from hogwild.machine import allowed_cores
+from hogwild.machine import usable_cores
 from hogwild.problems.graph_cut import GraphCut
 from hogwild.problems.linear import Linear
 from hogwild.problems.matrix_completion import MatrixCompletion
@@ -36,7 +36,7 @@ PAPER = {
     "Abdomen": (1181.4, 7467.25, "3.99 / -", 9.2e-4, 9.2e-4),
 }  # fmt: skip
 STRATEGIES: dict[str, Any] = {"hogwild": lambda n: Hogwild(n, buffer=0), "locked": Locked, "round-robin": RoundRobin}
-WORKERS = sorted({1, 2, *(2**k for k in range(2, 7) if 2**k <= allowed_cores()), allowed_cores()})
+WORKERS = sorted({1, 2, *(2**k for k in range(2, 7) if 2**k <= usable_cores()), usable_cores()})
 EPOCHS = 5
 
 
@@ -98,7 +98,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     result = timed.result
     error = 1 - result["accuracy"] if linear else result.get("rmse", result.get("relaxed_cut", result["loss"]))
     return {
-        "cores": allowed_cores(), "seconds": timed.seconds, "error": error, "objective": timed.objective,
+        "cores": usable_cores(), "seconds": timed.seconds, "error": error, "objective": timed.objective,
         "rows": problem.data.n_rows, "coordinates": problem.data.n_features,
     }  # fmt: skip
 

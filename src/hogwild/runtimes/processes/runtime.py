@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
+from hogwild.machine import usable_cores
 from hogwild.naming import must
 
 
@@ -38,5 +38,4 @@ class Processes:
         >>> Processes(threads=3).threads_for(2), Processes().threads_for(10**6)
         (3, 1)
         """
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return self.threads or max(1, cores // workers)
+        return self.threads or max(1, usable_cores() // workers)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hogwild.errors import MissingExtraError, ParameterError, WorkerError
+from hogwild.machine import usable_cores
 from hogwild.runtimes.ray.knocking import knock
 
 ANYWHERE = "auto"  # a cluster on this machine, wherever it is
@@ -40,7 +41,7 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
     named = checked(address or os.environ.get("RAY_ADDRESS") or OWN)
     options: dict[str, Any] = {"logging_level": "warning", "log_to_driver": False}
     if named == OWN:
-        options |= {"num_cpus": int(max(cpus, os.cpu_count() or 1) + 0.999), "include_dashboard": False}
+        options |= {"num_cpus": int(max(cpus, usable_cores()) + 0.999), "include_dashboard": False}
     else:
         named = located(named)
         refusal = knock(named).refusal

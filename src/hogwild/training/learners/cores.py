@@ -13,6 +13,7 @@ import numpy as np
 from hogwild import strategies
 from hogwild.data.dataset import Chunk
 from hogwild.errors import ParameterError
+from hogwild.kernels.turns import restart
 from hogwild.messages.actions import Train
 from hogwild.messages.events import Trained
 from hogwild.messages.vectors import Floats, frozen
@@ -103,7 +104,7 @@ class NodeLearner:
     def _walk(self, chunk: Chunk, rates: Floats) -> float:
         strategy, count = self.cores.strategy, self.cores.workers
         if strategy.access == "turns":
-            self.sync[0] = 0
+            restart(self.sync)
             return self._all(lambda worker: self.descend(chunk, rates, self.state, self.sync, worker, count))
         states = [self.state] * count
         if strategy.replicas:
