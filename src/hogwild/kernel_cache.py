@@ -24,7 +24,9 @@ from numba.core.caching import FunctionCache
 LONGEST_WAIT_SECONDS = 120.0  # for another process that compiles the same kernel; then this one does too
 LOOK_SECONDS = 0.02  # between two looks whether it is done
 _PROCESS = uuid.uuid4().hex[:12]
-_lock_files: dict[Path, IO[bytes] | None] = {}  # one for each folder; it stays open, since closing it gives up all locks
+_lock_files: dict[
+    Path, IO[bytes] | None
+] = {}  # one for each folder; it stays open, since closing it gives up all locks
 
 if sys.platform != "win32":
     import fcntl

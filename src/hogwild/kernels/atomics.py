@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -14,7 +13,9 @@ from numba.core.typing import signature
 from numba.extending import intrinsic
 
 from hogwild.compiled import compiled
-from hogwild.kernels.futex import YIELD_MICROSECONDS, microseconds, nap, offer_core, spin
+from hogwild.kernels.futex import nap, pause
+
+SPINS = 300  # looks at a lock, some microseconds, before a thread sleeps between two of them
 
 
 def _address(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
@@ -149,16 +150,11 @@ def lock(locks: Any, at: Any) -> None:
     A lock is held for a row at most. A wait is longer only if the holder was put aside by the scheduler: then this
     thread sleeps between its looks, and leaves the holder its core. So the holder need not wake anybody.
     """
-    tries, started = 0, np.int64(0)
+    tries = 0
     while not exchange_if(locks, at, 0, 1):
         tries += 1
-        if spin(tries):
-            continue
-        now = microseconds()
-        if started == 0:
-            started = now
-        if now - started < YIELD_MICROSECONDS:
-            offer_core()
+        if tries <= SPINS:
+            pause()
         else:
             nap()
 

@@ -1,7 +1,7 @@
-"""Waiting in stages: spin for microseconds, yield the core for some more, then sleep in the kernel (futex).
+"""What waiting is made of: a pause of the processor, a clock, and sleep in the kernel until woken (futex).
 
 A thread that only spins or yields keeps its core busy. On a machine with other work the scheduler then has no reason to
-move the thread that everybody waits for to that core, and a wait of a microsecond becomes one of a time slice.
+move the thread that others wait for to that core, and a wait of a microsecond becomes one of many time slices.
 Where there is no futex (not Linux), threads sleep for a short fixed time and look again.
 """
 
@@ -22,15 +22,15 @@ from numba.extending import intrinsic
 from hogwild.compiled import compiled
 
 _yield = types.ExternalFunction("sched_yield", types.int32())
+_sched_getcpu = types.ExternalFunction("sched_getcpu", types.int32())
 _usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
 
-SPINS = 100  # looks with a pause of the processor in between: some microseconds
-YIELD_MICROSECONDS = 20  # the core is offered to other threads for so long before a thread sleeps
 NAP_MICROSECONDS = 50  # sleep between two looks where nobody wakes the sleeper
 
 _FUTEX_NUMBERS = {"x86_64": 202, "AMD64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}
 _FUTEX_NUMBER = _FUTEX_NUMBERS.get(platform.machine())
-HAS_FUTEX = sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 2**32 and _FUTEX_NUMBER is not None
+ON_LINUX = sys.platform == "linux"
+HAS_FUTEX = ON_LINUX and sys.byteorder == "little" and sys.maxsize > 2**32 and _FUTEX_NUMBER is not None
 _WAIT_PRIVATE, _WAKE_PRIVATE = 128, 129
 _CLOCK_MONOTONIC = 6 if sys.platform == "darwin" else 1
 # LLVM's names for instructions that take some tens of cycles, with their argument.
@@ -139,15 +139,6 @@ def wake(array: Any, index: Any) -> None:
 
 
 @compiled
-def spin(tries: Any) -> bool:
-    """Pause between two looks; False when it was often enough, and the core should be offered to others."""
-    if tries > SPINS:
-        return False
-    pause()
-    return True
-
-
-@compiled
 def offer_core() -> None:
     """Let another thread run on this core, if there is one that wants to."""
     _yield()
@@ -157,3 +148,11 @@ def offer_core() -> None:
 def nap() -> None:
     """Sleep for a moment, nobody need wake this thread."""
     _usleep(NAP_MICROSECONDS)
+
+
+@compiled
+def current_core() -> int:
+    """The number of the core that this thread runs on; -1 where that cannot be known."""
+    if ON_LINUX:
+        return _sched_getcpu()
+    return -1

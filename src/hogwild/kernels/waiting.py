@@ -13,7 +13,7 @@ from typing import Any
 from hogwild.compiled import compiled
 from hogwild.kernels.atomics import fetch_add, load, lock, unlock
 from hogwild.kernels.claims import DONE, GATE, TASKS
-from hogwild.kernels.futex import microseconds, offer_core, sleep_while, spin, wake
+from hogwild.kernels.futex import microseconds, offer_core, sleep_while, wake
 
 # mypy: disable-error-code="call-arg, unreachable"
 
@@ -28,11 +28,8 @@ def await_task(board: Any, done: Any, report: Any) -> bool:
         unlock(board, GATE)
         fetch_add(board, DONE, 1)
         wake(board, DONE)
-    tries, started = 0, microseconds()
+    started = microseconds()
     while load(board, TASKS) == done:
-        tries += 1
-        if spin(tries):
-            continue
         waited = microseconds() - started
         if waited < AWAKE_MICROSECONDS:
             offer_core()
@@ -55,14 +52,11 @@ def announce_task(board: Any) -> None:
 def await_workers(board: Any, wanted: Any, limit: Any) -> bool:
     """Wait until workers were done so many times; False after ``limit`` microseconds."""
     unlock(board, GATE)
-    tries, started = 0, microseconds()
+    started = microseconds()
     while True:
         done = load(board, DONE)
         if done >= wanted:
             return True
-        tries += 1
-        if spin(tries):
-            continue
         waited = microseconds() - started
         if waited < AWAKE_MICROSECONDS:
             offer_core()
