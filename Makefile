@@ -1,79 +1,105 @@
-# Two commands are all there is to know: make demo, make test. Each sets up .venv on its first run.
+# Two commands are all there is to know: make demo, make test. Each installs what it needs into .venv, once.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-READY := .venv/.ready
-PEERS := .venv/.peers
-INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+# What is installed so far: the package itself; what tests need; the tools we are compared with.
+CORE := .venv/.core
+TEST := .venv/.test
+BENCH := .venv/.bench
+PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
+LONG := --timeout 3000
 
-.PHONY: demo test lint types layers tests fuzz chaos cluster executions conformance agreement lab bench clean
+# Compiled Python files are kept, whatever the shell says: every process of every run finds them.
+export PYTHONDONTWRITEBYTECODE :=
 
-demo: $(READY)
+.PHONY: demo test test-all lint types layers tests long conformance agreement executions fuzz cluster chaos lab \
+	coverage bench clean
+
+demo: $(CORE)
 	$(BIN)/python examples/demo.py
 
+# What every change must pass: some minutes on two cores.
 test: lint types layers tests
 
-lint: $(READY)
+# Everything there is, one part after the other; each is a target of its own.
+test-all: test long conformance agreement executions fuzz cluster chaos lab
+
+lint: $(TEST)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: $(READY)
+types: $(TEST)
 	$(BIN)/mypy
 
-layers: $(READY)
+layers: $(TEST)
 	$(BIN)/lint-imports
 
-# In two goes: a process that has seen every test holds every kernel there is, which takes gigabytes.
-tests: $(READY)
-	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/estimators
-	$(BIN)/pytest -n 2 --dist loadfile tests/estimators
+tests: $(TEST)
+	$(PYTEST) -m "not long"
 
-# Long suites: 500 damaged inputs per reader; 50 trainings killed and resumed, 30 whose processes are killed,
-# and on a cluster 10 of each strategy for each way to die.
-fuzz: $(READY)
-	HOGWILD_FUZZ=500 $(BIN)/pytest -n 2 tests/fuzz
+# What takes long, or is much like what the tests have.
+long: $(TEST)
+	$(PYTEST) -m long $(LONG)
 
-chaos: $(READY)
-	HOGWILD_KILLS=50 $(BIN)/pytest tests/chaos/test_kill.py --timeout 3000
-	HOGWILD_KILLS=30 $(BIN)/pytest tests/chaos/test_kill_workers.py --timeout 3000
-	HOGWILD_KILLS=10 $(BIN)/pytest tests/chaos/test_ray.py --timeout 6000
-	HOGWILD_KILLS=1 $(BIN)/pytest tests/chaos/test_hosts.py --timeout 3000
+# Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks.
+conformance: $(TEST)
+	HOGWILD_CONFORMANCE=all $(PYTEST) $(LONG) tests/conformance tests/cuts tests/messages tests/sparse \
+		tests/training/test_autostep.py tests/test_factorisation.py tests/lab/test_observing.py \
+		tests/landscape/test_linear_surface.py tests/estimators/test_contract.py
+
+# Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings.
+agreement: $(TEST)
+	HOGWILD_AGREEMENT=all $(PYTEST) $(LONG) tests/estimators/test_agreement*.py
+
+# Simulated executions in which everything goes wrong that can.
+executions: $(TEST)
+	HOGWILD_EXECUTIONS=$${HOGWILD_EXECUTIONS:-1000} $(PYTEST) $(LONG) tests/protocol
+
+# 500 damaged inputs per reader.
+fuzz: $(TEST)
+	HOGWILD_FUZZ=500 $(PYTEST) $(LONG) tests/fuzz
 
 # On clusters of several nodes: every strategy on every problem, tokens and certificates, Ctrl-C, late workers.
-cluster: $(READY)
-	HOGWILD_CLUSTER=all HOGWILD_CONFORMANCE=all $(BIN)/pytest tests/cluster --timeout 1200
+cluster: $(TEST)
+	HOGWILD_CLUSTER=all HOGWILD_CONFORMANCE=all $(BIN)/pytest -q $(LONG) tests/cluster
 
-# Simulated executions in which everything goes wrong that can: a minute or two for a thousand.
-executions: $(READY)
-	HOGWILD_EXECUTIONS=$${HOGWILD_EXECUTIONS:-1000} $(BIN)/pytest tests/protocol --timeout 3000
+# Trainings killed and resumed, worker processes killed, and on a cluster each strategy with each way to fail.
+KILLS ?= 2
+chaos: $(TEST)
+	HOGWILD_KILLS=$$((5 * $(KILLS))) $(BIN)/pytest -q $(LONG) tests/chaos/test_kill.py
+	HOGWILD_KILLS=$$((3 * $(KILLS))) $(BIN)/pytest -q $(LONG) tests/chaos/test_kill_workers.py
+	HOGWILD_KILLS=$(KILLS) $(BIN)/pytest -q --timeout 6000 tests/chaos/test_ray.py
+	HOGWILD_KILLS=1 $(BIN)/pytest -q $(LONG) tests/chaos/test_hosts.py
 
-# Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks:
-# some ten minutes more than their part of the tests; then every strategy by messages on a cluster, another ten.
-conformance: $(READY)
-	HOGWILD_CONFORMANCE=all $(BIN)/pytest -n 2 --dist loadfile tests/conformance tests/cuts tests/messages tests/sparse tests/training/test_autostep.py tests/test_factorisation.py tests/lab/test_observing.py tests/landscape/test_linear_surface.py tests/estimators/test_contract.py
-	HOGWILD_CONFORMANCE=all $(BIN)/pytest tests/cluster/test_cluster_conformance.py
-
-# Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings: about an hour.
-agreement: $(READY)
-	HOGWILD_AGREEMENT=all $(BIN)/pytest -n 2 tests/estimators/test_agreement*.py
-
-# All experiments of the laboratory, quick: under ten minutes, and a page in build/lab.
-lab: $(READY)
+# All experiments of the laboratory, quick, and a page in build/lab.
+lab: $(TEST)
 	$(BIN)/hogwild lab all --quick --out build/lab
 
+# Which lines the tests of every change run, kernels left out: what is compiled cannot be seen.
+coverage: $(TEST)
+	tests/coverage.sh
+
 # Figures, written to benchmarks/results; NAMES="peers scaling" runs only those.
-bench: $(PEERS)
+bench: $(BENCH)
 	$(BIN)/python -m benchmarks $(NAMES)
 
-$(READY): pyproject.toml constraints.txt
+$(BIN)/python:
 	$(PYTHON) -m venv .venv
-	$(INSTALL) -e '.[dev]'
+
+# The last step compiles the kernels of the demo, as others compile C at this point.
+$(CORE): pyproject.toml constraints.txt | $(BIN)/python
+	tools/install -e .
+	$(BIN)/python examples/demo.py --compile
 	touch $@
 
-# The tools we are compared with. Two have to be compiled; without one of them its line is missing, and the table says so.
-$(PEERS): $(READY)
-	$(INSTALL) -e '.[dev,bench]'
-	for peer in liblinear-official xlearn; do $(INSTALL) $$peer || echo "$$peer cannot be installed here"; done
+$(TEST): $(CORE)
+	tools/install -e '.[dev]'
+	touch $@
+
+# Some peers have to be compiled; without one of them its line is missing, and the table says so.
+$(BENCH): $(TEST)
+	tools/install -e '.[dev,bench]'
+	for peer in liblinear-official xlearn; do tools/install $$peer || echo "$$peer cannot be installed here"; done
 	touch $@
 
 clean:

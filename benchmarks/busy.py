@@ -1,4 +1,4 @@
-"""How long training takes beside other work: every strategy in one memory, on an idle machine and beside busy processes."""
+"""How long training takes beside other work: every strategy in one memory, alone and beside busy processes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         "busy",
         "Training beside other work",
         [
-            f"Whole calls of `minimise`, {EPOCHS} epochs on {problem.data.n_rows:,} rows like those of RCV1, hinge loss,",
+            f"Whole calls of `minimise`, {EPOCHS} epochs on {problem.data.n_rows:,} rows like those of RCV1, hinge,",
             "SGD, two workers where there are several. A busy process is `while True: pass`. Median (least to most) of",
             f"{TURNS} turns. Beside one busy process a strategy may take {ALLOWED:.0f} times what it takes alone.",
             "",

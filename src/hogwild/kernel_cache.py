@@ -127,7 +127,7 @@ def kept_on_disk(dispatcher: Any, digest: Callable[[Any], str]) -> Any:
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """A compiler makes millions of objects that live until it is done: looking for garbage takes a tenth of its time."""
+    """Let nobody look for garbage: a compiler makes millions of objects that live until it is done."""
     if not gc.isenabled():
         yield
         return
