@@ -1,8 +1,12 @@
 """What all tests share."""
 
+import gc
 import signal
 
+import pytest
 from hypothesis import settings
+
+from tiers import LONG, is_long, matches
 
 # A shell that starts tests in the background has them ignore Ctrl-C, which some of them press.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -11,3 +15,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Compilation can make the first example take seconds; how long a test takes is not what it is about.
 settings.register_profile("hogwild", deadline=None)
 settings.load_profile("hogwild")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if is_long(item.nodeid):
+            item.add_marker(pytest.mark.long)
+    everything = config.args in ([], ["tests", "src"])
+    unknown = [entry for entry in LONG if everything and not any(matches(entry, item.nodeid) for item in items)]
+    if unknown:
+        raise pytest.UsageError(f"tests/tiers.py has entries that fit no test: {', '.join(unknown)}")
+    gc.collect()
+    gc.freeze()  # what was imported stays: garbage is looked for among what tests make

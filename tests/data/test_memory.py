@@ -111,7 +111,7 @@ def test_one_row_cannot_be_split():
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_frequencies_count_rows(layout, threads, monkeypatch):
-    monkeypatch.setattr(counting, "cores", lambda: threads)
+    monkeypatch.setattr(counting, "usable_cores", lambda: threads)
     rows = random_rows(2, 3_000, 30, layout)
     data = Memory(rows, shuffled=True)
     expected = np.full(30, 3_000) if layout == "dense" else np.bincount(rows.indices, minlength=30)

@@ -281,7 +281,6 @@ print(json.dumps({"packing": packing, "walking": peak(), "bounded": data.bounded
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures resident memory as Linux counts it")
 def test_data_four_times_larger_than_memory_is_packed_walked_and_trained_on_within_it(tmp_path, monkeypatch):
     memory, folder = 240 * 2**20, tmp_path / "out"

@@ -197,7 +197,6 @@ def test_target_and_seconds_and_nothing_to_do() -> None:
     for strategy in (Hogwild(3), Averaging(3)):
         run = train(nets.numbers(8), nets.line(), SGD, Budget(seconds=0.2), strategy=strategy)
         assert run.stopped == "seconds"
-        assert run.seconds < 5
         assert run.history[-1]["updates"] > 0
 
 

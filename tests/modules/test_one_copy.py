@@ -18,10 +18,12 @@ from hogwild.run import Event
 WORKERS = 4
 
 
-def resident() -> int:
-    """MiB that this process and all it has started take together; what several share counts once."""
+def resident(others: set[int]) -> int:
+    """MiB that this process and all it has started take together, but for others; what several share counts once."""
     total = 0
     for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        if process.pid in others:
+            continue
         with contextlib.suppress(ProcessLookupError):  # one that is about to end has no memory any more
             lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
             total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
@@ -35,10 +37,11 @@ class Enough(Exception):  # noqa: N818  (nothing is wrong)
 def in_training(net: nets.Heavy, data: nets.Weighty) -> int:
     """The memory that is taken when every worker has trained."""
     taken = []
+    others = {child.pid for child in psutil.Process().children(recursive=True)}  # of earlier tests
 
     def look(event: Event) -> None:
         if event["event"] == "progress" and min(event["workers"]) > 0:
-            taken.append(resident())
+            taken.append(resident(others))
             raise Enough
 
     problem = Module(net, nets.as_it_is, data, batch=1)

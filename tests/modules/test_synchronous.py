@@ -234,12 +234,12 @@ def fails_in(how, calls, outputs, target):
     [
         ("kill", "^worker 1 was ended by the signal SIGKILL"),
         ("error", "(?s)^worker 1 failed.*no_such_thing"),
-        ("sleep", "^worker 1 failed: nothing was heard of it for 2 seconds"),
+        ("sleep", "^worker 1 failed: nothing was heard of it for 4 seconds"),
     ],
 )
 def test_the_death_of_a_worker_ends_the_run_with_its_cause(how, message):
     with pytest.raises(WorkerError, match=message):
-        train(layers(), Synchronous(2), loss=partial(fails_in, how, []), runtime=Processes(silence=2.0, threads=1))
+        train(layers(), Synchronous(2), loss=partial(fails_in, how, []), runtime=Processes(silence=4.0, threads=1))
 
 
 def test_a_run_out_of_time_ends_for_all_at_the_same_step():
