@@ -12,14 +12,17 @@ LONG := --timeout 3000
 # Compiled Python files are kept, whatever the shell says: every process of every run finds them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all lint types layers tests long conformance agreement executions fuzz cluster chaos lab \
+.PHONY: demo test checks test-all lint types layers tests long conformance agreement executions fuzz cluster chaos lab \
 	coverage bench clean
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
 
-# What every change must pass: some minutes on two cores.
-test: lint types layers tests
+# What every change must pass: some minutes on two cores. What takes one core is done beside the tests.
+test: $(TEST)
+	$(MAKE) --no-print-directory -j 2 checks tests
+
+checks: lint types layers
 
 # Everything there is, one part after the other; each is a target of its own.
 test-all: test long conformance agreement executions fuzz cluster chaos lab

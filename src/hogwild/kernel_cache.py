@@ -6,6 +6,8 @@ And where several processes want a kernel that nobody has compiled yet, as in a 
 the others wait for the file.
 """
 
+# mypy: disable-error-code="no-untyped-call, attr-defined"
+
 from __future__ import annotations
 
 import contextlib
@@ -32,7 +34,7 @@ if sys.platform != "win32":
     import fcntl
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(FunctionCache):
     """The files of one function."""
 
     def __init__(self, function: Callable[..., Any], digest: Callable[[Any], str]) -> None:

@@ -275,7 +275,7 @@ def copies():
 
 @pytest.fixture
 def no_copies_left():
-    """What a test has started ends with it; what an earlier one has left, as a parallel search does, may still be there."""
+    """What a test has started ends with it; what an earlier one has left, as a search does, may still be there."""
     before = copies()
     yield
     until = time.monotonic() + LIMIT

@@ -5,7 +5,7 @@ move the thread that others wait for to that core, and a wait of a microsecond b
 Where there is no futex (not Linux), threads sleep for a short fixed time and look again.
 """
 
-# mypy: disable-error-code="no-untyped-call, call-arg, unreachable"
+# mypy: disable-error-code="attr-defined, no-untyped-call, call-arg, call-overload, unreachable, return-value"
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from hogwild.kernels.atomics import fetch_add, load, lock, unlock
 from hogwild.kernels.claims import DONE, GATE, TASKS
 from hogwild.kernels.futex import microseconds, offer_core, sleep_while, wake
 
-# mypy: disable-error-code="call-arg, unreachable"
+# mypy: disable-error-code="call-arg, unreachable, var-annotated"
 
 AWAKE_MICROSECONDS = 1_000  # a worker without a task stays awake for so long
 LONGEST_MICROSECONDS = 1_000_000  # and sleeps for so long before it looks up
