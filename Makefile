@@ -12,8 +12,8 @@ LONG := --timeout 3000
 # Compiled Python files are kept, whatever the shell says: every process of every run finds them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test checks test-all lint types layers tests long conformance agreement executions fuzz cluster chaos lab \
-	coverage bench clean
+.PHONY: demo test checks test-all lint types layers tests long browser conformance agreement executions fuzz cluster chaos lab \
+	coverage docs bench clean
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -44,15 +44,21 @@ tests: $(TEST)
 long: $(TEST)
 	$(PYTEST) -m long $(LONG)
 
+# Pages in Chromium, where it is installed.
+browser: $(TEST)
+	$(BIN)/pytest -q tests/lab/test_page_in_a_browser.py
+
 # Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks.
 conformance: $(TEST)
 	HOGWILD_CONFORMANCE=all $(PYTEST) $(LONG) tests/conformance tests/cuts tests/messages tests/sparse \
 		tests/training/test_autostep.py tests/test_factorisation.py tests/lab/test_observing.py \
 		tests/landscape/test_linear_surface.py tests/estimators/test_contract.py
 
-# Every loss, penalty and learning rate against scikit-learn's, on every data set with many settings.
+# Losses, penalties and learning rates against scikit-learn's, on every data set with many settings: of so many cases one.
+# AGREEMENT=1, which is all of them, takes about an hour.
+AGREEMENT ?= 13
 agreement: $(TEST)
-	HOGWILD_AGREEMENT=all $(PYTEST) $(LONG) tests/estimators/test_agreement*.py
+	HOGWILD_AGREEMENT=$(AGREEMENT) $(PYTEST) $(LONG) tests/estimators/test_agreement*.py
 
 # Simulated executions in which everything goes wrong that can.
 executions: $(TEST)
@@ -81,6 +87,10 @@ lab: $(TEST)
 # Which lines the tests of every change run, kernels left out: what is compiled cannot be seen.
 coverage: $(TEST)
 	tests/coverage.sh
+
+# The last figures into the pages that show them.
+docs: $(CORE)
+	$(BIN)/python -m benchmarks.show
 
 # Figures, written to benchmarks/results; NAMES="peers scaling" runs only those.
 bench: $(BENCH)

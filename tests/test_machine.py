@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hogwild import machine
@@ -121,3 +122,46 @@ def test_this_machine_is_whole() -> None:
     assert isinstance(this, Machine)
     assert this.processor
     assert all(cache.size > 0 and cache.level >= 1 for cache in this.caches)
+
+
+QUOTAS = {
+    "version 2": {"proc/self/cgroup": "0::/box\n", "sys/fs/cgroup/box/cpu.max": "100000 100000\n"},
+    "version 1": {
+        "proc/self/cgroup": "1:cpu,cpuacct:/box\n",
+        "sys/fs/cgroup/cpu/box/cpu.cfs_quota_us": "100000\n",
+        "sys/fs/cgroup/cpu/box/cpu.cfs_period_us": "100000\n",
+    },
+}
+
+
+@pytest.mark.parametrize("version", QUOTAS)
+def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_path: Path, monkeypatch) -> None:
+    """However many cores the machine has."""
+    from hogwild import Hogwild, HogwildClassifier, Linear, Locked, ParameterServer, Processes, RoundRobin, minimise
+    from hogwild.data import counting, read_ahead
+    from hogwild.estimators.parameters import processors_left
+    from hogwild.strategies import count
+    from hogwild.training.talking_module import workers_share
+
+    monkeypatch.setattr(machine, "ROOT", tree(tmp_path, QUOTAS[version]))
+    monkeypatch.setattr(machine, "allowed_cores", lambda: 64)
+    assert machine.usable_cores() == this_machine().usable_cores == 1
+    assert [count(strategy) for strategy in (Hogwild(), Locked(), RoundRobin(), ParameterServer())] == [1, 1, 1, 1]
+    assert processors_left(-1) == processors_left(-2) == 1
+    assert read_ahead.readers() == 1
+    assert counting.usable_cores() == 1
+    assert Processes().threads_for(1) == workers_share(1) == 1
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    assert minimise(Linear((X, X[:, 0] > 0), "logistic"), budget=1).asked["workers"] == 1
+    assert HogwildClassifier(n_jobs=-1, max_iter=5, tol=None).fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.5
+
+
+def test_cores_are_counted_in_one_place() -> None:
+    """Whoever counts by itself forgets the quota."""
+    source = Path(machine.__file__).parent
+    counting = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if any(word in path.read_text() for word in ("sched_getaffinity", "cpu_count("))
+    }
+    assert counting == {"machine.py", "runtimes/crew.py"}  # the crew moves threads from core to core

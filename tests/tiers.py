@@ -25,6 +25,7 @@ SLOW = (
     "lab/test_lab.py::test_a_trial_of_every_experiment & regularisation",
     "lab/test_lab.py::test_a_trial_of_every_experiment & topologies",
     "lab/test_lab.py::test_readings_are_charts_with_words",
+    "lab/test_page_in_a_browser.py",
     "landscape/test_module_surface.py::test_the_way_of_a_net_and_its_plane",
     "messages/test_talking_modules.py::test_statistics_of_batches",
     "modules/test_module_data.py::test_processes_that_read_end",
