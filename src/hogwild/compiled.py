@@ -19,6 +19,7 @@ import numpy as np
 from numba import types
 
 from hogwild.kernel_cache import kept_on_disk
+from hogwild.kernel_parts import PartCompiler
 
 Function = Callable[..., Any]
 
@@ -27,7 +28,7 @@ Function = Callable[..., Any]
 OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "fastmath": {"contract"}}
 UNFUSED = {**OPTIONS, "fastmath": False}
 # What Python would need to call a function is not compiled, which takes as long as the function itself.
-UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True}
+UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
 
 
 def compiled(function: Function) -> Any:
