@@ -166,7 +166,7 @@ def test_own_buffers_are_not_replaced_by_those_of_others() -> None:
 
 
 def test_a_loader_with_processes_is_read_without_them() -> None:
-    loader = DataLoader(numbers(), batch_size=8, num_workers=2)
+    loader = DataLoader(numbers(), batch_size=8, num_workers=1)
     net = nn.Linear(3, 1)
     assert minimise(Module(net, LOSS, loader), SGD, strategy=ParameterServer(2), runtime="simulator", budget=2).loss < 9
 
