@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,6 @@ import scipy.sparse
 from hogwild import Constant, Linear, Locked, RoundRobin, Serial, minimise
 from hogwild.losses import own
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 EXACT = 2**24  # up to here float32 counts
 
 
