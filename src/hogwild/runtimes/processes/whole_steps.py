@@ -2,9 +2,9 @@
 
 Adam steps along the mean of the gradients, divided by the root of the mean of their squares. PyTorch brings first the
 one up to date, for a whole tensor, and then the other. A worker that looks in between finds the first gradient of a
-coordinate in the one and nothing in the other: it divides by nothing, and throws the coordinate far away. So steps of
-such optimisers are taken one at a time, while gradients are computed without waiting; and they take PyTorch's "fused"
-form where there is one, a quarter of the time of the usual one.
+coordinate in the one and nothing in the other: it divides by nothing, and throws the coordinate far away. So either
+all that belongs to a coordinate is written at once (PyTorch's "fused" form), or steps are taken one at a time; either
+way gradients are computed without waiting.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ DIVIDES = (*FUSED, "NAdam", "RAdam", "Adamax", "SparseAdam")
 
 
 def fuse(optimiser: torch.optim.Optimizer) -> None:
-    """Let an optimiser take its steps in one pass over memory, where PyTorch can, unless told otherwise.
+    """Let an optimiser write all that belongs to a coordinate at once, where PyTorch can, unless told otherwise.
 
     >>> adam = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))])
     >>> fuse(adam)
     >>> adam.param_groups[0]["fused"], one_at_a_time(adam)
-    (True, True)
+    (True, False)
     """
     if type(optimiser).__name__ not in FUSED:
         return
@@ -44,7 +44,7 @@ def one_at_a_time(optimiser: torch.optim.Optimizer) -> bool:
     name = type(optimiser).__name__
     if name == "RMSprop":  # the variance, as the difference of two means, must not be less than nothing
         return any(group["centered"] for group in optimiser.param_groups)
-    return name in DIVIDES
+    return name in DIVIDES and not all(group.get("fused") for group in optimiser.param_groups)
 
 
 def _can_be_fused(parameter: Tensor, state: dict[str, Any]) -> bool:
