@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
 import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
@@ -26,9 +27,7 @@ from numba.core.caching import FunctionCache
 LONGEST_WAIT_SECONDS = 120.0  # for another process that compiles the same kernel; then this one does too
 LOOK_SECONDS = 0.02  # between two looks whether it is done
 _PROCESS = uuid.uuid4().hex[:12]
-_lock_files: dict[
-    Path, IO[bytes] | None
-] = {}  # one for each folder; it stays open, since closing it gives up all locks
+_lock_files: dict[Path, int | None] = {}  # of each folder; they stay open, since closing one gives up all its locks
 
 if sys.platform != "win32":
     import fcntl
@@ -96,14 +95,14 @@ class KernelCache(FunctionCache):
             return True
         return True
 
-    def _lock_file(self) -> IO[bytes] | None:
+    def _lock_file(self) -> int | None:
         folder = Path(self._cache_path)
         if folder not in _lock_files:
             _lock_files[folder] = None
             if sys.platform != "win32":
                 with contextlib.suppress(OSError):  # nothing can be kept there either
                     self._impl.locator.ensure_cache_path()
-                    _lock_files[folder] = (folder / "hogwild-kernels.lock").open("wb")
+                    _lock_files[folder] = os.open(folder / "hogwild-kernels.lock", os.O_CREAT | os.O_RDWR)
         return _lock_files[folder]
 
 

@@ -174,15 +174,12 @@ def test_no_worker_divides_by_what_another_has_not_written_yet(kind):
                 optimizer.zero_grad()
                 nn.functional.mse_loss(net(x).sum(1), y).backward()
                 optimizer.step()
-        return worker, optimizer.param_groups[0].get("fused")
+        return worker
 
     before = net.weight.detach().clone()
-    worker, fused = hogwild.shared(net, optimizer, workers=2).run(train)
+    worker = hogwild.shared(net, optimizer, workers=2).run(train)
     assert worker.steps == 200
-    if kind in ("Adam", "AdamW"):  # both sums in one pass over memory: what remains is a matter of nanoseconds
-        assert fused
-    else:  # one step at a time, and none of these is much longer than the rate
-        assert (net.weight - before).abs().max() < 200 * 1e-3
+    assert (net.weight - before).abs().max() < 200 * 1e-3  # none of these steps is much longer than the rate
 
 
 def at_the_second(kind):

@@ -18,6 +18,7 @@ from hogwild.problems.module import BATCH
 from hogwild.runtimes.processes import board as at
 from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.sharing import Lock
+from hogwild.runtimes.processes.whole_steps import steps_beside_others
 
 
 class OwnWorker:
@@ -101,6 +102,7 @@ class Part:
 def steps_of(worker: OwnWorker, optimizer: torch.optim.Optimizer, alone: bool) -> Iterator[None]:
     """Count the steps of an optimiser within the block; ``alone``, let no other worker take one at the same time."""
     lock: AbstractContextManager[Any] = Lock(worker.rank, worker._board) if alone else nullcontext()
+    beside_others = steps_beside_others(optimizer) if worker.workers > 1 and not alone else nullcontext()
 
     def before(*_: Any) -> None:
         lock.__enter__()
@@ -111,7 +113,8 @@ def steps_of(worker: OwnWorker, optimizer: torch.optim.Optimizer, alone: bool) -
 
     hooks = optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)
     try:
-        yield
+        with beside_others:
+            yield
     finally:
         for hook in hooks:
             hook.remove()

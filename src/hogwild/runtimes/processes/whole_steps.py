@@ -2,17 +2,20 @@
 
 Adam steps along the mean of the gradients, divided by the root of the mean of their squares. PyTorch brings first the
 one up to date, for a whole tensor, and then the other. A worker that looks in between finds the first gradient of a
-coordinate in the one and nothing in the other: it divides by nothing, and throws the coordinate far away. So either
-all that belongs to a coordinate is written at once (PyTorch's "fused" form), or steps are taken one at a time; either
-way gradients are computed without waiting.
+coordinate in the one and nothing in the other: it divides by nothing, and throws the coordinate far away. So Adam and
+AdamW write all that belongs to a coordinate at once, and in main memory bound what half of a step could do; of the
+others one takes its step at a time. Either way gradients are computed without waiting.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from hogwild.runtimes.processes.bounded_adam import bounded, can_be_bounded
 
 FUSED = ("Adam", "AdamW")
 DIVIDES = (*FUSED, "NAdam", "RAdam", "Adamax", "SparseAdam")
@@ -44,7 +47,19 @@ def one_at_a_time(optimiser: torch.optim.Optimizer) -> bool:
     name = type(optimiser).__name__
     if name == "RMSprop":  # the variance, as the difference of two means, must not be less than nothing
         return any(group["centered"] for group in optimiser.param_groups)
-    return name in DIVIDES and not all(group.get("fused") for group in optimiser.param_groups)
+    return name in DIVIDES and not (can_be_bounded(optimiser) or _fused_on_gpu(optimiser))
+
+
+def steps_beside_others(optimiser: torch.optim.Optimizer) -> AbstractContextManager[None]:
+    """Let an optimiser take its steps in the block so that other workers' halves of steps do no harm."""
+    return bounded(optimiser) if can_be_bounded(optimiser) else nullcontext()
+
+
+def _fused_on_gpu(optimiser: torch.optim.Optimizer) -> bool:
+    return all(
+        group.get("fused") and all(one.device.type != "cpu" for one in group["params"])
+        for group in optimiser.param_groups
+    )  # fmt: skip
 
 
 def _can_be_fused(parameter: Tensor, state: dict[str, Any]) -> bool:

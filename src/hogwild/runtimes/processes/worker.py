@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import time
@@ -15,6 +16,7 @@ from hogwild.runtimes.processes import chance
 from hogwild.runtimes.processes.board import Board
 from hogwild.runtimes.processes.child import flush
 from hogwild.runtimes.processes.sharing import Meeting, Stopped, way_of_sharing
+from hogwild.runtimes.processes.whole_steps import steps_beside_others
 from hogwild.runtimes.processes.work import Mean, Work
 
 END = object()  # of the batches of an epoch
@@ -45,7 +47,9 @@ class Worker:
         """Wait for the start, and train until the end or until told to stop; on a GPU in a stream of its own."""
         torch.set_num_threads(self.work.threads)
         if self.work.problem.device == "cpu":
-            self._train()
+            shared = self.work.workers > 1 and self.work.access == "free"
+            with steps_beside_others(self.optimiser) if shared else contextlib.nullcontext():
+                self._train()
         else:
             with torch.cuda.device(self.work.problem.device), torch.cuda.stream(_stream()):
                 self._train()

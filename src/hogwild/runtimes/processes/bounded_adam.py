@@ -1,0 +1,112 @@
+"""Adam and AdamW in memory that workers share: PyTorch's step, with a bound that only half of a step can exceed.
+
+The optimiser stays the user's: a hook before its step does the work and sets the gradients aside, so that PyTorch's own
+step finds nothing to do; a hook after it puts them back. Rate schedulers and other hooks see what they always see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hogwild.kernels import adam
+
+KINDS = (torch.optim.Adam, torch.optim.AdamW)
+CHUNK = 1 << 19  # numbers that are worth a thread
+
+
+def can_be_bounded(optimiser: torch.optim.Optimizer) -> bool:
+    """Whether all that an optimiser steers can be updated here: fused Adam or AdamW of tensors in main memory.
+
+    >>> adam = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))], fused=True)
+    >>> can_be_bounded(adam), can_be_bounded(torch.optim.Adam(adam.param_groups[0]["params"]))
+    (True, False)
+    """
+    return type(optimiser) in KINDS and all(map(_fits, optimiser.param_groups))
+
+
+@contextmanager
+def bounded(optimiser: torch.optim.Optimizer) -> Iterator[None]:
+    """Let an optimiser that can be bounded take such steps within the block."""
+    steps = _Steps(optimiser)
+    hooks = optimiser.register_step_pre_hook(steps.before), optimiser.register_step_post_hook(steps.after)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        steps.after()  # a step that failed has left gradients aside
+        steps.pool.shutdown()
+
+
+class _Steps:
+    def __init__(self, optimiser: torch.optim.Optimizer) -> None:
+        self._optimiser, self._aside = optimiser, list[tuple[Tensor, Tensor]]()
+        self.pool = ThreadPoolExecutor(torch.get_num_threads())  # starts a thread when one is needed
+
+    @torch.no_grad()
+    def before(self, optimiser: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Take the step, and leave nothing for PyTorch to do."""
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self._optimiser.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and not parameter.grad.is_sparse:  # of which Adam itself complains
+                    self._step(parameter, group, self._optimiser.state[parameter])
+                    self._aside.append((parameter, parameter.grad))
+                    parameter.grad = None
+        return None if closure is None else ((args[0], lambda: loss), {})
+
+    def after(self, *_: Any) -> None:
+        """Put the gradients back: they are the user's."""
+        for parameter, gradient in self._aside:
+            parameter.grad = gradient
+        self._aside.clear()
+
+    def _step(self, parameter: Tensor, group: Mapping[str, Any], state: dict[str, Tensor]) -> None:
+        assert parameter.grad is not None
+        state["step"] += 1
+        decoupled = isinstance(self._optimiser, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
+        constants = _constants(group, state["step"].item(), decoupled)
+        of_all = parameter.detach(), parameter.grad.detach().contiguous(), state["exp_avg"], state["exp_avg_sq"]
+        each = [tensor.numpy().reshape(-1) for tensor in of_all]
+        each.append(state["max_exp_avg_sq"].numpy().reshape(-1) if group["amsgrad"] else each[-1])
+        known = np.array(constants, each[0].dtype)
+        if parameter.numel() < 2 * CHUNK or torch.get_num_threads() == 1:
+            adam.step(*each, group["amsgrad"], known)
+            return
+        size = max(CHUNK, -(-parameter.numel() // torch.get_num_threads()))
+        parts = [[array[at : at + size] for array in each] for at in range(0, parameter.numel(), size)]
+        list(self.pool.map(lambda part: adam.step(*part, group["amsgrad"], known), parts))
+
+
+def _fits(group: Mapping[str, Any]) -> bool:
+    beta1, beta2 = map(float, group["betas"])
+    return (
+        bool(group["fused"]) and math.isfinite(adam.bound(beta1, beta2)) and all(map(_can_be_stepped, group["params"]))
+    )
+
+
+def _can_be_stepped(parameter: Tensor) -> bool:
+    known = parameter.dtype in (torch.float32, torch.float64)
+    return known and parameter.device.type == "cpu" and parameter.is_contiguous()
+
+
+def _constants(group: Mapping[str, Any], count: float, decoupled: bool) -> list[float]:
+    beta1, beta2 = map(float, group["betas"])
+    rate, decay = float(group["lr"]), float(group["weight_decay"])
+    return [
+        rate / (1 - beta1**count), beta1, beta2, float(group["eps"]), 0.0 if decoupled else decay,
+        1 - rate * decay if decoupled else 1.0, -1.0 if group["maximize"] else 1.0, 1 / math.sqrt(1 - beta2**count),
+        adam.bound(beta1, beta2),
+    ]  # fmt: skip
