@@ -6,7 +6,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from tiers import LONG, is_long, matches
+from tiers import LONG, entries_for
 
 # A shell that starts tests in the background has them ignore Ctrl-C, which some of them press.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -19,12 +19,13 @@ settings.load_profile("hogwild")
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config, items):
-    for item in items:
-        if is_long(item.nodeid):
+    fitting = {item: entries_for(item.nodeid) for item in items}
+    for item, entries in fitting.items():
+        if entries:
             item.add_marker(pytest.mark.long)
     everything = config.args in ([], ["tests", "src"]) and not config.getoption("ignore")
-    unknown = [entry for entry in LONG if everything and not any(matches(entry, item.nodeid) for item in items)]
+    unknown = set(LONG).difference(*fitting.values()) if everything else ()
     if unknown:
-        raise pytest.UsageError(f"tests/tiers.py has entries that fit no test: {', '.join(unknown)}")
+        raise pytest.UsageError(f"tests/tiers.py has entries that fit no test: {', '.join(sorted(unknown))}")
     gc.collect()
     gc.freeze()  # what was imported stays: garbage is looked for among what tests make

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hogwild
@@ -27,6 +27,7 @@ wrapped = numbers | st.integers(-9, 9).map(np.int64) | st.floats(0, 1, width=32)
 
 
 @given(st.recursive(wrapped, lambda some: st.lists(some) | st.dictionaries(st.text() | st.integers(), some)))
+@settings(max_examples=30)
 def test_plain_values_survive_json(value: Any) -> None:
     made = plain(value)
     assert json.loads(json.dumps(made)) == made

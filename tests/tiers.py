@@ -7,6 +7,8 @@ is compiled. An entry that fits no test any more is an error, so that the list c
 
 from __future__ import annotations
 
+import functools
+
 # Programs that are started and killed, clusters, limits of memory, everything that waits for real time to pass.
 SLOW = (
     "chaos/test_kill.py",
@@ -69,6 +71,7 @@ ALIKE = (
     "conformance/test_buffers.py::test_they_come_to_where_serial_comes & dense",
     "conformance/test_buffers.py::test_they_come_to_where_serial_comes & hinge",
     "conformance/test_buffers.py::test_they_come_to_where_serial_comes & sparse-all",
+    "conformance/test_buffers.py::test_who_finds_another_merging & dense",
     "conformance/test_interactions.py::test_every_strategy_comes_to_the_optimum_of_one_worker",
     "conformance/test_interactions.py::test_held_out",
     "conformance/test_losses_optimum.py::test_every_loss_comes_within_a_hundredth_of_its_optimum",
@@ -82,6 +85,7 @@ ALIKE = (
     "conformance/test_real_data.py & -1]",
     "conformance/test_real_data.py & 1/n",
     "conformance/test_real_data.py & hinge",
+    "conformance/test_sequential.py::test_a_model_in_double_precision",
     "conformance/test_sequential.py::test_a_run_may_watch",
     "conformance/test_sequential.py::test_it_follows_the_textbook & float64",
     "conformance/test_serial_transcription.py & [adagrad-0.005",
@@ -103,7 +107,12 @@ ALIKE = (
     "conformance/test_strategies.py::test_every_strategy_reaches & sgd-locked",
     "conformance/test_strategies.py::test_squared_loss_with_the_other_rules",
     "data/test_generate.py::test_text_reads_back & .gz",
+    "data/test_generate.py::test_text_reads_back & clicks-.vw",
+    "data/test_generate.py::test_text_reads_back & rcv1-.svm",
     "data/test_laid_out.py::test_a_copy_has_the_same_epochs & True-False",
+    "data/test_laid_out.py::test_a_copy_has_the_same_epochs & binary",
+    "data/test_pack.py::test_a_packed_folder_has_the_rows & tight-False",
+    "data/test_pack.py::test_a_packed_folder_has_the_rows & tight-True-binary",
     "data/test_pack.py::test_the_result_depends_on_the_seed & tight",
     "estimators/test_agreement & -elasticnet",
     "estimators/test_agreement & -epsilon_insensitive",
@@ -138,6 +147,7 @@ ALIKE = (
     "estimators/test_contract.py::test_the_contract[HogwildRegressor & sparse",
     "estimators/test_contract.py::test_the_contract[HogwildRegressor(max_iter=50,n_jobs=2",
     "estimators/test_factor_estimators.py::test_a_file_is_fitted",
+    "estimators/test_factor_estimators.py::test_a_model_is_saved_and_loaded & True",
     "estimators/test_factor_estimators.py::test_early_stopping",
     "estimators/test_factor_estimators.py::test_it_learns_what_features_do_together",
     "estimators/test_factor_estimators.py::test_the_contract",
@@ -149,6 +159,7 @@ ALIKE = (
     "fuzz/test_fuzz_tfrecord.py",
     "fuzz/test_fuzz_vw.py",
     "lab/test_lab.py::test_a_trial_of_every_experiment & schedules",
+    "lab/test_observing.py::test_a_write_over_what_others_wrote & [1]",
     "lab/test_observing.py::test_counts_are_those_of_a_known_interleaving & [1]",
     "lab/test_observing.py::test_counts_are_those_of_a_known_interleaving & [3]",
     "lab/test_observing.py::test_counts_are_those_of_a_known_interleaving & [4]",
@@ -162,19 +173,39 @@ ALIKE = (
     "landscape/test_linear_surface.py::test_the_loss_at_a_solution",
     "landscape/test_planes_and_paths.py::test_a_trajectory_is_the_same_run & ftrl",
     "landscape/test_planes_and_paths.py::test_a_trajectory_is_the_same_run & momentum",
+    "landscape/test_planes_and_paths.py::test_a_trajectory_may_start_elsewhere",
     "landscape/test_planes_and_paths.py::test_the_trajectory_of_a_run_by_messages",
+    "landscape/test_planes_and_paths.py::test_the_trajectory_of_columns_far_from_zero",
+    "messages/test_all_to_all.py::test_crash_and_return & True",
+    "messages/test_message_checkpoints.py::test_amid_crashes_and_losses_it_goes_on & [1]",
+    "messages/test_message_checkpoints.py::test_amid_crashes_and_losses_it_goes_on & [2]",
     "messages/test_module_conformance.py::test_comes_to_the_optimum & all to all",
+    "messages/test_module_conformance.py::test_comes_to_the_optimum & averaging-simulator",
+    "messages/test_module_conformance.py::test_comes_to_the_optimum & diloco-simulator",
     "messages/test_module_conformance.py::test_comes_to_the_optimum & elastic",
     "messages/test_module_conformance.py::test_comes_to_the_optimum & gossip",
     "messages/test_module_conformance.py::test_comes_to_the_optimum & parameter server, ",
     "messages/test_module_conformance.py::test_comes_to_the_optimum & synchronous, ",
+    "messages/test_module_conformance.py::test_comes_to_the_optimum & synchronous-simulator",
     "messages/test_talking_conformance.py::test_comes_to_the_optimum & -local-",
+    "messages/test_talking_conformance.py::test_comes_to_the_optimum & parameter server, in step-simulator",
+    "messages/test_talking_conformance.py::test_comes_to_the_optimum & parameter server, two shards",
+    "messages/test_talking_conformance.py::test_the_simulator_gives_the_same_run_twice & parameter server,",
     "messages/test_talking_modules.py::test_one_worker_does_what_one_process_does & [rule0-1]",
+    "messages/test_talking_modules.py::test_other_strategies_learn_it_too & strategy2",
     "messages/test_within.py::test_every_row_of_a_burst & [150-",
     "messages/test_within.py::test_every_row_of_a_burst & [3-",
     "messages/test_within.py::test_every_row_of_a_burst & within1",
+    "messages/test_within.py::test_every_row_of_a_burst & within2",
     "messages/test_within.py::test_nodes_with_cores",
+    "modules/test_module_data.py::test_a_perceptron_learns & [and]",
+    "modules/test_module_runs.py::test_patience_keeps_the_best & 0.0",
     "modules/test_worker_death.py::test_others_go_on & Averaging",
+    "modules/test_worker_death.py::test_others_go_on & Locked",
+    "modules/test_worker_death.py::test_the_evaluator_dies & continue",
+    "runtimes/test_local.py::test_it_comes_to_the_optimum & shards",
+    "runtimes/test_local.py::test_it_comes_to_the_optimum & {'push_every': 4}",
+    "runtimes/test_local.py::test_the_dead_are_not_waited_for & [1]",
     "sparse/test_sparse_table.py::test_rows_of_all_widths",
     "sparse/test_sparse_table.py::test_sums & dtype1",
     "sparse/test_sparse_training.py::test_the_table_follows_the_schedule",
@@ -204,6 +235,9 @@ ALIKE = (
     "test_losses.py::test_compiled_losses & huber",
     "test_losses.py::test_compiled_losses & perceptron",
     "test_losses.py::test_compiled_losses & quantile",
+    "test_losses.py::test_one_vs_rest_slopes & modified-huber",
+    "test_losses.py::test_one_vs_rest_slopes & perceptron",
+    "test_losses.py::test_one_vs_rest_slopes & squared-hinge",
     "test_schedules.py::test_optimal_is_that_of_scikit_learn & hinge",
     "training/test_autostep.py::test_a_class_of_which",
     "training/test_autostep.py::test_a_narrow_sample",
@@ -230,13 +264,13 @@ ALIKE = (
 LONG = SLOW + ALIKE
 
 
-def is_long(name: str) -> bool:
-    """Whether a test is left out of the first tier.
+def entries_for(name: str) -> list[str]:
+    """The entries that fit the name of a test: if there are any, it is left out of the first tier.
 
-    >>> is_long("tests/chaos/test_kill.py::test_killed_and_resumed"), is_long("tests/test_run.py::test_a_run")
-    (True, False)
+    >>> entries_for("tests/chaos/test_kill.py::test_killed_and_resumed"), entries_for("tests/test_run.py::test_a_run")
+    (['chaos/test_kill.py'], [])
     """
-    return any(matches(entry, name) for entry in LONG)
+    return [entry for entry in _entries_of(name.split("::")[0]) if matches(entry, name)]
 
 
 def matches(entry: str, name: str) -> bool:
@@ -246,3 +280,8 @@ def matches(entry: str, name: str) -> bool:
     True
     """
     return all(part in name for part in entry.split(" & "))
+
+
+@functools.cache
+def _entries_of(file: str) -> list[str]:
+    return [entry for entry in LONG if entry.split(" & ")[0].split("::")[0] in file]

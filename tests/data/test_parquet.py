@@ -280,7 +280,7 @@ def plain(record: dict[str, Any]) -> dict[str, float]:
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=12), st.integers(1, 12), st.sampled_from([1, 1 << 20]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_agrees_with_a_plain_loop(
     tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]], group: int, piece_bytes: int
 ) -> None:

@@ -5,7 +5,6 @@ import io
 import joblib
 import numpy as np
 import pytest
-import skops.io
 from sklearn.datasets import dump_svmlight_file
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -28,6 +27,8 @@ FITTED = {
 
 
 def through_skops(model):
+    import skops.io  # which takes seconds, in every process that looks for tests
+
     kept = skops.io.dumps(model)
     untrusted = skops.io.get_untrusted_types(data=kept)
     return skops.io.loads(kept, trusted=untrusted), untrusted

@@ -12,7 +12,7 @@ from executions import Execution, executions, others, parameter_servers, without
 from hypothesis import HealthCheck, given, settings
 from regressions import REGRESSIONS
 
-EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "100"))
+EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "50"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # on a busy machine
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hogwild.runtimes.simulator import Crash, Link
 from hogwild.strategies import AllToAll, Gossip
 
-EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "60"))
+EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "30"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # on a busy machine
 
 topologies = st.sampled_from(["ring", "clique", "star", "exponential", "one-peer-exponential"])
