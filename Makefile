@@ -12,7 +12,7 @@ LONG := --timeout 3000
 # Compiled Python files are kept, whatever the shell says: every process of every run finds them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test checks test-all lint types layers tests long browser conformance agreement executions fuzz cluster chaos lab \
+.PHONY: demo test checks test-all lint types layers tests long browser conformance agreement golden golden-record executions fuzz cluster chaos lab \
 	coverage docs bench clean
 
 demo: $(CORE)
@@ -59,6 +59,15 @@ conformance: $(TEST)
 AGREEMENT ?= 13
 agreement: $(TEST)
 	HOGWILD_AGREEMENT=$(AGREEMENT) $(PYTEST) $(LONG) tests/estimators/test_agreement*.py
+
+# Results of runs, and the public interface, against what was written down; golden-record writes both down anew, for a
+# change that is meant to change them (NAMES="estimated regressor,graph cut sgd": only those results).
+golden: $(TEST)
+	$(PYTEST) $(LONG) tests/golden
+
+golden-record: $(TEST)
+	$(BIN)/python tests/golden/public_api.py
+	PYTHONPATH=tests/messages $(BIN)/python tests/golden/record.py "$(NAMES)"
 
 # Simulated executions in which everything goes wrong that can.
 executions: $(TEST)

@@ -20,6 +20,7 @@ SLOW = (
     "data/test_text.py::test_pages_that_were_passed_leave_memory",
     "estimators/test_behaviour.py::test_in_a_pipeline_a_search",
     "estimators/test_behaviour.py::test_losses_that_only_we_have",
+    "golden/test_golden.py::test_results_are_what_they_were",
     "lab/test_figures.py",
     "lab/test_lab.py::test_a_trial_of_every_experiment & batch-size",
     "lab/test_lab.py::test_a_trial_of_every_experiment & collisions",
