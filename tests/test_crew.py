@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hogwild import Budget, Constant, Cosine, Hogwild, Linear, Serial, minimise
-from hogwild.kernels import claims
-from hogwild.kernels.claims import GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
+from hogwild.kernels import work_queue
+from hogwild.kernels.work_queue import GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
 from hogwild.runtimes.crew import Crew
 from hogwild.runtimes.walks import parts_of
 
@@ -99,12 +99,12 @@ def test_it_looks_up_while_others_are_at_work(crew, monkeypatch):
 def test_nothing_is_claimed_after_a_halt():
     board = new_board()
     lay_out(board, 2, 10, parts=3)
-    assert (board[NEXT], board[claims.LAST], board[STOPPED]) == (6, 30, -1)
+    assert (board[NEXT], board[work_queue.LAST], board[STOPPED]) == (6, 30, -1)
     board[NEXT] = 17
     halt(board)
     halt(board)
     assert board[STOPPED] == 17
-    assert board[NEXT] > board[claims.LAST]
+    assert board[NEXT] > board[work_queue.LAST]
     lay_out(board, 2, 10)
     board[NEXT] = 13  # workers that found nothing have counted on
     halt(board)
@@ -120,7 +120,7 @@ def test_parts_of_chunks_are_enough_for_all_and_not_too_small():
 
 
 def test_a_tally_has_no_limit_unless_it_is_given_one():
-    assert claims.new_tally()[LIMIT] == np.inf
+    assert work_queue.new_tally()[LIMIT] == np.inf
 
 
 def sparse_problem(rows=60_000):

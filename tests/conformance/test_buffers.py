@@ -11,7 +11,7 @@ import references
 from hogwild import Constant, Hogwild, HogwildClassifier, Linear, Serial, minimise
 from hogwild.data import Chunk
 from hogwild.errors import ParameterError
-from hogwild.kernels.buffered import DOOR, LATE
+from hogwild.kernels.linear_replicated import DOOR, LATE
 from hogwild.problems import buffers
 from hogwild.rules import named
 from hogwild.runtimes.polyak import Mean

@@ -16,9 +16,9 @@ from hogwild import Averaging, Constant, Hogwild, Linear, Locked, ParameterServe
 from hogwild.cli import main
 from hogwild.compiled import bind, specialise
 from hogwild.errors import ParameterError
-from hogwild.kernels.access import ways
-from hogwild.kernels.layouts import stored_column
-from hogwild.kernels.watched import COLLIDED, LOST, MET, MISSED, WHOLE, WRITES, Eye, step_watched
+from hogwild.kernels.conflict_counters import COLLIDED, LOST, MET, MISSED, WHOLE, WRITES, Eye, step_watched
+from hogwild.kernels.row_layouts import stored_column
+from hogwild.kernels.sync_policies import ways
 from hogwild.runtimes.watching import grouped
 
 FEATURES, WORKERS = 12, 3

@@ -17,8 +17,8 @@ import numpy as np
 
 from hogwild.compiled import bind, compiled, inlined
 from hogwild.kernels.atomics import prefetch
-from hogwild.kernels.batch_parts import in_parts
-from hogwild.kernels.rows import by_columns, moving, summing
+from hogwild.kernels.batch_queue import in_parts
+from hogwild.kernels.embedding_rows import by_columns, moving, summing
 
 FAR = 64  # non-zeros between asking for what a row remembers and using it: about a sample
 SLOT_BITS = 10

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.kernels.atomics import prefetch, prefetch_to_write
-from hogwild.kernels.layouts import span
+from hogwild.kernels.row_layouts import span
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

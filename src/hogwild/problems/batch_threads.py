@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hogwild.kernels.batch_parts import Sheet
+from hogwild.kernels.batch_queue import Sheet
 
 PARTS = 4  # of a batch for each thread: whoever is held up leaves the rest to the others
 WORTH = 2**17  # numbers that a thread must have to read before it is worth waking

@@ -12,7 +12,7 @@ import numpy as np
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.rows import Array, Rows
 from hogwild.data.sample import sample
-from hogwild.kernels.buffered import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
+from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
 from hogwild.problems.descent import Claiming
 
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache

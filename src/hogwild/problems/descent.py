@@ -10,7 +10,7 @@ import numpy as np
 
 from hogwild.data.dataset import Chunk, Whole
 from hogwild.data.rows import Array
-from hogwild.kernels.claims import LOSS, new_board, new_tally
+from hogwild.kernels.work_queue import LOSS, new_board, new_tally
 from hogwild.problems.problem import State
 
 

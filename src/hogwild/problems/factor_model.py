@@ -16,7 +16,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.fields import FieldTable
 from hogwild.data.reading import Reading
 from hogwild.errors import ParameterError
-from hogwild.kernels import factorised_parts
+from hogwild.kernels import factorisation_machine_build
 from hogwild.problems import links
 from hogwild.problems.answers import Answers
 from hogwild.problems.models import FORMAT
@@ -89,7 +89,7 @@ class FactorModel:
         for number in range(len(walk)):
             chunk = walk[number]
             scores = np.empty((len(chunk.order), 1))
-            kernel = factorised_parts.decide(
+            kernel = factorisation_machine_build.decide(
                 "any" if self.fields is None else "by field", chunk.rows.layout, self.normalise
             )
             kernel(*chunk.rows.arrays[:3], chunk.order, *given, scores)

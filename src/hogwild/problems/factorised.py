@@ -15,10 +15,10 @@ from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import DataError, ParameterError
-from hogwild.kernels import factorised_parts
-from hogwild.kernels.access import new_sync
-from hogwild.kernels.claims import new_board, new_tally
+from hogwild.kernels import factorisation_machine_build
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
+from hogwild.kernels.sync_policies import new_sync
+from hogwild.kernels.work_queue import new_board, new_tally
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.naming import must
@@ -175,7 +175,7 @@ class Factorised(ABC):
     def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
         """The compiled inner loop for a rule and a way of sharing."""
         penalised = self.l2 > 0, self.l2_factors > 0
-        kernel = factorised_parts.descend(
+        kernel = factorisation_machine_build.descend(
             self.kind, self._layout, access, rule.step, rule.rests, penalised, self.normalise, self.loss.function,
             self.loss.ours, len(rule.initial), self._is_far(rule),
         )  # fmt: skip
@@ -218,7 +218,7 @@ class Factorised(ABC):
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         values = state[2][:, :1]
         rest = *state[:2], values, self._fields, self.padded, self._class_weights, float(self.loss.parameter)
-        kernel = factorised_parts.evaluate(
+        kernel = factorisation_machine_build.evaluate(
             self.kind, whole.rows.layout, self.normalise, self._score, self.loss.function, self.loss.ours
         )
         kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
-from hogwild.kernels import factorised_parts
+from hogwild.kernels import factorisation_machine_build
 from hogwild.losses import Loss
 from hogwild.problems.factorised import Factorised, OwnLoss
 from hogwild.problems.labels import ClassWeight, Labels
@@ -97,7 +97,9 @@ class FieldAwareFactorisationMachine(Factorised):
         for number in range(len(walk)):
             chunk = walk[number]
             rows = chunk.rows
-            factorised_parts.count_pairs(rows.layout)(rows.arrays[0], rows.arrays[1], chunk.order, self._table, counts)
+            factorisation_machine_build.count_pairs(rows.layout)(
+                rows.arrays[0], rows.arrays[1], chunk.order, self._table, counts
+            )
             walk.done(number)
         return counts / max(1, self.source.n_rows)
 

@@ -14,9 +14,9 @@ from hogwild.data.edge_lists import read_edges
 from hogwild.data.graphs import Graph
 from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
-from hogwild.kernels import cuts
-from hogwild.kernels.access import new_sync
-from hogwild.kernels.claims import new_board, new_tally
+from hogwild.kernels import graph_cut
+from hogwild.kernels.sync_policies import new_sync
+from hogwild.kernels.work_queue import new_board, new_tally
 from hogwild.problems.cut_model import CutModel
 from hogwild.problems.descent import Claiming, Plain
 from hogwild.problems.neighbourhood import nearest
@@ -122,7 +122,7 @@ class GraphCut(Unframed):
 
     def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
         """The compiled inner loop for a rule and a way of sharing."""
-        kernel = cuts.descent(access, rule.step, len(rule.initial))
+        kernel = graph_cut.descent(access, rule.step, len(rule.initial))
         constants, free = tuple(np.float32(c) for c in rule.constants), self.free
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
@@ -139,7 +139,7 @@ class GraphCut(Unframed):
 
     def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
-        cuts.evaluation()(board, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
+        graph_cut.evaluation()(board, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """What is cut of an edge in the mean, against the mean weight of all; and the weight of the cut, with costs."""

@@ -16,11 +16,11 @@ from hogwild.data.extents import rows_per_chunk
 from hogwild.data.rows import Array
 from hogwild.data.sample import narrowed, sample
 from hogwild.errors import ParameterError
-from hogwild.kernels import linear_parts
-from hogwild.kernels.access import new_sync
-from hogwild.kernels.claims import new_board, new_tally
+from hogwild.kernels import linear_build
+from hogwild.kernels.conflict_counters import Eye
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
-from hogwild.kernels.watched import Eye
+from hogwild.kernels.sync_policies import new_sync
+from hogwild.kernels.work_queue import new_board, new_tally
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.loss import fully
@@ -172,7 +172,7 @@ class Linear:
         if getattr(rule, "alone", False):
             return self._descent_alone(rule, workers)
         scaled = (workers == 1 if alone is None else alone) and self._is_scaled(rule)
-        kernel = linear_parts.descend(
+        kernel = linear_build.descend(
             self._layout,
             access,
             rule.step,
@@ -219,7 +219,7 @@ class Linear:
         plan = layout(trained, 4 * width, self.loss.curvature, apart)
         # Of dense rows it is known what one step does to the next; of others too little to count on gentle losses.
         bend = self.loss.bend if plan.dense else fully
-        kernel = linear_parts.descend_buffered(
+        kernel = linear_build.descend_buffered(
             self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
             self._functions[0], bend, self.loss.ours, width,
             self._is_scaled(rule) and plan.everything,
@@ -238,7 +238,7 @@ class Linear:
                 bias_rate, tilt, door,
             )  # fmt: skip
 
-        return Buffers(plan, kernel, rest, linear_parts.settle(rule.own_rate), workers, width)
+        return Buffers(plan, kernel, rest, linear_build.settle(rule.own_rate), workers, width)
 
     def crowds(self, rule: Any) -> bool:
         """Whether workers would always write to the same few places, because they cannot have copies."""
@@ -271,7 +271,7 @@ class Linear:
             )
         if self.l1 and not rule.owes:
             raise ParameterError("A penalty l1 needs a rule Sequential(owes=True).")
-        kernel = linear_parts.descend_alone(self._layout, rule.pace, self._functions[0], self.loss.ours)
+        kernel = linear_build.descend_alone(self._layout, rule.pace, self._functions[0], self.loss.ours)
         alpha, share1 = rule.mixture(self.l1, self.l2)
         weighs = rule.watches and alpha > 0 and rule.pace == "scheduled"
 
@@ -312,7 +312,7 @@ class Linear:
         Classes count by their weights; those of the rows are left to whoever asks.
         """
         costs, slopes = np.empty(len(scores)), np.empty(scores.shape)
-        kernel = linear_parts.slopes(*self._functions, self.loss.ours)
+        kernel = linear_build.slopes(*self._functions, self.loss.ours)
         kernel(scores, labels, float(self.loss.parameter), self._class_weights, costs, slopes)
         return costs, slopes
 
@@ -401,7 +401,7 @@ class Linear:
             score = "exp" if self.loss.link == "exp" else "identity"
         else:
             score = "signs" if self.n_outputs == 1 else "classes"
-        return linear_parts.evaluate(layout, score, *self._functions, self.loss.ours)
+        return linear_build.evaluate(layout, score, *self._functions, self.loss.ours)
 
 
 @cache

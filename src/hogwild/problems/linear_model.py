@@ -15,7 +15,7 @@ from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reading import Reading
 from hogwild.errors import ParameterError
-from hogwild.kernels import linear_parts
+from hogwild.kernels import linear_build
 from hogwild.problems import links
 from hogwild.problems.answers import Answers
 from hogwild.problems.models import FORMAT
@@ -66,7 +66,7 @@ class LinearModel:
             chunk = walk[number]
             rows, order = chunk.rows, chunk.order
             scores = np.empty((len(order), len(self.intercept)))
-            kernel = linear_parts.decide(rows.layout)
+            kernel = linear_build.decide(rows.layout)
             kernel(rows.indptr, rows.indices, rows.values, order, state, self.intercept.reshape(-1, 1), scores)
             pieces.append(scores)
             walk.done(number)

@@ -16,10 +16,10 @@ from hogwild.data.ratings.blocks import in_blocks, sides_for
 from hogwild.data.rows import Array
 from hogwild.data.sample import sample
 from hogwild.errors import ParameterError
-from hogwild.kernels import factors_parts
-from hogwild.kernels.access import new_sync
-from hogwild.kernels.claims import new_board, new_tally
-from hogwild.kernels.factors import LINE
+from hogwild.kernels import matrix_factorisation_build
+from hogwild.kernels.matrix_factorisation import LINE
+from hogwild.kernels.sync_policies import new_sync
+from hogwild.kernels.work_queue import new_board, new_tally
 from hogwild.losses.residual import squared
 from hogwild.naming import must, pick
 from hogwild.problems.descent import Claiming, Plain
@@ -165,14 +165,14 @@ class MatrixCompletion(Unframed):
         mean, turns = np.float32(self.mean), access == "turns"
         lowest = np.float32(0 if self.nonnegative else -np.inf)
         if self.loss == "bpr":
-            kernel = factors_parts.descend_pairs(access, rule.step, numbers)
+            kernel = matrix_factorisation_build.descend_pairs(access, rule.step, numbers)
 
             def rest(state: State, sync: Array) -> tuple[Any, ...]:
                 bits = state[0].view(np.uint32)
                 return *state, bits, wide, room, self.biases, l2, lowest, constants, *self._met, sync
 
         else:
-            kernel = factors_parts.descend(access, rule.step, numbers, squared)
+            kernel = matrix_factorisation_build.descend(access, rule.step, numbers, squared)
 
             def rest(state: State, sync: Array) -> tuple[Any, ...]:
                 return *state, wide, room, mean, self.biases, l2, lowest, constants, sync
@@ -190,9 +190,12 @@ class MatrixCompletion(Unframed):
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         size = np.uint64(self.wide), np.uint64(self.room)
         if self.loss == "bpr":
-            kernel, rest = factors_parts.evaluate_pairs(), (*state, *size, *self._met)
+            kernel, rest = matrix_factorisation_build.evaluate_pairs(), (*state, *size, *self._met)
         else:
-            kernel, rest = factors_parts.evaluate(squared), (*state, *size, np.float32(self.mean), *self.bounds)
+            kernel, rest = (
+                matrix_factorisation_build.evaluate(squared),
+                (*state, *size, np.float32(self.mean), *self.bounds),
+            )
         kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hogwild.errors import DataError
 from hogwild.kernels import embedding
-from hogwild.kernels.batch_parts import Sheet
+from hogwild.kernels.batch_queue import Sheet
 from hogwild.problems import batch_threads
 
 if TYPE_CHECKING:

@@ -28,5 +28,5 @@ class PassiveAggressive:
 
     @property
     def pace(self) -> str:
-        """How large the step of a term is; see ``hogwild.kernels.pace``."""
+        """How large the step of a term is; see ``hogwild.kernels.step_size``."""
         return "passive-aggressive" if self.variant == 1 else "passive-aggressive-2"

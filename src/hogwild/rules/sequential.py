@@ -23,11 +23,11 @@ class Sequential:
 
     Every weight follows the path it has in scikit-learn's SGD, to the last bit. It takes a worker of its own: a step
     that reaches all weights cannot be shared without locks. ``pace`` says how large a step is (see
-    ``hogwild.kernels.pace``). An L1 penalty needs a rule that ``owes``: it remembers what each weight has paid. From
-    update number ``averages`` on (0: never) what counts is the mean of the iterates, after every step; it takes the
-    digits of float64. ``precision`` is that of the weights. One who ``watches`` adds up the objective on the way, for a
-    budget that watches what was ``met``. ``mix`` is the strength of the whole penalty and the share of L1 in it, where
-    they are known better than from their products, the problem's ``l1`` and ``l2``.
+    ``hogwild.kernels.step_size``). An L1 penalty needs a rule that ``owes``: it remembers what each weight has paid.
+    From update number ``averages`` on (0: never) what counts is the mean of the iterates, after every step; it takes
+    the digits of float64. ``precision`` is that of the weights. One who ``watches`` adds up the objective on the way,
+    for a budget that watches what was ``met``. ``mix`` is the strength of the whole penalty and the share of L1 in it,
+    where they are known better than from their products, the problem's ``l1`` and ``l2``.
     """
 
     pace: str = "scheduled"

@@ -11,8 +11,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hogwild.kernels.claims import GATE, TASKS, new_board
-from hogwild.kernels.waiting import announce_task, await_task, await_workers
+from hogwild.kernels.spin_wait import announce_task, await_task, await_workers
+from hogwild.kernels.work_queue import GATE, TASKS, new_board
 
 TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
 Task = Callable[[int], bool]  # (worker) -> whether it is to be called again

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hogwild.compiled import is_kept
 from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import ParameterError
-from hogwild.kernels.claims import LEFT, LIMIT, halt, lay_out, new_tally
+from hogwild.kernels.work_queue import LEFT, LIMIT, halt, lay_out, new_tally
 from hogwild.runtimes import crew
 from hogwild.runtimes.crew import Crew
 from hogwild.runtimes.polyak import Mean

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Epoch, Whole
-from hogwild.kernels.claims import (
+from hogwild.kernels.turns import restart
+from hogwild.kernels.work_queue import (
     BEGINS,
     ENDS,
     LEFT,
@@ -29,7 +30,6 @@ from hogwild.kernels.claims import (
     lay_out,
     new_tally,
 )
-from hogwild.kernels.turns import restart
 from hogwild.runtimes import crew
 from hogwild.runtimes.crew import spread
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.statistics import row_lengths
-from hogwild.kernels.watched import COLLIDED, WHOLE, Eye
+from hogwild.kernels.conflict_counters import COLLIDED, WHOLE, Eye
 
 GROUPS = 24  # of coordinates, from the most frequent to the rarest
 MOMENTS = 48  # into which a run is divided

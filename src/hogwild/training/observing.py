@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hogwild.data.statistics import describe
 from hogwild.errors import ParameterError
-from hogwild.kernels.watched import LOST, MET, MISSED, WRITES
+from hogwild.kernels.conflict_counters import LOST, MET, MISSED, WRITES
 from hogwild.run import Budget
 from hogwild.runtimes.watching import MOST, Watching
 from hogwild.training.staleness import figures

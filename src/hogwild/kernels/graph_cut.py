@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import Function, bind, constant, specialise
-from hogwild.kernels import claims
-from hogwild.kernels.access import ways as ways_of
-from hogwild.kernels.layouts import LAYOUTS, span
+from hogwild.kernels import work_queue
+from hogwild.kernels.row_layouts import LAYOUTS, span
+from hogwild.kernels.sync_policies import ways as ways_of
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
@@ -122,11 +122,11 @@ def descent(access: str, step: Function, numbers: int) -> Any:
     parts |= {"step": step, "numbers": constant(numbers)}
     if access == "turns":
         return specialise(descend, **parts)
-    loop = bind(claims.with_turns, kernel=bind(descend, **parts))
-    return specialise(claims.walk, descend=loop, begin=claims.no_begin, end=claims.no_end)
+    loop = bind(work_queue.with_turns, kernel=bind(descend, **parts))
+    return specialise(work_queue.walk, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
 
 
 @functools.cache
 def evaluation() -> Any:
     """The compiled evaluation."""
-    return specialise(claims.survey, evaluate=evaluate)
+    return specialise(work_queue.survey, evaluate=evaluate)

@@ -1,6 +1,6 @@
 """Steps of AdaGrad along two rows of factors that meet, four numbers at a time.
 
-As in :mod:`hogwild.kernels.vectors`, the compiler would make a scalar loop of it. The products of the rows, which the
+As in :mod:`hogwild.kernels.simd_sgd`, the compiler would make a scalar loop of it. The products of the rows, which the
 score is made of, are here too.
 """
 
@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from hogwild.kernels.lanes import FUSED, place, splat
+from hogwild.kernels.simd import FUSED, place, splat
 
 LANES = 4
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)

@@ -12,8 +12,8 @@ from typing import Any
 
 from hogwild.compiled import compiled
 from hogwild.kernels.atomics import fetch_add, load, lock, unlock
-from hogwild.kernels.claims import DONE, GATE, TASKS
 from hogwild.kernels.futex import microseconds, offer_core, sleep_while, wake
+from hogwild.kernels.work_queue import DONE, GATE, TASKS
 
 # mypy: disable-error-code="call-arg, unreachable, var-annotated"
 

@@ -6,13 +6,13 @@ import functools
 from typing import Any
 
 from hogwild.compiled import Function, bind, constant, specialise
-from hogwild.kernels import claims, factorised, field_pairs, linear, pairs
-from hogwild.kernels.access import ways as ways_of
-from hogwild.kernels.layouts import LAYOUTS
-from hogwild.kernels.linear_parts import SCORES
+from hogwild.kernels import factorisation_machine, ffm_interactions, fm_interactions, linear, work_queue
+from hogwild.kernels.linear_build import SCORES
+from hogwild.kernels.row_layouts import LAYOUTS
+from hogwild.kernels.sync_policies import ways as ways_of
 from hogwild.rules.adagrad import adagrad
 
-PAIRS: dict[str, Any] = {"any": pairs, "by field": field_pairs}
+PAIRS: dict[str, Any] = {"any": fm_interactions, "by field": ffm_interactions}
 
 
 @functools.cache
@@ -36,45 +36,49 @@ def descend(
         "step": step,
         "numbers": constant(numbers),
         "move": _moving(kind, layout, step),
-        "ahead": bind(products.look_ahead, column=columns["column"]) if far else factorised.no_look_ahead,
+        "ahead": bind(products.look_ahead, column=columns["column"]) if far else factorisation_machine.no_look_ahead,
         "penalty": linear.shared_penalty if penalised[0] else linear.no_penalty,
-        "factor_penalty": factorised.constant_penalty if penalised[1] else linear.no_penalty,
+        "factor_penalty": factorisation_machine.constant_penalty if penalised[1] else linear.no_penalty,
         "skip": linear.when_zero if rests and not any(penalised) else linear.never,
     }
     if access == "turns":
-        return specialise(factorised.descend, cache=keep, **parts)
-    loop = bind(claims.with_turns, kernel=bind(factorised.descend, **parts))
-    return specialise(claims.walk, cache=keep, descend=loop, begin=claims.no_begin, end=claims.no_end)
+        return specialise(factorisation_machine.descend, cache=keep, **parts)
+    loop = bind(work_queue.with_turns, kernel=bind(factorisation_machine.descend, **parts))
+    return specialise(work_queue.walk, cache=keep, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
 
 
 @functools.cache
 def evaluate(kind: str, layout: str, normalised: bool, score: str, loss: Function, keep: bool) -> Any:
     """The compiled evaluation of such a model."""
     cost = bind(linear.one_cost, loss=loss)
-    measure = bind(factorised.evaluate, **_scoring(kind, layout, normalised), cost=cost, hit=SCORES[score])
-    return specialise(claims.survey, cache=keep, evaluate=measure)
+    measure = bind(factorisation_machine.evaluate, **_scoring(kind, layout, normalised), cost=cost, hit=SCORES[score])
+    return specialise(work_queue.survey, cache=keep, evaluate=measure)
 
 
 @functools.cache
 def decide(kind: str, layout: str, normalised: bool) -> Any:
     """The compiled scores of such a model."""
-    return specialise(factorised.decide, cache=True, fused=True, **_scoring(kind, layout, normalised))
+    return specialise(factorisation_machine.decide, cache=True, fused=True, **_scoring(kind, layout, normalised))
 
 
 @functools.cache
 def count_pairs(layout: str) -> Any:
     """The compiled count of how often each row of factors is met."""
-    return specialise(field_pairs.count_pairs, column=LAYOUTS[layout]["column"])
+    return specialise(ffm_interactions.count_pairs, column=LAYOUTS[layout]["column"])
 
 
 def _scoring(kind: str, layout: str, normalised: bool) -> dict[str, Function]:
     columns = LAYOUTS[layout]
-    lengths = bind(factorised.to_length_one, value=columns["value"]) if normalised else factorised.as_it_is
+    lengths = (
+        bind(factorisation_machine.to_length_one, value=columns["value"])
+        if normalised
+        else factorisation_machine.as_it_is
+    )
     return {"score": bind(PAIRS[kind].score, **columns), "length": lengths}
 
 
 def _moving(kind: str, layout: str, step: Function) -> Function:
     if kind == "any":
-        return bind(pairs.move, **LAYOUTS[layout], step=step)
-    fours = field_pairs.adagrad_fours if step is adagrad else bind(field_pairs.any_fours, step=step)
-    return bind(field_pairs.move, **LAYOUTS[layout], step_fours=fours)
+        return bind(fm_interactions.move, **LAYOUTS[layout], step=step)
+    fours = ffm_interactions.adagrad_fours if step is adagrad else bind(ffm_interactions.any_fours, step=step)
+    return bind(ffm_interactions.move, **LAYOUTS[layout], step_fours=fours)

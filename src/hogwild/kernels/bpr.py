@@ -1,8 +1,8 @@
 """The inner loops of learning preferences: what a user has met comes before what the user has not.
 
 Bayesian personalised ranking (Rendle et al. 2009): a term is a user, an item the user has met, and one that is drawn
-when the term is visited. The tables and the names of the parts are those of :mod:`hogwild.kernels.factors`; ``hold``
-and ``release`` here know three rows.
+when the term is visited. The tables and the names of the parts are those of
+:mod:`hogwild.kernels.matrix_factorisation`; ``hold`` and ``release`` here know three rows.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import Function
-from hogwild.kernels.access import no_claim, wait_for_turn
 from hogwild.kernels.atomics import lock, unlock
-from hogwild.kernels.factors import NOTHING, dot
-from hogwild.kernels.layouts import span
+from hogwild.kernels.matrix_factorisation import NOTHING, dot
+from hogwild.kernels.row_layouts import span
+from hogwild.kernels.simd_sgd import sgd_of_three
+from hogwild.kernels.sync_policies import no_claim, wait_for_turn
 from hogwild.kernels.turns import pass_on
-from hogwild.kernels.vectors import sgd_of_three
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

@@ -17,8 +17,8 @@ import numba
 import numpy as np
 
 from hogwild.compiled import OPTIONS, UNCALLED, inlined
-from hogwild.kernels.layouts import span
-from hogwild.kernels.vectors import sgd_of_two
+from hogwild.kernels.row_layouts import span
+from hogwild.kernels.simd_sgd import sgd_of_two
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

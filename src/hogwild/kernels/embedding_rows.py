@@ -16,7 +16,7 @@ import numpy as np
 
 from hogwild.compiled import inlined
 from hogwild.kernels.atomics import prefetch_near
-from hogwild.kernels.lanes import plus, put, take, zeros
+from hogwild.kernels.simd import plus, put, take, zeros
 
 AHEAD = 12  # non-zeros between asking for a row and using it: about as long as memory takes to answer
 BITS = 4

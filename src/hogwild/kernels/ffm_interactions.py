@@ -12,8 +12,8 @@ import numpy as np
 
 from hogwild.compiled import inlined
 from hogwild.kernels.atomics import prefetch_to_write
-from hogwild.kernels.fours import adagrad_of_fours, dot_of_fours
-from hogwild.kernels.layouts import span
+from hogwild.kernels.row_layouts import span
+from hogwild.kernels.simd_adagrad import adagrad_of_fours, dot_of_fours
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

@@ -16,8 +16,8 @@ import numpy as np
 
 from hogwild.compiled import inlined
 from hogwild.kernels.atomics import exchange_if, load, lock, prefetch, prefetch_to_write, unlock
-from hogwild.kernels.layouts import span
 from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
+from hogwild.kernels.row_layouts import span
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, assignment"
 # ruff: noqa: F821

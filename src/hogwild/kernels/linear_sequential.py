@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.layouts import span
+from hogwild.kernels.row_layouts import span
 from hogwild.rules.sequential import (
     ABSOLUTES,
     AVERAGED,

@@ -1,8 +1,9 @@
 """The inner loop of models whose score has products of features: weights, an intercept, and rows of factors.
 
 A template, as in :mod:`hogwild.kernels.linear`. What the factors make of a term is ``score``, which leaves in ``sums``
-what ``move`` needs to step them; both are in :mod:`hogwild.kernels.pairs` and :mod:`hogwild.kernels.field_pairs`.
-Factors are a table with numbers of a kind side by side, so that as many are stepped at once as the core can.
+what ``move`` needs to step them; both are in :mod:`hogwild.kernels.fm_interactions` and
+:mod:`hogwild.kernels.ffm_interactions`. Factors are a table with numbers of a kind side by side, so that as many are
+stepped at once as the core can.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.layouts import span
 from hogwild.kernels.linear import AHEAD, damping
+from hogwild.kernels.row_layouts import span
 
 # mypy: disable-error-code="name-defined, unreachable"
 # ruff: noqa: F821

@@ -19,7 +19,7 @@ from hogwild.kernels.atomics import fetch_add, lock, unlock
 
 # Where on the board: the next part to claim; how many were claimed when someone said stop, or -1. Chunk FIRST is the
 # first to be walked, in PARTS parts like all others; LAST is the part at which to end. Then what is for
-# hogwild.kernels.waiting: who may be in Python, how many tasks were given out, how often a worker was done with one.
+# hogwild.kernels.spin_wait: who may be in Python, how many tasks were given out, how often a worker was done with one.
 NEXT, STOPPED, FIRST, PARTS, LAST = 0, 16, 32, 33, 34
 GATE, TASKS, DONE = 48, 64, 80
 BEYOND = 2**60  # more parts than there can be

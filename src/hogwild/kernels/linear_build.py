@@ -6,11 +6,11 @@ import functools
 from typing import Any
 
 from hogwild.compiled import Function, bind, constant, specialise
-from hogwild.kernels import buffered, claims, linear, sequential, watched
-from hogwild.kernels.access import ways as ways_of
+from hogwild.kernels import conflict_counters, linear, linear_replicated, linear_sequential, work_queue
 from hogwild.kernels.dot import dot, dot_in_order, dot_of
-from hogwild.kernels.layouts import LAYOUTS, PRECISE
-from hogwild.kernels.pace import PACES
+from hogwild.kernels.row_layouts import LAYOUTS, PRECISE
+from hogwild.kernels.step_size import PACES
+from hogwild.kernels.sync_policies import ways as ways_of
 
 SCORES: dict[str, Function] = {
     "signs": linear.same_sign,
@@ -30,7 +30,8 @@ def descend(
 
     ``penalised`` says which penalties there are, L1 and L2; ``numbers`` how many a coordinate has; ``far`` whether
     parameters are not in the cache; ``scaled`` whether L2 is a factor that all weights have in common. ``watching`` it,
-    the loop takes an :class:`hogwild.kernels.watched.Eye` beside what its access shares and beside the constants.
+    the loop takes an :class:`hogwild.kernels.conflict_counters.Eye` beside what its access shares and beside the
+    constants.
     """
     columns = LAYOUTS[layout]
     ways = ways_of(access, columns["column"], watching)
@@ -41,8 +42,8 @@ def descend(
         **columns,
         **ways,
         **losses,
-        "step": bind(watched.step_watched, step=step) if watching else step,
-        "step_intercept": bind(watched.step_unwatched, step=step) if watching else step,
+        "step": bind(conflict_counters.step_watched, step=step) if watching else step,
+        "step_intercept": bind(conflict_counters.step_unwatched, step=step) if watching else step,
         "numbers": constant(numbers),
         "ahead": bind(linear.look_ahead, column=columns["column"]) if far else linear.no_look_ahead,
         "dot": bind(dot, **columns),
@@ -51,8 +52,10 @@ def descend(
     }
     if access == "turns":
         return specialise(template, cache=keep, fused=True, **parts)
-    loop = bind(claims.with_turns, kernel=bind(template, **parts))
-    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=claims.no_begin, end=claims.no_end)
+    loop = bind(work_queue.with_turns, kernel=bind(template, **parts))
+    return specialise(
+        work_queue.walk, cache=keep, fused=True, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end
+    )
 
 
 @functools.cache
@@ -62,28 +65,30 @@ def descend_buffered(
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     columns, some = LAYOUTS[layout], not everything
-    mean_rate = bind(buffered.mean_rate, own_rate=own_rate)
-    place = {"place": buffered.as_noted if some else buffered.as_numbered}
+    mean_rate = bind(linear_replicated.mean_rate, own_rate=own_rate)
+    place = {"place": linear_replicated.as_noted if some else linear_replicated.as_numbered}
     column = columns["column"]
-    ahead = bind(buffered.look_ahead, column=column, note=bind(buffered.note, column=column))
-    part = buffered.part_beside_rank if some else linear.shared_penalty
+    ahead = bind(linear_replicated.look_ahead, column=column, note=bind(linear_replicated.note, column=column))
+    part = linear_replicated.part_beside_rank if some else linear.shared_penalty
     kernel = bind(
-        buffered.descend_buffered,
+        linear_replicated.descend_buffered,
         **columns,
         **place,
         loss=loss,
         bend=bend,
         step=step,
         numbers=constant(numbers),
-        table=buffered.shared_table if some else buffered.own_table,
-        dot_of_copy=bind(buffered.dot_of_copy, **columns, **place),
-        ahead=ahead if some else buffered.no_look_ahead,
-        longest=buffered.longest if some else buffered.none,
-        meet=bind(buffered.meet, mean_rate=mean_rate),
+        table=linear_replicated.shared_table if some else linear_replicated.own_table,
+        dot_of_copy=bind(linear_replicated.dot_of_copy, **columns, **place),
+        ahead=ahead if some else linear_replicated.no_look_ahead,
+        longest=linear_replicated.longest if some else linear_replicated.none,
+        meet=bind(linear_replicated.meet, mean_rate=mean_rate),
         **_penalties(rests, penalised, scaled, part),
     )
-    loop = bind(claims.without_turns, kernel=kernel)
-    return specialise(claims.walk, cache=keep, fused=True, descend=loop, begin=buffered.begin, end=_settle(own_rate))
+    loop = bind(work_queue.without_turns, kernel=kernel)
+    return specialise(
+        work_queue.walk, cache=keep, fused=True, descend=loop, begin=linear_replicated.begin, end=_settle(own_rate)
+    )
 
 
 @functools.cache
@@ -93,7 +98,7 @@ def settle(own_rate: Function) -> Any:
 
 
 def _settle(own_rate: Function) -> Function:
-    return bind(buffered.settle, mean_rate=bind(buffered.mean_rate, own_rate=own_rate))
+    return bind(linear_replicated.settle, mean_rate=bind(linear_replicated.mean_rate, own_rate=own_rate))
 
 
 def _penalties(
@@ -113,14 +118,14 @@ def descend_alone(layout: str, pace: str, loss: Function, keep: bool) -> Any:
     """The compiled descent of one worker whose penalties pull all weights at every step."""
     columns = PRECISE[layout]
     return specialise(
-        sequential.descend_alone,
+        linear_sequential.descend_alone,
         cache=keep,
         **columns,
         fused=False,
         loss=loss,
         dot=bind(dot_in_order, **columns),
-        add=bind(sequential.add, **columns),
-        add_and_measure=bind(sequential.add_and_measure, **columns),
+        add=bind(linear_sequential.add, **columns),
+        add_and_measure=bind(linear_sequential.add_and_measure, **columns),
         pace=bind(PACES[pace], value=columns["value"]),
     )
 
@@ -134,7 +139,7 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
         assert slopes is not None
         cost = bind(linear.many_cost, slopes=slopes)
     measure = bind(linear.evaluate, dot_of=bind(dot_of, **LAYOUTS[layout]), cost=cost, score=SCORES[score])
-    return specialise(claims.survey, cache=keep, fused=True, evaluate=measure)
+    return specialise(work_queue.survey, cache=keep, fused=True, evaluate=measure)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from hogwild.kernels.lanes import FUSED, splat
+from hogwild.kernels.simd import FUSED, splat
 
 LANES = 8
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.compiled import Function, bind
-from hogwild.kernels import watched
+from hogwild.kernels import conflict_counters
 from hogwild.kernels.atomics import lock, unlock
 from hogwild.kernels.turns import new_turns, pass_on, wait_for
 
@@ -88,5 +88,5 @@ def ways(access: str, column: Function, watching: bool = False) -> dict[str, Fun
     }  # fmt: skip
     if not watching:
         return found
-    around = {name: getattr(watched, f"{name}_watched") for name in found}
+    around = {name: getattr(conflict_counters, f"{name}_watched") for name in found}
     return {name: bind(way, column=column, **{name: found[name]}) for name, way in around.items()}
