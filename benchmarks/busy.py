@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import results
 from hogwild import Averaging, Constant, Hogwild, Linear, Locked, RoundRobin, Serial, minimise
 from hogwild.data.generate import kind
-from hogwild.data.memory import Memory
+from hogwild.data.in_memory import Memory
 
 TURNS = 5
 ALLOWED = 4.0  # times as long as on an idle machine that a strategy may take beside one busy process

@@ -21,9 +21,9 @@ from sklearn.datasets import load_svmlight_file
 
 from benchmarks import results
 from hogwild.data import open as open_data
+from hogwild.data.csr import concatenate
+from hogwild.data.reader import Reading
 from hogwild.data.readers.svmlight import read
-from hogwild.data.reading import Reading
-from hogwild.data.rows import concatenate
 
 MEGABYTES, REPEATS, PIECE_BYTES = 100, 7, 64 << 20
 
@@ -32,7 +32,7 @@ import numba, time
 numba.njit(lambda x: x)(1)
 from pathlib import Path
 from hogwild.data.readers.svmlight import read
-from hogwild.data.reading import Reading
+from hogwild.data.reader import Reading
 start = time.perf_counter()
 list(read(Path({path!r}), Reading(), 1 << 16))
 print(time.perf_counter() - start)

@@ -9,7 +9,7 @@ import sys
 
 from hogwild import Constant, Hogwild, Linear, minimise
 from hogwild.data.generate import classification
-from hogwild.data.memory import Memory
+from hogwild.data.in_memory import Memory
 
 
 def main(workers: int = 2, rows: int = 50_000) -> list[dict]:

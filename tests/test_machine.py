@@ -138,7 +138,7 @@ QUOTAS = {
 def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_path: Path, monkeypatch) -> None:
     """However many cores the machine has."""
     from hogwild import Hogwild, HogwildClassifier, Linear, Locked, ParameterServer, Processes, RoundRobin, minimise
-    from hogwild.data import counting, read_ahead
+    from hogwild.data import feature_counts, prefetch
     from hogwild.estimators.parameters import processors_left
     from hogwild.strategies import count
     from hogwild.training.talking_module import workers_share
@@ -148,8 +148,8 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
     assert machine.usable_cores() == this_machine().usable_cores == 1
     assert [count(strategy) for strategy in (Hogwild(), Locked(), RoundRobin(), ParameterServer())] == [1, 1, 1, 1]
     assert processors_left(-1) == processors_left(-2) == 1
-    assert read_ahead.readers() == 1
-    assert counting.usable_cores() == 1
+    assert prefetch.readers() == 1
+    assert feature_counts.usable_cores() == 1
     assert Processes().threads_for(1) == workers_share(1) == 1
     X = np.random.default_rng(0).standard_normal((40, 3))
     assert minimise(Linear((X, X[:, 0] > 0), "logistic"), budget=1).asked["workers"] == 1

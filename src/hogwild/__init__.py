@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hogwild.averages import EMA as EMA
-    from hogwild.data.records.writer import RecordWriter as RecordWriter
-    from hogwild.data.sampling import LabelSkew as LabelSkew
-    from hogwild.data.sampling import Replacement as Replacement
-    from hogwild.data.sampling import SizeSkew as SizeSkew
-    from hogwild.data.sampling import Split as Split
-    from hogwild.data.sampling import Whole as Whole
+    from hogwild.data.samplers import LabelSkew as LabelSkew
+    from hogwild.data.samplers import Replacement as Replacement
+    from hogwild.data.samplers import SizeSkew as SizeSkew
+    from hogwild.data.samplers import Split as Split
+    from hogwild.data.samplers import Whole as Whole
+    from hogwild.data.tfrecord.writer import RecordWriter as RecordWriter
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
     from hogwild.estimators import HogwildFMClassifier as HogwildFMClassifier
     from hogwild.estimators import HogwildFMRegressor as HogwildFMRegressor
@@ -106,8 +106,8 @@ _HOMES = {
     "hogwild.problems.sparse_table": ("SparseTable",),
     "hogwild.problems.step_profile": ("StepProfile",),
     "hogwild.averages": ("EMA",),
-    "hogwild.data.records.writer": ("RecordWriter",),
-    "hogwild.data.sampling": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
+    "hogwild.data.tfrecord.writer": ("RecordWriter",),
+    "hogwild.data.samplers": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",

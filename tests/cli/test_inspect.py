@@ -16,7 +16,7 @@ from hogwild.cli import main
 from hogwild.cli.advice import LARGE, advise
 from hogwild.cli.plot import log_log
 from hogwild.data import Memory
-from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
 from hogwild.data.statistics import Statistics, describe
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"

@@ -9,8 +9,8 @@ import pytest
 
 import references
 from hogwild import Cosine, FactorisationMachine, FieldAwareFactorisationMachine, Linear, Serial, minimise
-from hogwild.data.generate import interactions
-from hogwild.data.memory import Memory
+from hogwild.data.generate import factorisation_machine
+from hogwild.data.in_memory import Memory
 from hogwild.strategies import STRATEGIES
 
 ROWS, HELD_OUT, FIELDS, EPOCHS = 16_000, 4_000, 6, 10
@@ -20,7 +20,7 @@ PENALTIES = {"l2": 1e-4, "l2_factors": 1e-2}
 
 @cache
 def made():
-    return interactions(ROWS + HELD_OUT, 120, fields=FIELDS, rank=3, seed=4)
+    return factorisation_machine(ROWS + HELD_OUT, 120, fields=FIELDS, rank=3, seed=4)
 
 
 @cache

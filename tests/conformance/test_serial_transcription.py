@@ -12,7 +12,7 @@ import scipy.sparse
 import references
 from hogwild import Constant, Cosine, Linear, Serial, minimise
 from hogwild.data import Chunk, Memory
-from hogwild.data.rows import NO_VALUES, NO_WEIGHTS
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS
 from hogwild.losses import named as loss_named
 from hogwild.rules import RULES
 from hogwild.rules import named as rule_named

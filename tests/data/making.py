@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.reading import Reader
-from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.reader import Reader
 
 
 def random_rows(seed, n_rows=200, features=50, layout="sparse", weighted=False):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hogwild.data.arrays import rows_from_arrays
-from hogwild.data.rows import Rows
+from hogwild.data.csr import Rows
 from hogwild.errors import DataError
 
 

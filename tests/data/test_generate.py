@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from hogwild.data.csr import Rows, concatenate
 from hogwild.data.generate import KINDS, Generated, classification, kind, multiclass, pieces, regression, write
-from hogwild.data.generate.generated import predictions
+from hogwild.data.generate.linear_model import predictions
+from hogwild.data.reader import Reading
 from hogwild.data.readers.svmlight import read as read_svmlight
 from hogwild.data.readers.vw import read as read_vw
-from hogwild.data.reading import Reading
-from hogwild.data.rows import Rows, concatenate
 from hogwild.errors import ParameterError
 
 SMALL: dict[str, dict[str, Any]] = {

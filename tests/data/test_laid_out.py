@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from making import as_dicts, random_rows, visited, walked
 
-from hogwild.data import memory
+from hogwild.data import in_memory
 from hogwild.data.dataset import BLOCK_ROWS
 from hogwild.data.extents import Blocks, Extents
-from hogwild.data.memory import Memory
+from hogwild.data.in_memory import Memory
 from hogwild.data.shuffle import gather, gather_most, mixed
 
 ROWS = 9_000
@@ -16,7 +16,7 @@ ROWS = 9_000
 @pytest.fixture(autouse=True)
 def no_cache(monkeypatch):
     """A machine on which the order of a few rows matters already."""
-    monkeypatch.setattr(memory, "_NEAR", 0)
+    monkeypatch.setattr(in_memory, "_NEAR", 0)
 
 
 def entries(rows, order):
@@ -91,9 +91,9 @@ def test_where_nothing_is_copied(monkeypatch):
     assert Memory(rows, shuffled=False, order=lambda ids, seed, number: ids).laid_out(0, 9) is None
     assert Memory(rows[:4_000], shuffled=False).laid_out(0, 9) is None
     size = sum(a.nbytes for a in (rows.indptr, rows.indices, rows.values, rows.labels))
-    monkeypatch.setattr(memory, "available", lambda: 4 * size)
+    monkeypatch.setattr(in_memory, "available", lambda: 4 * size)
     assert data.laid_out(0, 9) is not None
-    monkeypatch.setattr(memory, "available", lambda: 4 * size - 1)
+    monkeypatch.setattr(in_memory, "available", lambda: 4 * size - 1)
     assert data.laid_out(0, 9) is None
     monkeypatch.undo()
     assert data.laid_out(0, 9) is None  # as few rows as these are in the cache

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hogwild.data import open as open_data
-from hogwild.data.fields import MISSING, FieldTable
-from hogwild.data.reading import Reading
+from hogwild.data.field_vocabulary import MISSING, FieldTable
+from hogwild.data.reader import Reading
 from hogwild.errors import DataError
 
 GOOD = "1 0:3:1 2:70:0.5\n0 2:70:2 0:4:-1e-1 # a comment\n\n1 5:3:1\n"

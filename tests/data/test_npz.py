@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from hogwild.data.csr import concatenate
+from hogwild.data.reader import Reading
 from hogwild.data.readers.npz import NPZ, read
-from hogwild.data.reading import Reading
-from hogwild.data.rows import concatenate
 from hogwild.errors import DataError
 
 DENSE = np.random.default_rng(0).random((40, 12)) * (np.random.default_rng(1).random((40, 12)) < 0.4)

@@ -7,7 +7,7 @@ import scipy.sparse
 from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
-from hogwild.data import Memory, Packed, Reading, loading
+from hogwild.data import Memory, Packed, Reading, loader
 from hogwild.data.packing.pack import pack
 from hogwild.errors import DataError, ParameterError
 
@@ -111,13 +111,13 @@ def test_features_beyond_the_last_are_refused_or_ignored(tmp_path):
 
 def test_an_index_too_large_for_the_memory(tmp_path, monkeypatch):
     (tmp_path / "a.svm").write_text("1 1:1 2000000000:1\n")
-    monkeypatch.setattr(loading, "available", lambda: 2**30)
+    monkeypatch.setattr(loader, "available", lambda: 2**30)
     with pytest.raises(DataError, match=r"largest index is 2,000,000,000.*7\.5 GiB.*number the features"):
         hogwild.data.open(tmp_path / "a.svm")
 
 
 def test_a_file_too_large_for_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(loading, "available", lambda: 2_000)
+    monkeypatch.setattr(loader, "available", lambda: 2_000)
     with pytest.raises(DataError, match=r"a\.fake: the rows do not fit.*hogwild pack"):
         hogwild.data.open(fake_file(tmp_path), readers=[reader_of(random_rows(0))])
     monkeypatch.undo()

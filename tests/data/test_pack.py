@@ -16,9 +16,9 @@ from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
 from hogwild.data import Reading
-from hogwild.data.packing import spill
+from hogwild.data.packing import shuffle_buckets
 from hogwild.data.packing.pack import pack
-from hogwild.data.packing.packed import Packed
+from hogwild.data.packing.packed_dataset import Packed
 from hogwild.data.shuffle import row_keys, shuffled_order
 from hogwild.errors import DataError, ParameterError
 
@@ -32,7 +32,7 @@ def room(request, monkeypatch):
         monkeypatch.setattr(packing, "working_memory", lambda memory, besides=0: 300)
         monkeypatch.setattr(packing, "_FAN_OUT_BITS", 1)
         monkeypatch.setattr(packing, "_WRITTEN", 7)
-        monkeypatch.setattr(spill, "_RECORD", 11)
+        monkeypatch.setattr(shuffle_buckets, "_RECORD", 11)
     return request.param
 
 
@@ -236,11 +236,11 @@ def test_a_killed_pack_leaves_no_folder_and_the_next_one_cleans_up(tmp_path):
 MEASURED = """
 import json, sys
 import numpy as np
-from hogwild.data.budget import resident
+from hogwild.data.memory_usage import resident
 from hogwild.data.packing.pack import pack
-from hogwild.data.packing.packed import Packed
-from hogwild.data.reading import Reader
-from hogwild.data.rows import NO_WEIGHTS, Rows
+from hogwild.data.packing.packed_dataset import Packed
+from hogwild.data.reader import Reader
+from hogwild.data.csr import NO_WEIGHTS, Rows
 
 TOTAL, PER_ROW, FEATURES = int(sys.argv[3]), 64, 5_000
 

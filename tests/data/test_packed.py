@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from making import as_dicts, fake_file, random_rows, reader_of, visited, walked
 
-from hogwild.data import budget
-from hogwild.data.memory import Memory
+from hogwild.data import memory_usage
+from hogwild.data.in_memory import Memory
 from hogwild.data.packing import format as packed_format
-from hogwild.data.packing import mapped
+from hogwild.data.packing import mapped_arrays
 from hogwild.data.packing.format import read_meta, write_meta
 from hogwild.data.packing.pack import pack
-from hogwild.data.packing.packed import Packed
+from hogwild.data.packing.packed_dataset import Packed
 from hogwild.errors import DataError
 from hogwild.problems.linear import Linear
 from hogwild.rules import SGD
@@ -100,8 +100,8 @@ def test_labels_are_encoded_chunk_by_chunk(original):
 
 def test_a_folder_larger_than_memory_is_walked_from_many_threads(original, monkeypatch):
     released = []
-    release = mapped.MappedArray.release
-    monkeypatch.setattr(mapped.MappedArray, "release", lambda *what: released.append(what) or release(*what))
+    release = mapped_arrays.MappedArray.release
+    monkeypatch.setattr(mapped_arrays.MappedArray, "release", lambda *what: released.append(what) or release(*what))
     packed = Packed(original, memory=1)
     assert packed.bounded
     walk = packed.epoch(0, 0)
@@ -126,7 +126,7 @@ def test_what_nobody_says_is_done_goes_first_in_first_out(original):
 
 def test_program_code_leaves_the_memory_when_it_is_short_and_comes_back(original, monkeypatch):
     shed = []
-    monkeypatch.setattr(mapped, "shed", lambda: shed.append(budget.shed()))
+    monkeypatch.setattr(mapped_arrays, "shed", lambda: shed.append(memory_usage.shed()))
     assert as_dicts(Packed(original, memory=2**40).in_order()[0].rows)
     assert not shed
     walk = Packed(original, memory=1).in_order()
@@ -136,7 +136,9 @@ def test_program_code_leaves_the_memory_when_it_is_short_and_comes_back(original
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads what Linux tells")
 def test_shedding_takes_pages_of_code_out_of_this_process():
-    code = "from hogwild.data.budget import *; import numba; before = resident(); shed(); print(before - resident())"
+    code = (
+        "from hogwild.data.memory_usage import *; import numba; before = resident(); shed(); print(before - resident())"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 2**23
 

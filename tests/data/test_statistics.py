@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild.data import Memory, overlap, pack
+from hogwild.data import Memory, pack, row_overlap
 from hogwild.data import open as open_data
-from hogwild.data.overlap import Overlap, wilson
-from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.row_overlap import Overlap, wilson
 from hogwild.data.statistics import describe, describe_labels, ranked
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
@@ -32,7 +32,7 @@ def shares_by_hand(rows: list[set[int]]) -> list[float]:
 
 
 def estimate(data: Memory, seed: int = 0) -> Overlap:
-    return overlap.overlap(data, seed=seed, work=0)
+    return row_overlap.overlap(data, seed=seed, work=0)
 
 
 @given(rows_of_features, st.sampled_from([np.uint32, np.uint64]))
@@ -68,9 +68,9 @@ def test_a_sample_of_the_rows_gives_shares_within_its_error() -> None:
     rng = np.random.default_rng(5)
     rows = [set(rng.choice(300, size=6).tolist()) for _ in range(20_000)]
     data = memory(rows, 300, shuffled=True)
-    with mock.patch.multiple(overlap, SCANNED_NONZEROS=data.nonzeros // 4, EXTREME_ROWS=16, RANDOM_ROWS=64):
+    with mock.patch.multiple(row_overlap, SCANNED_NONZEROS=data.nonzeros // 4, EXTREME_ROWS=16, RANDOM_ROWS=64):
         found = estimate(data)
-    truth = overlap.overlap(data)
+    truth = row_overlap.overlap(data)
     assert truth.exact
     assert found.scanned < data.n_rows
     assert found.compared == 80
@@ -85,7 +85,7 @@ def test_the_extreme_row_is_found_among_many() -> None:
     rows = [{i, 5_000 + i % 100} for i in range(4_000)]
     rows[2_345] = set(range(5_000, 5_100))  # meets every row
     data = memory(rows, 6_000)
-    with mock.patch.multiple(overlap, EXTREME_ROWS=1, RANDOM_ROWS=1):
+    with mock.patch.multiple(row_overlap, EXTREME_ROWS=1, RANDOM_ROWS=1):
         found = estimate(data)
     assert found.rho == 1.0
     assert found.exact
@@ -95,7 +95,7 @@ def test_an_epoch_of_listed_rows_and_a_part_of_the_data() -> None:
     rows = [{i % 7, 10 + i % 3} for i in range(500)]
     part, rest = memory(rows, 13).split(0.4, seed=3)
     for side in (part, rest):
-        assert estimate(side).rho == pytest.approx(overlap.overlap(side).rho)
+        assert estimate(side).rho == pytest.approx(row_overlap.overlap(side).rho)
 
 
 def test_dense_rows_share_everything() -> None:
@@ -182,7 +182,7 @@ def test_ranked_frequencies_fall(counts: list[int]) -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")
 def test_real_text_is_estimated_as_it_is() -> None:
     data = open_data(SHARED / "reuters.trn.svm.gz")
-    truth, found = overlap.overlap(data), overlap.overlap(data, work=0)
+    truth, found = row_overlap.overlap(data), row_overlap.overlap(data, work=0)
     assert truth.exact
     assert found.low <= truth.rho <= found.high
     assert abs(found.mean - truth.mean) < 2 * found.mean_error

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hogwild.data.csr import Rows, concatenate
+from hogwild.data.reader import LARGEST_INDEX, Reading
 from hogwild.data.readers import svmlight
 from hogwild.data.readers.svmlight import SVMLIGHT, read
-from hogwild.data.reading import LARGEST_INDEX, Reading
-from hogwild.data.rows import Rows, concatenate
 from hogwild.errors import DataError
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"

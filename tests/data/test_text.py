@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hogwild.data.readers import text
-from hogwild.data.readers.text import Segment, excerpt, newlines, place, segments, split
+from hogwild.data.readers import line_segments
+from hogwild.data.readers.line_segments import Segment, excerpt, newlines, place, segments, split
 from hogwild.errors import DataError
 
 LINES = b"".join(b"%d %d:1\n" % (i % 2, i) * (1 + i % 3) for i in range(1, 3000))
@@ -31,7 +31,7 @@ def test_segments_are_whole_lines_in_order(tmp_path: Path, ending: str, size: in
     found, line = [], 1
     for segment in segments(path, size):
         assert segment.first_line == line
-        assert segment.bytes[-1] == text.NEWLINE
+        assert segment.bytes[-1] == line_segments.NEWLINE
         line += newlines(segment.bytes)
         found.append(segment)
     assert joined(found) == LINES
@@ -51,7 +51,7 @@ def test_a_line_longer_than_a_segment_stays_whole(tmp_path: Path, ending: str) -
     path.write_bytes(PACKERS[ending](b"1\n" + long + b"\n2\n" + long))
     found = list(segments(path, 1000))
     assert joined(found) == b"1\n" + long + b"\n2\n" + long + b"\n"
-    assert all(segment.bytes[-1] == text.NEWLINE for segment in found)
+    assert all(segment.bytes[-1] == line_segments.NEWLINE for segment in found)
 
 
 @pytest.mark.parametrize(("pack", "ending"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2")])

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import hogwild
+from hogwild.data.csr import concatenate
+from hogwild.data.reader import LARGEST_INDEX, Reading
 from hogwild.data.readers.tfrecord import read
-from hogwild.data.reading import LARGEST_INDEX, Reading
-from hogwild.data.records.checksum import masked_crc
-from hogwild.data.records.writer import RecordWriter
-from hogwild.data.rows import concatenate
+from hogwild.data.tfrecord.crc32c import masked_crc
+from hogwild.data.tfrecord.writer import RecordWriter
 from hogwild.errors import DataError, ParameterError
 
 # A protocol buffer written by hand, one function for each kind of thing.

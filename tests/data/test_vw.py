@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hogwild.data.csr import Rows, concatenate
 from hogwild.data.hashing import column_of
+from hogwild.data.reader import Reading
 from hogwild.data.readers.vw import read
-from hogwild.data.reading import Reading
-from hogwild.data.rows import Rows, concatenate
 from hogwild.errors import DataError
 
 

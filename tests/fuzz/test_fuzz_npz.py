@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 from damage import TIMES, damage
 
+from hogwild.data.csr import Rows
+from hogwild.data.reader import Reading
 from hogwild.data.readers.npz import read
-from hogwild.data.reading import Reading
-from hogwild.data.rows import Rows
 from hogwild.errors import DataError
 
 Arrays = dict[str, Any]

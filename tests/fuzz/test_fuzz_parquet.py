@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from damage import TIMES, damage
 
+from hogwild.data.csr import Rows
+from hogwild.data.reader import Reading
 from hogwild.data.readers.parquet import read
-from hogwild.data.reading import Reading
-from hogwild.data.rows import Rows
 from hogwild.errors import DataError
 
 FORMS: tuple[dict[str, Any], ...] = (

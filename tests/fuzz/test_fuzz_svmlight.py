@@ -10,9 +10,9 @@ import pytest
 import svmlight_reference
 from damage import TIMES, damage
 
+from hogwild.data.csr import Rows
+from hogwild.data.reader import Reading
 from hogwild.data.readers.svmlight import read
-from hogwild.data.reading import Reading
-from hogwild.data.rows import Rows
 from hogwild.errors import DataError
 
 

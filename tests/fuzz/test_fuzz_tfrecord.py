@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from damage import TIMES, damage
 
+from hogwild.data.csr import concatenate
+from hogwild.data.reader import Reading
 from hogwild.data.readers.tfrecord import read
-from hogwild.data.reading import Reading
-from hogwild.data.records.checksum import masked_crc
-from hogwild.data.records.writer import RecordWriter
-from hogwild.data.rows import concatenate
+from hogwild.data.tfrecord.crc32c import masked_crc
+from hogwild.data.tfrecord.writer import RecordWriter
 from hogwild.errors import DataError
 
 

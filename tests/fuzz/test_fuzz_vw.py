@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vw_reference import NotVWError, Row, parse
 
+from hogwild.data.csr import Rows, concatenate
+from hogwild.data.reader import Reading
 from hogwild.data.readers.vw import VW, read
-from hogwild.data.reading import Reading
-from hogwild.data.rows import Rows, concatenate
 from hogwild.errors import DataError
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -139,7 +139,7 @@ def test_rows_on_disk_that_are_larger_than_memory_are_read_piece_by_piece(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from hogwild.data import opened
-    from hogwild.data.memory import Memory
+    from hogwild.data.in_memory import Memory
 
     problem = linear("logistic", sparse=True)
     here = surface(problem)

@@ -29,7 +29,7 @@ from hogwild import (
     load_weights,
     minimise,
 )
-from hogwild.data.sampling import Share, Split
+from hogwild.data.samplers import Share, Split
 from hogwild.errors import CheckpointError, ParameterError, WorkerError
 from hogwild.run import Event
 

@@ -12,7 +12,7 @@ from torch import nn, optim
 from torch.utils.data import TensorDataset
 
 from hogwild import Hogwild, Module, RoundRobin, minimise
-from hogwild.data.sampling import Share, Split
+from hogwild.data.samplers import Share, Split
 from hogwild.errors import ParameterError
 
 BATCH, EPOCHS = 4, 2

@@ -12,7 +12,7 @@ import hogwild
 import references
 from hogwild.cli import app
 from hogwild.data.generate.sparse_records import SparseRecords
-from hogwild.data.records.writer import RecordWriter
+from hogwild.data.tfrecord.writer import RecordWriter
 from hogwild.errors import DataError, ModelError, ParameterError
 from hogwild.problems.models import load
 from hogwild.problems.sparse_model import SparseModel

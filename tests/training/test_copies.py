@@ -10,15 +10,15 @@ import pytest
 from runs import in_legs, problem, same_bits, survive
 
 from hogwild import Checkpoints, Constant, Linear, Serial, minimise
-from hogwild.data import Memory, memory
+from hogwild.data import Memory, in_memory
 
 HOW: dict[str, Any] = {"schedule": Constant(0.05), "strategy": Serial(), "budget": 3}
 
 
 @pytest.fixture(autouse=True)
 def few_rows_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_NEAR", 0)
-    monkeypatch.setattr(memory, "_FEWEST_BLOCKS", 1)
+    monkeypatch.setattr(in_memory, "_NEAR", 0)
+    monkeypatch.setattr(in_memory, "_FEWEST_BLOCKS", 1)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_the_copy_is_gone_when_the_run_is(strategy: str, copies: list[Any]) -> N
 
 def test_it_changes_nothing_but_the_time(copies: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with_copy = minimise(problem(l2=1e-3), "adagrad", **HOW)
-    monkeypatch.setattr(memory, "_SHARE", 10**12)
+    monkeypatch.setattr(in_memory, "_SHARE", 10**12)
     without = minimise(problem(l2=1e-3), "adagrad", **HOW)
     assert [copy is None for copy in copies] == [False, True]
     assert same_bits(with_copy, without)

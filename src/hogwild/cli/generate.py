@@ -132,7 +132,7 @@ def _write_records(
     from dataclasses import fields
 
     from hogwild.data.generate.sparse_records import SparseRecords
-    from hogwild.data.generate.writing import check_free
+    from hogwild.data.generate.write import check_free
     from hogwild.errors import ParameterError
     from hogwild.files import format_size
 

@@ -14,8 +14,8 @@ from hogwild.cli.output import Debug, Json, Output
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from hogwild.data.csr import Array
     from hogwild.data.dataset import Dataset
-    from hogwild.data.rows import Array
     from hogwild.data.statistics import Labels, Statistics
 
 _CLASSES_SHOWN = 8

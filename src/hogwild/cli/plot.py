@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.dots import curve, letter
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from hogwild.data.reading import Reading
+from hogwild.data.reader import Reading
 from hogwild.errors import ParameterError
 
 _PANEL = "How the data is read"

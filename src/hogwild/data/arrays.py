@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.checks import ENCODE, FINITE, as_floats, first_not_finite, not_finite, require_matrix
-from hogwild.data.rows import NO_INDICES, NO_WEIGHTS, Array, Rows
-from hogwild.data.sparse import compressed_rows
+from hogwild.data.array_validation import ENCODE, FINITE, as_floats, first_not_finite, not_finite, require_matrix
+from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, Rows
+from hogwild.data.from_scipy import compressed_rows
 from hogwild.errors import DataError
 
 

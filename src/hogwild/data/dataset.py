@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hogwild.data.rows import Array, Rows
+from hogwild.data.csr import Array, Rows
 
 MOST_CLASSES = 10_000  # more distinct labels than this are numbers, not classes
 BLOCK_ROWS = 64  # rows that are walked one after the other: long enough for the prefetcher, short enough to mix

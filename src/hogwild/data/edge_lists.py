@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from hogwild.data.graphs import Graph
+from hogwild.data.readers.line_segments import segments
 from hogwild.data.readers.npz import matrix_in
-from hogwild.data.readers.text import segments
 from hogwild.errors import DataError
 
 _SEGMENT = 1 << 22  # bytes of text at once

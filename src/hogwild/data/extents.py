@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.compiled import compiled
+from hogwild.data.csr import Array, Rows
 from hogwild.data.dataset import BLOCK_ROWS, Chunk, Whole
-from hogwild.data.rows import Array, Rows
 from hogwild.data.shuffle import mixed
 
 # A chunk is one claim by one worker: long enough that claiming costs nothing, short enough that there are many.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.memory import Memory
-from hogwild.data.rows import NO_VALUES, Array, Rows
+from hogwild.data.csr import NO_VALUES, Array, Rows
+from hogwild.data.in_memory import Memory
 from hogwild.errors import DataError
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
 
 MOST_BITS = 30  # 2**31 columns would not fit below LARGEST_INDEX

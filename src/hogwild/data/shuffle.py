@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled
-from hogwild.data.rows import NO_INDICES, NO_VALUES, Array, Rows
+from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, Rows
 from hogwild.machine import usable_cores
 
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -46,7 +46,7 @@ def shuffled_order(n_rows: int, seed: int) -> Array:
 def gather(rows: Rows, order: Array) -> Rows:
     """Copy the rows of these numbers, in this order, behind each other.
 
-    >>> from hogwild.data.rows import NO_WEIGHTS
+    >>> from hogwild.data.csr import NO_WEIGHTS
     >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
     ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
     >>> gather(rows, np.array([1, 0])).indices
@@ -63,7 +63,7 @@ def gather(rows: Rows, order: Array) -> Rows:
 def gather_most(rows: Rows, order: Array) -> Rows:
     """The same for most or all of the rows, on all cores.
 
-    >>> from hogwild.data.rows import NO_INDICES, NO_WEIGHTS
+    >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
     >>> table = Rows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.arange(9.0), NO_WEIGHTS, 3, "dense")
     >>> gather_most(table, np.arange(9, dtype=np.uint32)[::-1]).labels
     array([8., 7., 6., 5., 4., 3., 2., 1., 0.])

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
+from hogwild.data.csr import Array, Layout
 from hogwild.data.dataset import Dataset, look_like_numbers
-from hogwild.data.overlap import Overlap, Progress, overlap
-from hogwild.data.rows import Array, Layout
+from hogwild.data.row_overlap import Overlap, Progress, overlap
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -88,8 +88,8 @@ class Statistics:
 def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = None) -> Statistics:
     """Measure a data set, reading it two or three times; ``seed`` chooses the rows that stand for all.
 
-    >>> from hogwild.data.memory import Memory
-    >>> from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Rows
+    >>> from hogwild.data.in_memory import Memory
+    >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
     >>> rows = Rows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
     ...             np.array([1.0, 1.0, -1.0, 1.0]), NO_WEIGHTS, features=3, layout="binary")
     >>> found = describe(Memory(rows, shuffled=False, name="example"))

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.errors import DataError
 from hogwild.estimators.learning import State, Task
 from hogwild.estimators.linear import LinearEstimator, initial

@@ -16,8 +16,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from hogwild import strategies
 from hogwild.data import open as open_data
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.rows import Array
 from hogwild.errors import DataError
 from hogwild.estimators.order import LARGEST_SEED
 from hogwild.estimators.parameters import processors_left

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.rows import Array
-from hogwild.data.sample import sample
+from hogwild.data.subsample import sample
 from hogwild.errors import DivergedError
 from hogwild.estimators.translate import Parts, averaged_share, steadied
 from hogwild.problems.labels import Labels

@@ -17,8 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from hogwild import strategies
 from hogwild.data import Memory
 from hogwild.data import open as open_data
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.rows import Array
 from hogwild.errors import HogwildError
 from hogwild.estimators.learning import Learnt, State, Task, learn, state_of
 from hogwild.estimators.onnx_export import to_onnx

@@ -9,8 +9,8 @@ from sklearn.base import OutlierMixin, _fit_context
 from sklearn.linear_model import SGDOneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.rows import Array
 from hogwild.estimators.learning import State, Task, state_of
 from hogwild.estimators.linear import LinearEstimator, initial
 from hogwild.estimators.parameters import check_together, constraints, warn_of_the_old

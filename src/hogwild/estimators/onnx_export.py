@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.errors import MissingExtraError, ParameterError
 from hogwild.estimators.translate import loss_of
 from hogwild.files import format_size, replacing

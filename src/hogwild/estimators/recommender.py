@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hogwild import strategies
+from hogwild.data.csr import Array
 from hogwild.data.ratings import Ratings, open_ratings
-from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
 from hogwild.problems.matrix_completion import MatrixCompletion
 from hogwild.problems.ratings_model import RatingsModel

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.linear_model import SGDRegressor
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.estimators.learning import Task
 from hogwild.estimators.linear import LinearEstimator, initial
 from hogwild.estimators.parameters import check_together, constraints, warn_of_the_old

@@ -10,9 +10,9 @@ import numpy as np
 
 from hogwild.data import Memory
 from hogwild.data import open as open_data
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.data.extents import row_numbers
-from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
 from hogwild.estimators.order import Reshuffled
 

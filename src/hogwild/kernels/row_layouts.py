@@ -1,4 +1,4 @@
-"""How a row's columns and values are read: one pair of functions per layout of :class:`hogwild.data.rows.Rows`."""
+"""How a row's columns and values are read: one pair of functions per layout of :class:`hogwild.data.csr.Rows`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
 from hogwild.losses import SOFTMAX
 from hogwild.problems.linear import Linear

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
 from hogwild.landscape.curvature import turned
 from hogwild.landscape.surfaces import Vector

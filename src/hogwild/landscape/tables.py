@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from hogwild.data.csr import Array, Rows, compact
 from hogwild.data.dataset import Dataset
-from hogwild.data.rows import Array, Rows, compact
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hogwild.data.csr import Array, Rows
 from hogwild.data.dataset import Chunk, Dataset
-from hogwild.data.rows import Array, Rows
-from hogwild.data.sample import sample
+from hogwild.data.subsample import sample
 from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
 from hogwild.problems.descent import Claiming
 

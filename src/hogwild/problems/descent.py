@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Whole
-from hogwild.data.rows import Array
 from hogwild.kernels.work_queue import LOSS, new_board, new_tally
 from hogwild.problems.problem import State
 

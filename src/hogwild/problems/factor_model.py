@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hogwild import tensors
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
-from hogwild.data.fields import FieldTable
-from hogwild.data.reading import Reading
+from hogwild.data.field_vocabulary import FieldTable
+from hogwild.data.reader import Reading
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.problems import links

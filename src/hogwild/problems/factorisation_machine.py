@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.losses import Loss
 from hogwild.problems.factorised import Factorised, OwnLoss
 from hogwild.problems.labels import ClassWeight, Labels

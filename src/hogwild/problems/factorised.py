@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogwild.data import opened
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, Whole
-from hogwild.data.rows import Array
-from hogwild.data.sample import sample
+from hogwild.data.subsample import sample
 from hogwild.errors import DataError, ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS

@@ -18,8 +18,8 @@ from torch.utils.data import (
     default_collate,
 )
 
-from hogwild.data.read_ahead import in_order
-from hogwild.data.sampling import Indices
+from hogwild.data.prefetch import in_order
+from hogwild.data.samplers import Indices
 from hogwild.errors import ParameterError
 from hogwild.naming import must
 

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.losses import Loss

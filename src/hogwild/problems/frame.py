@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hogwild.data.csr import NO_INDICES, Array, Rows
 from hogwild.data.dataset import Dataset
-from hogwild.data.rows import NO_INDICES, Array, Rows
-from hogwild.data.sample import sample
+from hogwild.data.subsample import sample
 from hogwild.problems.problem import State
 
 FAR = 2.0  #    standard deviations that the middle of a column is from zero

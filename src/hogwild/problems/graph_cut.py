@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.edge_lists import read_edges
 from hogwild.data.graphs import Graph
-from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
 from hogwild.kernels import graph_cut
 from hogwild.kernels.sync_policies import new_sync

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset, look_like_numbers
-from hogwild.data.rows import Array
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import Loss
 from hogwild.naming import must

@@ -11,10 +11,10 @@ import numpy as np
 
 from hogwild.compiled import bind
 from hogwild.data import opened
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.extents import rows_per_chunk
-from hogwild.data.rows import Array
-from hogwild.data.sample import narrowed, sample
+from hogwild.data.subsample import narrowed, sample
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build
 from hogwild.kernels.conflict_counters import Eye

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hogwild import tensors
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
-from hogwild.data.reading import Reading
+from hogwild.data.reader import Reading
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build
 from hogwild.problems import links

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, Whole
-from hogwild.data.memory import Memory
+from hogwild.data.in_memory import Memory
 from hogwild.data.ratings import Ids, Ratings, open_ratings
-from hogwild.data.ratings.blocks import in_blocks, sides_for
-from hogwild.data.rows import Array
-from hogwild.data.sample import sample
+from hogwild.data.ratings.block_order import in_blocks, sides_for
+from hogwild.data.subsample import sample
 from hogwild.errors import ParameterError
 from hogwild.kernels import matrix_factorisation_build
 from hogwild.kernels.matrix_factorisation import LINE

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from hogwild.data import sampling
-from hogwild.data.sampling import Indices, Sampling, Share, Whole
+from hogwild.data import samplers
+from hogwild.data.samplers import Indices, Sampling, Share, Whole
 from hogwild.errors import DataError, ParameterError
 from hogwild.naming import must
 from hogwild.problems.feed import Feed, check_sampler, feed_of
@@ -64,7 +64,7 @@ class Module:
         if self.buffers not in ("shared", "own"):
             raise must("buffers", "'shared' or 'own'", self.buffers)
         object.__setattr__(self, "batch", batch)
-        object.__setattr__(self, "sampling", sampling.named(self.sampling))
+        object.__setattr__(self, "sampling", samplers.named(self.sampling))
         if len(self) == 0:
             raise DataError("the data set has no samples")
 
@@ -111,7 +111,7 @@ class Module:
 
     def batches(self, share: Share) -> Iterator[Indices]:
         """A worker's batches of an epoch; without those that are smaller, if a DataLoader says ``drop_last``."""
-        found = sampling.named(self.sampling).batches(share)
+        found = samplers.named(self.sampling).batches(share)
         return (batch for batch in found if len(batch) == self.batch) if self.drops_last else found
 
     @property
@@ -128,7 +128,7 @@ class Module:
 
     def labels(self) -> NDArray[Any] | None:
         """The targets of all samples, where the way of sampling needs them."""
-        if not sampling.named(self.sampling).needs_labels:
+        if not samplers.named(self.sampling).needs_labels:
             return None
         found = [self._unpacked(batch)[1] for batch in self.feed().in_order(1024)]
         return np.concatenate([np.asarray(target.detach().cpu()).reshape(len(target), -1)[:, 0] for target in found])

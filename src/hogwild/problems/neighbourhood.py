@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 
 
 def nearest(one: Array, other: Array, nodes: int, centres: Sequence[int], edges: int) -> NDArray[np.int64]:

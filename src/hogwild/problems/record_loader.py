@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hogwild.data.opening import one_reader
-from hogwild.data.read_ahead import in_order
-from hogwild.data.reading import Reading
-from hogwild.data.rows import Rows, concatenate
+from hogwild.data.csr import Rows, concatenate
+from hogwild.data.open_dataset import one_reader
+from hogwild.data.prefetch import in_order
+from hogwild.data.reader import Reading
 from hogwild.errors import DataError
 from hogwild.naming import must
 from hogwild.problems.sparse_rows import collected, numbered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hogwild.data.dataset import Dataset
-from hogwild.data.memory import Memory
+from hogwild.data.in_memory import Memory
 from hogwild.errors import DataError
 from hogwild.files import format_size
 

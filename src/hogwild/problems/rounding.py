@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 
 TRIES = 64  # roundings by random thresholds, where there are more than two parts
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hogwild import tensors
 from hogwild.data import open as open_data
-from hogwild.data.reading import Reading
+from hogwild.data.reader import Reading
 from hogwild.errors import ModelError
 from hogwild.problems.answers import Answers
 from hogwild.problems.feed import Feed

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from hogwild.data.sampling import Indices, Share, Split
+from hogwild.data.samplers import Indices, Share, Split
 from hogwild.errors import ParameterError
 from hogwild.naming import must
 from hogwild.problems.feed import Feed, check_sampler, feed_of

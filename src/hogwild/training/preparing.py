@@ -12,7 +12,7 @@ from hogwild import rules, schedules
 from hogwild.data import open as open_data
 from hogwild.data import opened
 from hogwild.data.dataset import Dataset
-from hogwild.data.reading import Reading
+from hogwild.data.reader import Reading
 from hogwild.errors import ParameterError
 from hogwild.losses import Loss
 from hogwild.naming import must

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.csr import Rows
 from hogwild.data.dataset import Chunk
-from hogwild.data.rows import Rows
 from hogwild.schedules import Schedule, with_step
 from hogwild.training.clock import Clock
 

@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
-from hogwild.data.reading import Reading
+from hogwild.data.reader import Reading
 
 
 @dataclass(frozen=True, slots=True)

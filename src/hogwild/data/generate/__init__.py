@@ -7,10 +7,10 @@
 10000
 """
 
-from hogwild.data.generate.generated import Generated
-from hogwild.data.generate.interactions import Interactions
-from hogwild.data.generate.kinds import KINDS, classification, interactions, kind, multiclass, pieces, regression
-from hogwild.data.generate.writing import write
+from hogwild.data.generate.catalogue import KINDS, classification, interactions, kind, multiclass, pieces, regression
+from hogwild.data.generate.factorisation_machine import Interactions
+from hogwild.data.generate.linear_model import Generated
+from hogwild.data.generate.write import write
 
 __all__ = [
     "KINDS", "Generated", "Interactions", "classification", "interactions", "kind", "multiclass", "pieces",

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.data.ratings import Ratings
-from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
 from hogwild.files import replacing
 

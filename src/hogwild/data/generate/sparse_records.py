@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled, inner
-from hogwild.data.reading import LARGEST_INDEX
-from hogwild.data.records.writer import RecordWriter
-from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.reader import LARGEST_INDEX
+from hogwild.data.tfrecord.writer import RecordWriter
 from hogwild.errors import ParameterError
 
 DISTRIBUTIONS = ("uniform", "zipf")

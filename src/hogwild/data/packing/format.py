@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, get_args
 
 import numpy as np
 
-from hogwild.data.rows import Array, Layout
+from hogwild.data.csr import Array, Layout
 from hogwild.errors import DataError
 from hogwild.files import flush
 

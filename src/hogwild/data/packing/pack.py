@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.budget import available, resident
-from hogwild.data.counting import count_features
-from hogwild.data.loading import check_width
+from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, Layout, Rows, concatenate, size_of
+from hogwild.data.feature_counts import count_features
+from hogwild.data.loader import check_width
+from hogwild.data.memory_usage import available, resident
 from hogwild.data.packing.format import META
-from hogwild.data.packing.packed import Packed
-from hogwild.data.packing.spill import Bucket, Buckets, records
+from hogwild.data.packing.packed_dataset import Packed
+from hogwild.data.packing.shuffle_buckets import Bucket, Buckets, records
 from hogwild.data.packing.writer import PackedWriter
-from hogwild.data.reading import Reader, Reading
-from hogwild.data.rows import NO_INDICES, NO_VALUES, Array, Layout, Rows, concatenate, size_of
+from hogwild.data.reader import Reader, Reading
+from hogwild.data.schema import Shape, Survey
 from hogwild.data.shuffle import copy_rows, gather, row_keys
-from hogwild.data.survey import Shape, Survey
 from hogwild.errors import ParameterError
 from hogwild.files import format_size, new_folder
 
@@ -62,7 +62,7 @@ def pack(
     ...     data.n_rows, data.n_features, data.nonzeros
     (2, 3, 3)
     """
-    from hogwild.data.opening import one_reader
+    from hogwild.data.open_dataset import one_reader
 
     reading = reading or Reading()
     paths = [Path(source) for source in sources]

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.counting import count_features
+from hogwild.data.csr import Array, Rows
 from hogwild.data.dataset import MOST_CLASSES
+from hogwild.data.feature_counts import count_features
 from hogwild.data.packing.format import ARRAYS, CHECKSUMS, BlockWriter, Meta, write_meta
-from hogwild.data.reading import Reading
-from hogwild.data.rows import Array, Rows
-from hogwild.data.survey import Shape, fitted
+from hogwild.data.reader import Reading
+from hogwild.data.schema import Shape, fitted
 
 _WRITTEN = 2**19  # elements converted at once
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.memory import Memory
-from hogwild.data.ratings.ids import Ids, as_names
-from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Array, Rows
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, Rows
+from hogwild.data.in_memory import Memory
+from hogwild.data.ratings.id_index import Ids, as_names
 from hogwild.errors import DataError
 
 

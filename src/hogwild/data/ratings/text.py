@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled
-from hogwild.data.ratings.dialect import Columns, Dialect, dialect_of
-from hogwild.data.readers.text import NEWLINE, Segment, newlines, segments
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
+from hogwild.data.ratings.csv_dialect import Columns, Dialect, dialect_of
+from hogwild.data.readers.line_segments import NEWLINE, Segment, newlines, segments
 from hogwild.errors import DataError
 
 SEGMENT = 1 << 25  # bytes read at once

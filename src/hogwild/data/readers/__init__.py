@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hogwild.data.reader import Reader
 from hogwild.data.readers.libffm import LIBFFM
 from hogwild.data.readers.npz import NPZ
 from hogwild.data.readers.parquet import PARQUET
 from hogwild.data.readers.svmlight import SVMLIGHT
 from hogwild.data.readers.tfrecord import TFRECORD
 from hogwild.data.readers.vw import VW
-from hogwild.data.reading import Reader
 
 READERS: tuple[Reader, ...] = (SVMLIGHT, LIBFFM, VW, PARQUET, NPZ, TFRECORD)

@@ -1,7 +1,7 @@
 """The libffm text format: ``label field:feature:value field:feature:value ... [# comment]``.
 
-Columns are numbered in the order in which a feature of a field is first met (:mod:`hogwild.data.fields`). Entries of
-one row that are of the same feature and field are added up.
+Columns are numbered in the order in which a feature of a field is first met (:mod:`hogwild.data.field_vocabulary`).
+Entries of one row that are of the same feature and field are added up.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.merging import merge_duplicates
+from hogwild.data.csr import NO_WEIGHTS, Array, Rows
+from hogwild.data.reader import LARGEST_INDEX, Reader, Reading
 from hogwild.data.readers import libffm_parser as parser
-from hogwild.data.readers.text import Segment, excerpt, place, segments
-from hogwild.data.reading import LARGEST_INDEX, Reader, Reading
-from hogwild.data.rows import NO_WEIGHTS, Array, Rows
+from hogwild.data.readers.line_segments import Segment, excerpt, place, segments
+from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError
 
 _SEGMENT_BYTES = 1 << 22  # of text: the table must have room for all pairs that there may be in it
@@ -32,7 +32,7 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
     r"""Yield the rows of a file in pieces; ``reading.table`` says, or is told, which columns there are.
 
     >>> import tempfile
-    >>> from hogwild.data.fields import FieldTable
+    >>> from hogwild.data.field_vocabulary import FieldTable
     >>> table = FieldTable()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.ffm").write_text("1 0:7:1 1:30:0.5\n0 1:30:2 # second\n")

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hogwild.data.arrays import rows_from_arrays
-from hogwild.data.reading import Reader, Reading
-from hogwild.data.rows import Array, Rows
+from hogwild.data.csr import Array, Rows
+from hogwild.data.reader import Reader, Reading
 from hogwild.errors import DataError
 
 

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.csr import NO_WEIGHTS, Array, Rows
 from hogwild.data.hashing import columns
-from hogwild.data.merging import merge_duplicates
+from hogwild.data.reader import Reader, Reading
 from hogwild.data.readers.parquet_columns import Column, Converter, Entries, converter, numbers
-from hogwild.data.reading import Reader, Reading
-from hogwild.data.rows import NO_WEIGHTS, Array, Rows
+from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError, HogwildError, MissingExtraError
 from hogwild.machine import usable_cores
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.data.hashing import hash_joined
-from hogwild.data.rows import Array
 from hogwild.errors import DataError
 
 _TOO_LARGE = 2.0**128 - 2.0**103  # from here on, rounding to 32 bits gives infinity

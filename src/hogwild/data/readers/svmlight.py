@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from hogwild.data.csr import NO_WEIGHTS, Array, Rows
+from hogwild.data.reader import LARGEST_INDEX, Reader, Reading
 from hogwild.data.readers import svmlight_parser as parser
-from hogwild.data.readers.svmlight_failures import failure
-from hogwild.data.readers.text import Segment, segments, split
-from hogwild.data.reading import LARGEST_INDEX, Reader, Reading
-from hogwild.data.rows import NO_WEIGHTS, Array, Rows
+from hogwild.data.readers.line_segments import Segment, segments, split
+from hogwild.data.readers.svmlight_errors import failure
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.merging import merge_duplicates
-from hogwild.data.read_ahead import in_order, readers
-from hogwild.data.reading import LARGEST_INDEX, Reader, Reading
-from hogwild.data.records import parser
-from hogwild.data.records.checksum import masked_crc
-from hogwild.data.rows import NO_WEIGHTS, Array, Rows
+from hogwild.data.csr import NO_WEIGHTS, Array, Rows
+from hogwild.data.prefetch import in_order, readers
+from hogwild.data.reader import LARGEST_INDEX, Reader, Reading
+from hogwild.data.sum_duplicates import merge_duplicates
+from hogwild.data.tfrecord import parser
+from hogwild.data.tfrecord.crc32c import masked_crc
 from hogwild.errors import DataError
 
 NAMES = tuple(np.frombuffer(name, np.uint8) for name in (b"nz_idx", b"nz_values", b"label"))
@@ -45,7 +45,7 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
     """Yield the rows of a file in pieces.
 
     >>> import tempfile
-    >>> from hogwild.data.records.writer import RecordWriter
+    >>> from hogwild.data.tfrecord.writer import RecordWriter
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with RecordWriter(Path(folder, "a.tfrecord")) as writer:
     ...         writer.write([3, 7], [0.5, 2.0], 1)

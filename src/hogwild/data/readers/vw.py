@@ -25,12 +25,12 @@ from pathlib import Path
 
 import numpy as np
 
+from hogwild.data.csr import NO_WEIGHTS, Array, Rows
 from hogwild.data.hashing import columns
-from hogwild.data.merging import merge_duplicates
-from hogwild.data.readers.text import Segment, excerpt, place, segments, split
+from hogwild.data.reader import Reader, Reading
+from hogwild.data.readers.line_segments import Segment, excerpt, place, segments, split
 from hogwild.data.readers.vw_parser import ASIDE_COLUMNS, Aside, Problem, parse
-from hogwild.data.reading import Reader, Reading
-from hogwild.data.rows import NO_WEIGHTS, Array, Rows
+from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from hogwild.compiled import compiled
 from hogwild.data.hashing import murmur3
-from hogwild.data.readers.decimals import BAD, CLOSE, EXACT, SLACK, number
+from hogwild.data.readers.parse_float import BAD, CLOSE, EXACT, SLACK, number
 
 
 class Problem(IntEnum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from hogwild.data.generate.kinds import classification
-from hogwild.data.memory import Memory
+from hogwild.data.generate.catalogue import classification
+from hogwild.data.in_memory import Memory
 from hogwild.lab.chart import Chart, Finding, Part, Series
 from hogwild.lab.experiment import Experiment, Point, grid
 from hogwild.lab.results import Mean, Results, each, gain

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.edge_lists import read_edges
-from hogwild.data.generate.kinds import rcv1
+from hogwild.data.generate.catalogue import rcv1
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.data.graphs import grid as grid_graph
-from hogwild.data.memory import Memory
+from hogwild.data.in_memory import Memory
 from hogwild.lab.chart import Chart, Finding, Part, Series, Table
 from hogwild.lab.experiment import Experiment, Point, grid
 from hogwild.lab.results import Mean, Results

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from hogwild.data.sampling import Indices
+from hogwild.data.samplers import Indices
 from hogwild.errors import DataError, ParameterError
 from hogwild.messages.actions import Train
 from hogwild.messages.events import Trained

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled
-from hogwild.data.generate.generated import GRID
-from hogwild.data.rows import Rows, compact
+from hogwild.data.csr import Rows, compact
+from hogwild.data.generate.linear_model import GRID
 
 _MOST_PER_ENTRY = 24  # blank, index, colon, sign, value
 _SPACE, _NEWLINE, _COLON, _DOT, _MINUS, _ZERO = (np.uint8(ord(c)) for c in " \n:.-0")
@@ -20,7 +20,7 @@ _DECIMALS = 6
 def svmlight_text(rows: Rows) -> bytes:
     r"""Lines ``label index:value ...``, indices counted from one.
 
-    >>> from hogwild.data.generate.generated import Generated
+    >>> from hogwild.data.generate.linear_model import Generated
     >>> svmlight_text(Generated("classification", 1, 9, 2, seed=4).rows)
     b'1 1:0.369844 8:0.929094\n'
     """
@@ -30,7 +30,7 @@ def svmlight_text(rows: Rows) -> bytes:
 def vw_text(rows: Rows) -> bytes:
     r"""Lines ``label | index:value ...``; a reader that hashes to enough bits finds the same columns.
 
-    >>> from hogwild.data.generate.generated import Generated
+    >>> from hogwild.data.generate.linear_model import Generated
     >>> vw_text(Generated("classification", 1, 9, 2, seed=4).rows)
     b'1 | 0:0.369844 7:0.929094\n'
     """

@@ -6,7 +6,7 @@ import platform
 import weakref
 from pathlib import Path
 
-from hogwild.data.packing.mapped import MappedRows
+from hogwild.data.packing.mapped_arrays import MappedRows
 from hogwild.errors import DataError
 
 _open: weakref.WeakValueDictionary[tuple[Path, int | None, int], MappedRows] = weakref.WeakValueDictionary()

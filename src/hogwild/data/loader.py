@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.budget import available
-from hogwild.data.fields import FieldTable
-from hogwild.data.memory import Memory
-from hogwild.data.reading import Reader, Reading
-from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, size_of
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, size_of
+from hogwild.data.field_vocabulary import FieldTable
+from hogwild.data.in_memory import Memory
+from hogwild.data.memory_usage import available
+from hogwild.data.reader import Reader, Reading
+from hogwild.data.schema import Shape, Survey, fitted
 from hogwild.data.shuffle import place, shuffled_order
-from hogwild.data.survey import Shape, Survey, fitted
 from hogwild.errors import DataError
 from hogwild.files import format_size
 from hogwild.machine import usable_cores

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from hogwild.data.csr import Rows, concatenate
 from hogwild.data.dataset import Dataset
-from hogwild.data.memory import Memory
-from hogwild.data.rows import Rows, concatenate
+from hogwild.data.in_memory import Memory
 from hogwild.data.shuffle import gather
 
 MANY_CHUNKS = 16  # times as many rows as wanted, or less: then one copy from all of them is sooner than one a chunk
@@ -17,7 +17,7 @@ MANY_CHUNKS = 16  # times as many rows as wanted, or less: then one copy from al
 def sample(data: Dataset, rows: int, seed: int = 0) -> Memory:
     """Copy about ``rows`` random rows (all, if there are no more) into a small data set of their own.
 
-    >>> from hogwild.data.rows import NO_INDICES, NO_WEIGHTS
+    >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
     >>> table = Rows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.zeros(9), NO_WEIGHTS, 3, "dense")
     >>> sample(Memory(table, shuffled=False), 4).n_rows
     4
@@ -40,7 +40,7 @@ def sample(data: Dataset, rows: int, seed: int = 0) -> Memory:
 def narrowed(data: Memory) -> Memory:
     """The same rows without the columns that none of them has; the others are numbered anew, in their order.
 
-    >>> from hogwild.data.rows import NO_WEIGHTS
+    >>> from hogwild.data.csr import NO_WEIGHTS
     >>> indices = np.array([3, 9, 3], np.uint32)
     >>> rows = Rows(np.array([0, 2, 3]), indices, np.ones(3), np.zeros(2), NO_WEIGHTS, 10, "sparse")
     >>> few = narrowed(Memory(rows, shuffled=True))

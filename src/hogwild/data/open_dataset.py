@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hogwild.data.budget import resident
 from hogwild.data.dataset import Dataset
-from hogwild.data.detecting import reader_for
-from hogwild.data.loading import load
-from hogwild.data.memory import Memory
+from hogwild.data.format_detection import reader_for
+from hogwild.data.in_memory import Memory
+from hogwild.data.loader import load
+from hogwild.data.memory_usage import resident
 from hogwild.data.packing.format import META
-from hogwild.data.packing.packed import Packed
-from hogwild.data.reading import Reader, Reading
+from hogwild.data.packing.packed_dataset import Packed
+from hogwild.data.reader import Reader, Reading
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
 

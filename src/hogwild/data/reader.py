@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hogwild.data.rows import Rows
+from hogwild.data.csr import Rows
 
 if TYPE_CHECKING:
-    from hogwild.data.fields import FieldTable  # which is compiled code
+    from hogwild.data.field_vocabulary import FieldTable  # which is compiled code
 
 LARGEST_INDEX = 2**31 - 2  # indices are kept in 32 bits
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from hogwild.compiled import inner
-from hogwild.data.readers.digits import byte, digits
+from hogwild.data.readers.parse_int import byte, digits
 
 # How well a number is known: its float64 exactly; to within SLACK; its extent only; not a number.
 EXACT, CLOSE, LONG, BAD = range(4)

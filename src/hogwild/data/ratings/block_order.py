@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled
-from hogwild.data.memory import Memory
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
+from hogwild.data.in_memory import Memory
 from hogwild.data.shuffle import gather_most
 
 FEWEST = 2**10  # ratings in a block: fewer are over before their rows are in the cache

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.counting import feature_counts
+from hogwild.data.csr import Array, Rows
 from hogwild.data.dataset import Epoch
 from hogwild.data.extents import Blocks, Extents, OrderedWalk, ShuffledWalk, rows_per_chunk
-from hogwild.data.memory import Memory, rows_set_aside
+from hogwild.data.feature_counts import feature_counts
+from hogwild.data.in_memory import Memory, rows_set_aside
 from hogwild.data.packing.format import Meta
-from hogwild.data.packing.mapped import MappedRows
-from hogwild.data.packing.sent import reopened
-from hogwild.data.rows import Array, Rows
+from hogwild.data.packing.mapped_arrays import MappedRows
+from hogwild.data.packing.reopen import reopened
 
 Encode = Callable[[Array], Array]
 Change = Callable[[Rows], Rows]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled
-from hogwild.data.checks import as_floats, not_finite, require_matrix
-from hogwild.data.rows import Array
+from hogwild.data.array_validation import as_floats, not_finite, require_matrix
+from hogwild.data.csr import Array
 from hogwild.errors import DataError
 
 _REBUILD = "Make the matrix again from its (row, column, value) triplets, with scipy.sparse.coo_array."

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Epoch
-from hogwild.data.rows import Array
 from hogwild.machine import usable_cores
 
 
 def feature_counts(walk: Epoch, features: int, nonzeros: int) -> Array:
     """How many rows of a walk have each feature, as int64; in a dense layout every row has every feature.
 
-    >>> from hogwild.data.memory import Memory
-    >>> from hogwild.data.rows import NO_WEIGHTS, Rows
+    >>> from hogwild.data.in_memory import Memory
+    >>> from hogwild.data.csr import NO_WEIGHTS, Rows
     >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 2, 2], np.uint32), np.ones(3, np.float32),
     ...             np.zeros(2), NO_WEIGHTS, features=3, layout="sparse")
     >>> feature_counts(Memory(rows, shuffled=True).in_order(), 3, 3)

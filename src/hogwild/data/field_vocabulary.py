@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from hogwild.compiled import compiled, inner
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 
 MISSING: Final = np.uint32(2**32 - 1)
 FEWEST: Final = 1024  # places

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Layout, Rows
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Layout, Rows
 from hogwild.data.shuffle import gather
 
 _HEADER = 6  # 64-bit numbers: rows, entries, features, has indices, has values, has weights

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.reading import LARGEST_INDEX, Reader, Reading
-from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Array, Layout, Rows, compact
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, Layout, Rows, compact
+from hogwild.data.reader import LARGEST_INDEX, Reader, Reading
 from hogwild.errors import DataError
 
 
@@ -27,7 +27,7 @@ class Shape:
 class Survey:
     """Looks at pieces as they go by.
 
-    >>> from hogwild.data.rows import NO_WEIGHTS
+    >>> from hogwild.data.csr import NO_WEIGHTS
     >>> reader = Reader("svmlight", (".svm",), lambda path, reading, size: iter(()), counts_from_one=True)
     >>> survey = Survey(reader, Reading())
     >>> _ = survey.seen(Path("a.svm"), Rows(np.array([0, 2]), np.array([1, 4], np.uint32), np.ones(2, np.float32),

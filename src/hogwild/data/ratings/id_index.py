@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
 from hogwild.errors import DataError
 
 

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hogwild.data.generate.formatting import svmlight_text, vw_text
-from hogwild.data.generate.generated import Generated
-from hogwild.data.generate.interactions import Interactions
-from hogwild.data.generate.kinds import kind
-from hogwild.data.rows import Array, Rows
+from hogwild.data.csr import Array, Rows
+from hogwild.data.generate.catalogue import kind
+from hogwild.data.generate.factorisation_machine import Interactions
+from hogwild.data.generate.linear_model import Generated
+from hogwild.data.generate.text_writer import svmlight_text, vw_text
 from hogwild.errors import ParameterError
 from hogwild.files import replacing
 

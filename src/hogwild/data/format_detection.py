@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from hogwild.data.reading import Reader
+from hogwild.data.reader import Reader
 from hogwild.errors import DataError
 from hogwild.naming import pick
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.ratings.dialect import NAMES, Columns
-from hogwild.data.rows import Array
+from hogwild.data.csr import Array
+from hogwild.data.ratings.csv_dialect import NAMES, Columns
 from hogwild.errors import DataError, MissingExtraError
 from hogwild.naming import quoted
 

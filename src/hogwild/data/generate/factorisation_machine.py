@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from hogwild.data.generate.generated import zipf_ranks
-from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Array, Rows, compact, concatenate
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, Rows, compact, concatenate
+from hogwild.data.generate.linear_model import zipf_ranks
 from hogwild.errors import ParameterError
 
 _BLOCK_ROWS = 1 << 14

@@ -20,8 +20,8 @@ from statistics import NormalDist
 import numpy as np
 
 from hogwild.compiled import compiled
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, Epoch
-from hogwild.data.rows import Array
 from hogwild.machine import usable_cores
 
 EXACT_WORK = 8 * 10**9  # table look-ups up to which every row is compared with every other: seconds
@@ -57,8 +57,8 @@ def overlap(dataset: Dataset, *, seed: int = 0, work: int = EXACT_WORK, progress
     """Find rho and the mean share, exactly if that takes at most ``work`` steps, else from some rows.
 
     >>> import numpy as np
-    >>> from hogwild.data.memory import Memory
-    >>> from hogwild.data.rows import NO_VALUES, NO_WEIGHTS, Rows
+    >>> from hogwild.data.in_memory import Memory
+    >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
     >>> rows = Rows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
     ...             np.array([1.0, 1.0, -1.0, 1.0]), NO_WEIGHTS, features=3, layout="binary")
     >>> found = overlap(Memory(rows, shuffled=False, name="example"))

@@ -25,8 +25,8 @@ from typing import Literal
 
 import numpy as np
 
-from hogwild.data.reading import LARGEST_INDEX
-from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, compact, concatenate
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, compact, concatenate
+from hogwild.data.reader import LARGEST_INDEX
 from hogwild.errors import ParameterError
 
 Task = Literal["classification", "regression", "multiclass"]

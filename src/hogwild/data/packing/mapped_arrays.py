@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.budget import available, resident, shed
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows
 from hogwild.data.extents import Extents, rows_per_chunk
+from hogwild.data.memory_usage import available, resident, shed
 from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
-from hogwild.data.rows import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from hogwild.data.reader import LARGEST_INDEX, Reading
+from hogwild.data.readers.line_segments import NEWLINE, Segment, excerpt, place
 from hogwild.data.readers.svmlight_parser import INDEX, LABEL
-from hogwild.data.readers.text import NEWLINE, Segment, excerpt, place
-from hogwild.data.reading import LARGEST_INDEX, Reading
 from hogwild.errors import DataError
 
 _FORM = "A line is: label index:value index:value ... (# comment)."

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from hogwild.compiled import compiled, inner
-from hogwild.data.records.checksum import masked_crc
-from hogwild.data.rows import Rows
+from hogwild.data.csr import Rows
+from hogwild.data.tfrecord.crc32c import masked_crc
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import replacing
 

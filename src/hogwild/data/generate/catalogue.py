@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hogwild.data.generate.generated import Generated
-from hogwild.data.generate.interactions import Interactions
-from hogwild.data.rows import Rows
+from hogwild.data.csr import Rows
+from hogwild.data.generate.factorisation_machine import Interactions
+from hogwild.data.generate.linear_model import Generated
 from hogwild.errors import ParameterError
 
 

@@ -9,8 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hogwild.data.budget import available
-from hogwild.data.counting import feature_counts
+from hogwild.data.csr import Array, Rows, size_of
 from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Epoch
 from hogwild.data.extents import (
     Blocks,
@@ -22,8 +21,9 @@ from hogwild.data.extents import (
     row_numbers,
     rows_per_chunk,
 )
-from hogwild.data.fields import FieldTable
-from hogwild.data.rows import Array, Rows, size_of
+from hogwild.data.feature_counts import feature_counts
+from hogwild.data.field_vocabulary import FieldTable
+from hogwild.data.memory_usage import available
 from hogwild.data.shuffle import gather_most
 from hogwild.errors import DataError, ParameterError
 
@@ -47,7 +47,7 @@ class Memory:
     of; None: all. ``chunk`` is how many rows a chunk has, if that is not to be chosen by their size. ``table`` says of
     which field each column is, where they came from a file that does.
 
-    >>> from hogwild.data.rows import NO_WEIGHTS
+    >>> from hogwild.data.csr import NO_WEIGHTS
     >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
     ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
     >>> data = Memory(rows, shuffled=False, name="example")

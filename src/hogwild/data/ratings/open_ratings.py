@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hogwild.data.ratings.dialect import Columns
-from hogwild.data.ratings.ids import Ids
+from hogwild.data.csr import Array
+from hogwild.data.ratings.csv_dialect import Columns
+from hogwild.data.ratings.id_index import Ids
+from hogwild.data.ratings.parquet import read_parquet
 from hogwild.data.ratings.ratings import Ratings
-from hogwild.data.ratings.table import read_parquet
 from hogwild.data.ratings.text import read_text
-from hogwild.data.rows import Array
 from hogwild.errors import ParameterError
 from hogwild.naming import must
 
