@@ -12,12 +12,12 @@ import numpy as np
 
 from benchmarks import results
 from hogwild import Ray
-from hogwild.messages.actions import Action, Finish, Say, Train
-from hogwild.messages.company import Company
-from hogwild.messages.events import Event, Heard, Started, Trained
-from hogwild.messages.message import COORDINATOR, Begin, Halted, Leave, Pull, Push, Ready, Values, server, worker
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import frozen
+from hogwild.messaging.actions import Action, Finish, Say, Train
+from hogwild.messaging.deltas import frozen
+from hogwild.messaging.events import Event, Heard, Started, Trained
+from hogwild.messaging.job import Company
+from hogwild.messaging.messages import COORDINATOR, Begin, Halted, Leave, Pull, Push, Ready, Values, server, worker
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.server import Server
 
 SIZES = {75: (4000, 400), 20_000: (2000, 300), 1_000_000: (100, 50)}  # values: pushes, exchanges

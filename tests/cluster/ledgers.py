@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from talkers import rows
 
-from hogwild.messages.company import Company, Outcome
-from hogwild.messages.events import Trained
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import frozen
+from hogwild.messaging.deltas import frozen
+from hogwild.messaging.events import Trained
+from hogwild.messaging.job import Company, Outcome
+from hogwild.messaging.run_config import Setting
 
 LIVES, BURSTS = 6, 400
 L2 = 0.01

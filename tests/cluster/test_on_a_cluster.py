@@ -15,7 +15,7 @@ from talkers import train
 
 from hogwild import ParameterServer, Ray
 from hogwild.errors import WorkerError
-from hogwild.messages.company import Company
+from hogwild.messaging.job import Company
 from hogwild.training import talking
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")

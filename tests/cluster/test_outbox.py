@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
 
-from hogwild.messages.message import Envelope, Place, Pull, Receipt
+from hogwild.messaging.messages import Envelope, Place, Pull, Receipt
 from hogwild.runtimes.ray import outbox
 from hogwild.runtimes.ray.keeping import EVERY, Keeping
 from hogwild.runtimes.ray.outbox import Outbox

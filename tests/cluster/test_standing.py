@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 
 from hogwild.callbacks import Progress
-from hogwild.messages.company import Traffic
+from hogwild.messaging.job import Traffic
 from hogwild.runtimes.ray import metrics
 from hogwild.runtimes.ray.places import Place
 from hogwild.runtimes.ray.seat import Pulse, Where

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
 
 from hogwild.errors import MessageError
-from hogwild.messages.message import Answer, Begin, Envelope, Halted, Push, Receipt, Values
-from hogwild.messages.vectors import INDEX, Sparse
+from hogwild.messaging.deltas import INDEX, Sparse
+from hogwild.messaging.messages import Answer, Begin, Envelope, Halted, Push, Receipt, Values
 from hogwild.runtimes.ray import wire
 from hogwild.runtimes.ray.wire import BODIES, packed, unpacked
 

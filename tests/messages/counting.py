@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogwild.messages.actions import Train
-from hogwild.messages.company import Company
-from hogwild.messages.events import Trained
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import frozen
+from hogwild.messaging.actions import Train
+from hogwild.messaging.deltas import frozen
+from hogwild.messaging.events import Trained
+from hogwild.messaging.job import Company
+from hogwild.messaging.run_config import Setting
 
 
 class Counter:

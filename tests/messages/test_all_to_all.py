@@ -9,8 +9,8 @@ from talkers import optimum, train
 
 from hogwild import AllToAll, Crash, Link, Simulator
 from hogwild.errors import ParameterError
-from hogwild.messages.message import Standing
-from hogwild.messages.vectors import frozen
+from hogwild.messaging.deltas import frozen
+from hogwild.messaging.messages import Standing
 from hogwild.strategies.roles.views import Views
 
 ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)

@@ -10,12 +10,12 @@ from talkers import optimum, train
 
 from hogwild import Budget, Crash, Gossip, Link, Simulator, topologies
 from hogwild.errors import ParameterError
-from hogwild.messages.actions import Say, Train
-from hogwild.messages.compression import Half
-from hogwild.messages.events import Heard, Lost, Trained
-from hogwild.messages.message import COORDINATOR, Begin, Halt, Halted, Mix, Mixed
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import frozen
+from hogwild.messaging.actions import Say, Train
+from hogwild.messaging.compression import Half
+from hogwild.messaging.deltas import frozen
+from hogwild.messaging.events import Heard, Lost, Trained
+from hogwild.messaging.messages import COORDINATOR, Begin, Halt, Halted, Mix, Mixed
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.exchanges import Averaged, Plan
 from hogwild.strategies.roles.pairing import Pairing
 

@@ -5,7 +5,7 @@ import pytest
 
 from hogwild import SGD, Constant, Linear
 from hogwild.data import open as open_data
-from hogwild.messages.actions import Train
+from hogwild.messaging.actions import Train
 from hogwild.training.learners.rows import Rows
 
 ROWS = 2000

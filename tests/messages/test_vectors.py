@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hogwild.errors import MessageError, ParameterError
-from hogwild.messages.compression import Half, Sender, TopK, named
-from hogwild.messages.vectors import INDEX, Sparse, add, change, checked, nbytes, part, summed
+from hogwild.messaging.compression import Half, Sender, TopK, named
+from hogwild.messaging.deltas import INDEX, Sparse, add, change, checked, nbytes, part, summed
 
 numbers = st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.25]), min_size=1, max_size=60)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ledger import Ledger
 from watching import Audited, Watched
 
-from hogwild.messages.company import Company, Outcome
-from hogwild.messages.setting import Setting
+from hogwild.messaging.job import Company, Outcome
+from hogwild.messaging.run_config import Setting
 from hogwild.runtimes.simulator import Crash, Link, Simulator
 from hogwild.strategies import AllToAll, ElasticAveraging, Gossip, LocalSGD, ParameterServer
 from hogwild.strategies.averaging import Averaging

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogwild.messages.actions import Train
-from hogwild.messages.events import Trained
-from hogwild.messages.vectors import Floats, Sparse, Vector, frozen
+from hogwild.messaging.actions import Train
+from hogwild.messaging.deltas import Floats, Sparse, Vector, frozen
+from hogwild.messaging.events import Trained
 
 PLACES = 1024  # bursts of one execution, those included that a crash has made in vain
 

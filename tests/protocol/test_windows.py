@@ -9,11 +9,11 @@ from executions import Execution
 from ledger import Ledger
 from watching import Audited
 
-from hogwild.messages.company import Company
-from hogwild.messages.events import Joined, Lost
-from hogwild.messages.message import Ready
-from hogwild.messages.post import WINDOW, Post
-from hogwild.messages.setting import Setting
+from hogwild.messaging.events import Joined, Lost
+from hogwild.messaging.job import Company
+from hogwild.messaging.messages import Ready
+from hogwild.messaging.reliable_channel import WINDOW, Post
+from hogwild.messaging.run_config import Setting
 from hogwild.runtimes.local import Local
 from hogwild.runtimes.simulator import Crash
 from hogwild.strategies import ParameterServer

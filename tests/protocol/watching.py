@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from ledger import Ledger
 
-from hogwild.messages.actions import Action, Send, Train
-from hogwild.messages.company import Company, Outcome
-from hogwild.messages.message import Envelope, Pull, Push, Receipt, number_of
+from hogwild.messaging.actions import Action, Send, Train
+from hogwild.messaging.job import Company, Outcome
+from hogwild.messaging.messages import Envelope, Pull, Push, Receipt, number_of
 from hogwild.runtimes.simulator.runtime import Simulator
 from hogwild.runtimes.simulator.stage import Stage
 

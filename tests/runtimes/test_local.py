@@ -9,7 +9,7 @@ import pytest
 import hogwild
 from hogwild import Budget, Crash, Crashes, Linear, Local, ParameterServer, Simulator, minimise
 from hogwild.errors import ParameterError, WorkerError
-from hogwild.messages.company import Company
+from hogwild.messaging.job import Company
 from hogwild.training import talking
 
 SMALL = 400
@@ -199,7 +199,7 @@ def test_silence_is_noticed(squares, monkeypatch):
 
 def test_who_sends_more_than_is_received_goes_on_when_it_is(squares, monkeypatch):
     """Receipts wake nobody, but who waits for them."""
-    monkeypatch.setattr("hogwild.messages.post.WINDOW", 2)
+    monkeypatch.setattr("hogwild.messaging.reliable_channel.WINDOW", 2)
     strategy = ParameterServer(workers=2, shards=2, pull_every=50)
     run = descended(squares[0], strategy, Local(silence=60), epochs=2)
     assert run.stopped == "epochs"

@@ -6,7 +6,7 @@ import pytest
 import hogwild
 from hogwild import Linear, Local, ParameterServer, Simulator, minimise
 from hogwild.errors import DataError, ParameterError
-from hogwild.messages.trace import Diary, Trace
+from hogwild.messaging.trace import Diary, Trace
 
 
 @pytest.fixture(scope="module")

@@ -149,7 +149,7 @@ def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
     if "record" in asked:
         arguments["record"] = True
     if "replay" in asked:
-        from hogwild.messages.trace import Trace
+        from hogwild.messaging.trace import Trace
 
         arguments["trace"] = Trace.load(asked["replay"])
     for name, sign, example in (("slow", ":", "2:10"), ("late", "@", "3@2.0")):

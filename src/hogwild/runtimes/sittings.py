@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hogwild.messages.actions import Save
-from hogwild.messages.company import Company, Learner, Remembering
-from hogwild.messages.cuts import Cutting
-from hogwild.messages.events import Joined, Lost
-from hogwild.messages.participant import Participant
+from hogwild.messaging.actions import Save
+from hogwild.messaging.events import Joined, Lost
+from hogwild.messaging.job import Company, Learner, Remembering
+from hogwild.messaging.node import Participant
+from hogwild.messaging.snapshot import Cutting
 
 
 class Gathering:

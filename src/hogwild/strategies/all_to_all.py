@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hogwild.messages import compression as compressions
-from hogwild.messages.message import number_of
-from hogwild.messages.participant import Role
-from hogwild.messages.setting import Setting
+from hogwild.messaging import compression as compressions
+from hogwild.messaging.messages import number_of
+from hogwild.messaging.node import Role
+from hogwild.messaging.run_config import Setting
 from hogwild.naming import must
 from hogwild.strategies.parameter_server import COMBINATIONS
 from hogwild.strategies.roles.broadcasting import Broadcasting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hogwild.messages.setting import Setting
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.sharing import Access, check_workers
 from hogwild.strategies.talking import Cast, in_rounds
 

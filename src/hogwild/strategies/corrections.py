@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.errors import ParameterError
-from hogwild.messages.vectors import Floats, Sparse, Vector, frozen
+from hogwild.messaging.deltas import Floats, Sparse, Vector, frozen
 from hogwild.naming import kebab, must, pick
 
 

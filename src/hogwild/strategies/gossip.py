@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from hogwild import topologies
 from hogwild.errors import ParameterError
-from hogwild.messages import compression as compressions
-from hogwild.messages.compression import Half
-from hogwild.messages.message import number_of
-from hogwild.messages.participant import Role
-from hogwild.messages.setting import Setting
+from hogwild.messaging import compression as compressions
+from hogwild.messaging.compression import Half
+from hogwild.messaging.messages import number_of
+from hogwild.messaging.node import Role
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.exchanges import Averaged, Plan
 from hogwild.strategies.roles.in_step import InStep
 from hogwild.strategies.roles.pairing import Pairing

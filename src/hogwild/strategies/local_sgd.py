@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hogwild.messages import compression as compressions
-from hogwild.messages.setting import Setting
+from hogwild.messaging import compression as compressions
+from hogwild.messaging.run_config import Setting
 from hogwild.naming import must
 from hogwild.strategies.roles.outer import Nesterov
 from hogwild.strategies.sharing import check_count, check_workers

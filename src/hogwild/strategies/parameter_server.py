@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogwild.errors import ParameterError
-from hogwild.messages import compression as compressions
-from hogwild.messages.setting import Setting
+from hogwild.messaging import compression as compressions
+from hogwild.messaging.run_config import Setting
 from hogwild.naming import must
 from hogwild.strategies.corrections import Correction
 from hogwild.strategies.roles.pulling import Pulling

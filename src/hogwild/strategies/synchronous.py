@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hogwild.errors import ParameterError
-from hogwild.messages.setting import Setting
+from hogwild.messaging.run_config import Setting
 from hogwild.naming import must
 from hogwild.strategies.sharing import check_count, check_workers
 from hogwild.strategies.talking import Cast, in_rounds

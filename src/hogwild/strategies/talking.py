@@ -7,10 +7,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
-from hogwild.messages.compression import Compression
-from hogwild.messages.message import COORDINATOR, server, worker
-from hogwild.messages.participant import Role
-from hogwild.messages.setting import Setting
+from hogwild.messaging.compression import Compression
+from hogwild.messaging.messages import COORDINATOR, server, worker
+from hogwild.messaging.node import Role
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.coordinator import Coordinator
 from hogwild.strategies.roles.outer import Outer, Plain
 from hogwild.strategies.roles.pulling import Pulling

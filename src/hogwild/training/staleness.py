@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hogwild.messages.company import Outcome
+from hogwild.messaging.job import Outcome
 
 
 def summary(outcome: Outcome) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from hogwild.errors import DivergedError, ParameterError, WorkerError
-from hogwild.messages.company import Company, Learner, Outcome
-from hogwild.messages.message import worker
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats
+from hogwild.messaging.deltas import Floats
+from hogwild.messaging.job import Company, Learner, Outcome
+from hogwild.messaging.messages import worker
+from hogwild.messaging.run_config import Setting
 from hogwild.run import Budget
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.journal import Journal

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hogwild.errors import CheckpointError, ParameterError
-from hogwild.messages.freezing import joined, split
+from hogwild.messaging.state_codec import joined, split
 from hogwild.naming import must
 from hogwild.run import Event
 from hogwild.training.checkpoints import Checkpoints, check_same

@@ -16,7 +16,7 @@ from hogwild import strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
 from hogwild.machine import usable_cores
-from hogwild.messages.vectors import Floats, frozen
+from hogwild.messaging.deltas import Floats, frozen
 from hogwild.naming import must
 from hogwild.problems.feed import Feed
 from hogwild.problems.module import Module

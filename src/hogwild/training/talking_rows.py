@@ -11,8 +11,8 @@ import numpy as np
 from hogwild import strategies
 from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
-from hogwild.messages.company import Learner
-from hogwild.messages.vectors import Floats, frozen
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.job import Learner
 from hogwild.problems.problem import State
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, Start

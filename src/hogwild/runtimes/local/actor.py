@@ -13,14 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.delays import Delay
-from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
-from hogwild.messages.company import Learner, Traffic
-from hogwild.messages.cuts import Cutting
-from hogwild.messages.events import Event, Rang, Received, Trained
-from hogwild.messages.message import Envelope, Receipt, number_of
-from hogwild.messages.participant import Participant
-from hogwild.messages.post import RESEND
-from hogwild.messages.trace import Diary
+from hogwild.messaging.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
+from hogwild.messaging.events import Event, Rang, Received, Trained
+from hogwild.messaging.job import Learner, Traffic
+from hogwild.messaging.messages import Envelope, Receipt, number_of
+from hogwild.messaging.node import Participant
+from hogwild.messaging.reliable_channel import RESEND
+from hogwild.messaging.snapshot import Cutting
+from hogwild.messaging.trace import Diary
 from hogwild.runtimes.sittings import with_memory
 
 LONGEST = 1.0  # seconds of a wait without a look at whether it is over

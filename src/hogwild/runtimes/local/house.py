@@ -16,13 +16,13 @@ import numpy as np
 
 from hogwild.delays import Delay, named
 from hogwild.errors import WorkerError
-from hogwild.messages.actions import Finish, Measure, Save, Tell
-from hogwild.messages.company import Company, Outcome, Traffic
-from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Received, Resumed, Started
-from hogwild.messages.message import COORDINATOR, Envelope, Receipt, number_of, worker
-from hogwild.messages.participant import Participant
-from hogwild.messages.post import Post
-from hogwild.messages.trace import Diary, Trace
+from hogwild.messaging.actions import Finish, Measure, Save, Tell
+from hogwild.messaging.events import Event, Interrupted, Joined, Lost, Measured, Received, Resumed, Started
+from hogwild.messaging.job import Company, Outcome, Traffic
+from hogwild.messaging.messages import COORDINATOR, Envelope, Receipt, number_of, worker
+from hogwild.messaging.node import Participant
+from hogwild.messaging.reliable_channel import Post
+from hogwild.messaging.trace import Diary, Trace
 from hogwild.runtimes.faults import Crash, planned
 from hogwild.runtimes.local.actor import Actor, Measurer, now
 from hogwild.runtimes.sittings import Gathering, go_on, lives_of, news_of, taking_part

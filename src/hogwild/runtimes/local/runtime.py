@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hogwild.delays import Delay, named
-from hogwild.messages.company import Company, Outcome
+from hogwild.messaging.job import Company, Outcome
 from hogwild.naming import must
 from hogwild.runtimes.faults import Fault, checked
 from hogwild.runtimes.local.house import House

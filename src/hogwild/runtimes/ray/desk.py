@@ -13,9 +13,9 @@ from typing import Any
 import ray
 
 from hogwild.delays import Delay, named
-from hogwild.messages.actions import Finish, Measure, Save, Tell
-from hogwild.messages.events import Measured
-from hogwild.messages.message import Envelope, Place, Receipt
+from hogwild.messaging.actions import Finish, Measure, Save, Tell
+from hogwild.messaging.events import Measured
+from hogwild.messaging.messages import Envelope, Place, Receipt
 from hogwild.runtimes.local.actor import Actor, Measurer, now
 from hogwild.runtimes.ray.keeping import Keeping
 from hogwild.runtimes.ray.outbox import A_WHILE, Call, Outbox, Unanswered

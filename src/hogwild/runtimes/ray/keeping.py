@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hogwild.messages.message import Envelope, Receipt
-from hogwild.messages.post import Table
+from hogwild.messaging.messages import Envelope, Receipt
+from hogwild.messaging.reliable_channel import Table
 
 EVERY = 0.5  # seconds between two times
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hogwild.messages.message import Envelope, Receipt
+from hogwild.messaging.messages import Envelope, Receipt
 from hogwild.runtimes.ray.wire import Parts, packed
 
 WINDOW = 16  # calls to one destination that are not answered

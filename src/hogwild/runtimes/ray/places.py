@@ -11,8 +11,8 @@ from typing import Any
 
 import psutil
 
-from hogwild.messages.message import COORDINATOR
-from hogwild.messages.post import comes_back
+from hogwild.messaging.messages import COORDINATOR
+from hogwild.messaging.reliable_channel import comes_back
 from hogwild.runtimes.local.actor import now
 from hogwild.runtimes.ray.seat import Pulse, Seat, Where, here
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hogwild.messages.company import Company, Outcome
+from hogwild.messaging.job import Company, Outcome
 from hogwild.naming import must
 from hogwild.runtimes.links import Link
 

@@ -14,13 +14,13 @@ import psutil
 import ray
 
 from hogwild.errors import MessageError
-from hogwild.messages.actions import Finish, Save
-from hogwild.messages.company import Company, Learner, Traffic
-from hogwild.messages.events import Event, Interrupted, Joined, Lost, Rang, Received, Resumed, Started
-from hogwild.messages.message import COORDINATOR, Receipt, number_of
-from hogwild.messages.participant import Participant
-from hogwild.messages.post import RESEND as RESENDING
-from hogwild.messages.post import Post, comes_back
+from hogwild.messaging.actions import Finish, Save
+from hogwild.messaging.events import Event, Interrupted, Joined, Lost, Rang, Received, Resumed, Started
+from hogwild.messaging.job import Company, Learner, Traffic
+from hogwild.messaging.messages import COORDINATOR, Receipt, number_of
+from hogwild.messaging.node import Participant
+from hogwild.messaging.reliable_channel import RESEND as RESENDING
+from hogwild.messaging.reliable_channel import Post, comes_back
 from hogwild.runtimes.links import Link
 from hogwild.runtimes.local.actor import Actor, Measurer
 from hogwild.runtimes.ray.desk import Desk, Lines, News

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from hogwild.messages.post import comes_back
+from hogwild.messaging.reliable_channel import comes_back
 from hogwild.runtimes.ray.places import Place
 from hogwild.runtimes.ray.seat import Pulse
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hogwild.errors import ParameterError
-from hogwild.messages.company import Company
+from hogwild.messaging.job import Company
 
 
 def stored(ray: Any, company: Company) -> tuple[Any, Any]:

@@ -9,10 +9,10 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import WorkerError
-from hogwild.messages.actions import Finish, Save
-from hogwild.messages.company import Company, Outcome, Traffic
-from hogwild.messages.message import COORDINATOR, worker
-from hogwild.messages.post import comes_back
+from hogwild.messaging.actions import Finish, Save
+from hogwild.messaging.job import Company, Outcome, Traffic
+from hogwild.messaging.messages import COORDINATOR, worker
+from hogwild.messaging.reliable_channel import comes_back
 from hogwild.runtimes.local.actor import now
 from hogwild.runtimes.ray.metrics import Metrics
 from hogwild.runtimes.ray.places import Nodes, Place

@@ -13,8 +13,8 @@ import msgpack
 import numpy as np
 
 from hogwild.errors import MessageError
-from hogwild.messages.message import Body, Envelope, Receipt
-from hogwild.messages.vectors import INDEX, Floats, Sparse, Vector, checked, frozen
+from hogwild.messaging.deltas import INDEX, Floats, Sparse, Vector, checked, frozen
+from hogwild.messaging.messages import Body, Envelope, Receipt
 
 BODIES: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Body), Receipt)}
 FLOATS = ("float16", "float32", "float64")
@@ -31,7 +31,7 @@ Parts = tuple[Any, ...]
 def packed(envelopes: Iterable[Envelope]) -> Parts:
     """Some messages as bytes: in as few pieces as Ray sends along, and large arrays by themselves, uncopied.
 
-    >>> from hogwild.messages.message import Pull
+    >>> from hogwild.messaging.messages import Pull
     >>> data = packed([Envelope("worker-0", 0, "server-0", 0, 7, 1, 3, Pull(3))])
     >>> unpacked(data, size=10)[0].body
     Pull(clock=3)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messages.cuts import Cutting
-from hogwild.messages.participant import Participant
-from hogwild.messages.vectors import Sparse
+from hogwild.messaging.deltas import Sparse
+from hogwild.messaging.node import Participant
+from hogwild.messaging.snapshot import Cutting
 
 
 def held(people: Iterable[Participant | Cutting]) -> tuple[int, int]:

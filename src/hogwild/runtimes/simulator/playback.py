@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from hogwild.errors import ParameterError
-from hogwild.messages.trace import Trace
+from hogwild.messaging.trace import Trace
 
 
 class Playback:

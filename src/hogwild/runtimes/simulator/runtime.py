@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hogwild.delays import Delay, named
-from hogwild.messages.company import Company, Outcome
-from hogwild.messages.trace import Trace
+from hogwild.messaging.job import Company, Outcome
+from hogwild.messaging.trace import Trace
 from hogwild.naming import must
 from hogwild.runtimes.faults import Fault, checked
 from hogwild.runtimes.links import Link
@@ -53,7 +53,7 @@ class Simulator:
     def replay(cls, trace: Trace) -> Simulator:
         """A simulator in which bursts, messages and reactions take as long as they did in a recorded run.
 
-        >>> from hogwild.messages.trace import Diary
+        >>> from hogwild.messaging.trace import Diary
         >>> Simulator.replay(Trace({"worker-0": Diary(bursts=[(0.1, 8)])})).trace is not None
         True
         """

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogwild.delays import Always, named
-from hogwild.messages.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
-from hogwild.messages.company import Company, Learner, Outcome, Traffic
-from hogwild.messages.cuts import Cutting
-from hogwild.messages.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Resumed, Started
-from hogwild.messages.message import COORDINATOR, HEADER, Envelope, Receipt, number_of, worker
-from hogwild.messages.participant import Participant
-from hogwild.messages.post import Post
+from hogwild.messaging.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
+from hogwild.messaging.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Resumed, Started
+from hogwild.messaging.job import Company, Learner, Outcome, Traffic
+from hogwild.messaging.messages import COORDINATOR, HEADER, Envelope, Receipt, number_of, worker
+from hogwild.messaging.node import Participant
+from hogwild.messaging.reliable_channel import Post
+from hogwild.messaging.snapshot import Cutting
 from hogwild.runtimes.faults import Crash, planned
 from hogwild.runtimes.simulator.memory import held
 from hogwild.runtimes.simulator.playback import Playback

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hogwild.messages.actions import Action, Say
-from hogwild.messages.compression import Compression, Sender
-from hogwild.messages.events import Event, Heard, Joined, Lost, Started, Trained
-from hogwild.messages.message import (
+from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.compression import Compression, Sender
+from hogwild.messaging.deltas import Floats, add, change, checked, frozen
+from hogwild.messaging.events import Event, Heard, Joined, Lost, Started, Trained
+from hogwild.messaging.messages import (
     COORDINATOR,
     Answer,
     Ask,
@@ -25,8 +26,7 @@ from hogwild.messages.message import (
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, add, change, checked, frozen
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.iterates import Iterates
 from hogwild.strategies.roles.labour import Labour
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Cut, Finish, Measure, Ring, Say, Tell
-from hogwild.messages.events import Event, Heard, Interrupted, Joined, Lost, Measured, Rang, Resumed, Started
-from hogwild.messages.message import (
+from hogwild.messaging.actions import Action, Cut, Finish, Measure, Ring, Say, Tell
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.events import Event, Heard, Interrupted, Joined, Lost, Measured, Rang, Resumed, Started
+from hogwild.messaging.messages import (
     Answer,
     Ask,
     Assign,
@@ -25,8 +26,7 @@ from hogwild.messages.message import (
     server,
     worker,
 )  # fmt: skip
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, frozen
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.views import Views
 
 WATCH, TIME = "watch", "time"

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Say
-from hogwild.messages.compression import Compression, Sender
-from hogwild.messages.events import Event, Heard, Joined, Started, Trained
-from hogwild.messages.message import (
+from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.compression import Compression, Sender
+from hogwild.messaging.deltas import Floats, Sparse, frozen, part
+from hogwild.messaging.events import Event, Heard, Joined, Started, Trained
+from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
     Begin,
@@ -24,8 +25,7 @@ from hogwild.messages.message import (
     number_of,
     server,
 )  # fmt: skip
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, Sparse, frozen, part
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.labour import Labour
 
 

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from hogwild.messages.compression import Compression, Sender
-from hogwild.messages.events import Trained
-from hogwild.messages.message import Mix
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, Sparse, Vector, add, change, frozen
+from hogwild.messaging.compression import Compression, Sender
+from hogwild.messaging.deltas import Floats, Sparse, Vector, add, change, frozen
+from hogwild.messaging.events import Trained
+from hogwild.messaging.messages import Mix
+from hogwild.messaging.run_config import Setting
 from hogwild.topologies.topology import Links, Topology
 from hogwild.topologies.weights import Weights, mixing
 

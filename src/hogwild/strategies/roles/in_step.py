@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hogwild.messages.actions import Action, Say
-from hogwild.messages.events import Event, Heard, Started, Trained
-from hogwild.messages.message import (
+from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.deltas import checked
+from hogwild.messaging.events import Event, Heard, Started, Trained
+from hogwild.messaging.messages import (
     COORDINATOR,
     Answer,
     Ask,
@@ -22,8 +23,7 @@ from hogwild.messages.message import (
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import checked
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.exchanges import Exchange
 from hogwild.strategies.roles.iterates import Iterates
 from hogwild.strategies.roles.labour import Labour

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, frozen
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.run_config import Setting
 
 
 class Iterates:

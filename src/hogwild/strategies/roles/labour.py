@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hogwild.messages.actions import Action, Say, Train
-from hogwild.messages.events import Trained
-from hogwild.messages.message import COORDINATOR, Assign, Begin, Progress
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats
+from hogwild.messaging.actions import Action, Say, Train
+from hogwild.messaging.deltas import Floats
+from hogwild.messaging.events import Trained
+from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress
+from hogwild.messaging.run_config import Setting
 
 REPORTS = 16  # an epoch of a worker's own part has about so many
 

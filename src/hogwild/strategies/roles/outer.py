@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hogwild.messages.vectors import Floats
+from hogwild.messaging.deltas import Floats
 
 
 class Outer(Protocol):

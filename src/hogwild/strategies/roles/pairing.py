@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Say
-from hogwild.messages.compression import Compression
-from hogwild.messages.events import Event, Heard, Joined, Lost, Started, Trained
-from hogwild.messages.message import (
+from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.compression import Compression
+from hogwild.messaging.deltas import Floats, Vector, add, checked, frozen
+from hogwild.messaging.events import Event, Heard, Joined, Lost, Started, Trained
+from hogwild.messaging.messages import (
     COORDINATOR,
     Answer,
     Ask,
@@ -27,8 +28,7 @@ from hogwild.messages.message import (
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, Vector, add, checked, frozen
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.exchanges import Plan
 from hogwild.strategies.roles.iterates import Iterates
 from hogwild.strategies.roles.labour import Labour

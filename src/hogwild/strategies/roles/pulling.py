@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Say
-from hogwild.messages.compression import Compression, Sender
-from hogwild.messages.events import Event, Heard, Joined, Started, Trained
-from hogwild.messages.message import (
+from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.compression import Compression, Sender
+from hogwild.messaging.deltas import Floats, change, frozen, part
+from hogwild.messaging.events import Event, Heard, Joined, Started, Trained
+from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
     Begin,
@@ -27,8 +28,7 @@ from hogwild.messages.message import (
     number_of,
     server,
 )  # fmt: skip
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, change, frozen, part
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.roles.labour import Labour
 
 

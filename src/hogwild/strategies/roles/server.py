@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Keep, Say
-from hogwild.messages.events import Event, Heard, Joined, Lost, Resumed, Started
-from hogwild.messages.message import (
+from hogwild.messaging.actions import Action, Keep, Say
+from hogwild.messaging.deltas import Floats, add, checked, frozen, plus
+from hogwild.messaging.events import Event, Heard, Joined, Lost, Resumed, Started
+from hogwild.messaging.messages import (
     COORDINATOR,
     Answer,
     Ask,
@@ -26,8 +27,7 @@ from hogwild.messages.message import (
     Values,
     number_of,
 )  # fmt: skip
-from hogwild.messages.setting import Setting
-from hogwild.messages.vectors import Floats, add, checked, frozen, plus
+from hogwild.messaging.run_config import Setting
 from hogwild.strategies.corrections import Correction, Late
 from hogwild.strategies.roles.clocks import Clocks
 from hogwild.strategies.roles.outer import Outer, Plain

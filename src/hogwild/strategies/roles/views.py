@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messages.actions import Action, Say
-from hogwild.messages.message import Regroup, Standing
-from hogwild.messages.vectors import Floats, frozen
+from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.messages import Regroup, Standing
 
 FEW = 256  # members whose topology is told of again after each change: eigenvalues of many take long
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from hogwild.data.samplers import Indices
 from hogwild.errors import DataError, ParameterError
-from hogwild.messages.actions import Train
-from hogwild.messages.events import Trained
-from hogwild.messages.freezing import frost, thaw
-from hogwild.messages.vectors import Floats, frozen
+from hogwild.messaging.actions import Train
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.events import Trained
+from hogwild.messaging.state_codec import frost, thaw
 from hogwild.problems.feed import Feed
 from hogwild.problems.module import Module
 from hogwild.runtimes.processes import chance

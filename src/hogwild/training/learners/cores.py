@@ -14,9 +14,9 @@ from hogwild import strategies
 from hogwild.data.dataset import Chunk
 from hogwild.errors import ParameterError
 from hogwild.kernels.turns import restart
-from hogwild.messages.actions import Train
-from hogwild.messages.events import Trained
-from hogwild.messages.vectors import Floats, frozen
+from hogwild.messaging.actions import Train
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.events import Trained
 from hogwild.problems.problem import State
 from hogwild.runtimes.walks import average
 from hogwild.training.learners.rows import RowLearner, Rows, packed, unpack

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from hogwild.errors import ParameterError
-from hogwild.messages.vectors import Floats
+from hogwild.messaging.deltas import Floats
 
 
 class Flat:

@@ -12,9 +12,9 @@ import numpy as np
 
 from hogwild.data.dataset import Chunk, Whole
 from hogwild.errors import ParameterError
-from hogwild.messages.actions import Train
-from hogwild.messages.events import Trained
-from hogwild.messages.vectors import Floats, frozen
+from hogwild.messaging.actions import Train
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.events import Trained
 from hogwild.problems.problem import State
 from hogwild.schedules import Moment, Schedule
 from hogwild.training.clock import LAST

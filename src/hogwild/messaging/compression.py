@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hogwild.messages.vectors import INDEX, Floats, Sparse, Vector, add, frozen
+from hogwild.messaging.deltas import INDEX, Floats, Sparse, Vector, add, frozen
 from hogwild.naming import kebab, must, pick
 
 

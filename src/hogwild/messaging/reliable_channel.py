@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hogwild.messages.actions import Ring, Send
-from hogwild.messages.events import Joined, Lost
-from hogwild.messages.message import Body, Envelope, Receipt
+from hogwild.messaging.actions import Ring, Send
+from hogwild.messaging.events import Joined, Lost
+from hogwild.messaging.messages import Body, Envelope, Receipt
 
 RESEND = "resend"
 WINDOW = 64  # messages to one peer that it has not received, with which no burst is begun

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from hogwild.messages.actions import Train
-from hogwild.messages.events import Trained
-from hogwild.messages.participant import Role
-from hogwild.messages.setting import Setting
-from hogwild.messages.trace import Trace
-from hogwild.messages.vectors import Floats
+from hogwild.messaging.actions import Train
+from hogwild.messaging.deltas import Floats
+from hogwild.messaging.events import Trained
+from hogwild.messaging.node import Role
+from hogwild.messaging.run_config import Setting
+from hogwild.messaging.trace import Trace
 
 
 class Learner(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hogwild.messages.vectors import Floats
+from hogwild.messaging.deltas import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

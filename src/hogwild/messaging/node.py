@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hogwild.messages.actions import Action, Keep, Say, Send, Train
-from hogwild.messages.events import Event, Heard, Joined, Lost, Rang, Received, Started
-from hogwild.messages.message import Envelope
-from hogwild.messages.post import RESEND, Post
+from hogwild.messaging.actions import Action, Keep, Say, Send, Train
+from hogwild.messaging.events import Event, Heard, Joined, Lost, Rang, Received, Started
+from hogwild.messaging.messages import Envelope
+from hogwild.messaging.reliable_channel import RESEND, Post
 
 
 class Role(Protocol):

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from hogwild.messages.actions import Action, Cut, Measure, Save, Send, Train
-from hogwild.messages.events import Event, Measured, Received, Resumed, Trained
-from hogwild.messages.freezing import attributes, put_back
-from hogwild.messages.message import Mark
-from hogwild.messages.participant import Participant, Role
-from hogwild.messages.post import Post
-from hogwild.messages.setting import Setting
+from hogwild.messaging.actions import Action, Cut, Measure, Save, Send, Train
+from hogwild.messaging.events import Event, Measured, Received, Resumed, Trained
+from hogwild.messaging.messages import Mark
+from hogwild.messaging.node import Participant, Role
+from hogwild.messaging.reliable_channel import Post
+from hogwild.messaging.run_config import Setting
+from hogwild.messaging.state_codec import attributes, put_back
 
 _MADE_ANEW = ("me", "patience", "_alarmed")  # of a post
 

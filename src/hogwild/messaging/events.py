@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.messages.message import Body, Envelope
-from hogwild.messages.vectors import Floats
+from hogwild.messaging.deltas import Floats
+from hogwild.messaging.messages import Body, Envelope
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.messages.vectors import Floats, Vector, nbytes
+from hogwild.messaging.deltas import Floats, Vector, nbytes
 
 COORDINATOR = "coordinator"
 HEADER = 48  # bytes of an envelope besides the arrays within

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.errors import CheckpointError
-from hogwild.messages.setting import Setting
+from hogwild.messaging.run_config import Setting
 
 PACKAGE = "hogwild."
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial)
@@ -67,7 +67,7 @@ def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
 def thaw(tree: Any, setting: Setting | None) -> Any:
     """The thing that such a tree was made of, in a run with this setting.
 
-    >>> from hogwild.messages.message import Pull
+    >>> from hogwild.messaging.messages import Pull
     >>> setting = Setting(1, np.zeros(1), 1, 1)
     >>> thaw(frost([Pull(3), {"a": (1.0, float("inf"))}]), setting)
     [Pull(clock=3), {'a': (1.0, inf)}]
