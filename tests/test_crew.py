@@ -12,8 +12,8 @@ import pytest
 from hogwild import Budget, Constant, Cosine, Hogwild, Linear, Serial, minimise
 from hogwild.kernels import work_queue
 from hogwild.kernels.work_queue import GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
-from hogwild.runtimes.crew import Crew
-from hogwild.runtimes.walks import parts_of
+from hogwild.runtimes.shared_memory.epoch_runner import parts_of
+from hogwild.runtimes.shared_memory.thread_team import Crew
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_threads_are_gone_when_it_is_closed():
 
 
 def test_it_looks_up_while_others_are_at_work(crew, monkeypatch):
-    monkeypatch.setattr("hogwild.runtimes.crew.TICK", 0.0)
+    monkeypatch.setattr("hogwild.runtimes.shared_memory.thread_team.TICK", 0.0)
     ended, looks = threading.Event(), []
 
     def look():
@@ -132,7 +132,7 @@ def sparse_problem(rows=60_000):
 @pytest.mark.parametrize("workers", [2, 3])
 def test_an_epoch_that_was_prepared_is_walked_like_any_other(workers, monkeypatch):
     """Whether its order and steps were worked out before or not: each row once, and the same steps."""
-    monkeypatch.setattr("hogwild.runtimes.walks.SETTLED", 0.0)
+    monkeypatch.setattr("hogwild.runtimes.shared_memory.epoch_runner.SETTLED", 0.0)
     problem = sparse_problem()
     prepared = []
     from hogwild.training import loop

@@ -26,7 +26,7 @@ from torch.utils.data import Dataset
 
 from hogwild import Averaging, Hogwild, Locked, Module, Processes, RoundRobin, minimise
 from hogwild.errors import WorkerError
-from hogwild.runtimes.processes import template
+from hogwild.runtimes.processes import fork_server
 from leftovers import open_files, shared_memory
 
 pytestmark = pytest.mark.skipif(
@@ -88,11 +88,11 @@ def all_but(kept: int | None, seconds: float) -> list[psutil.Process]:
 def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have a template of our own, with our mark."""
     monkeypatch.setenv(*MARK.split("="))
-    if template._current is not None:
-        template._current.close()
+    if fork_server._current is not None:
+        fork_server._current.close()
     yield
-    if template._current is not None:
-        template._current.close()
+    if fork_server._current is not None:
+        fork_server._current.close()
 
 
 class Killer(threading.Thread):
@@ -126,7 +126,7 @@ class Killer(threading.Thread):
 
     @staticmethod
     def _template() -> int | None:
-        return template._current._process.pid if template._current is not None else None
+        return fork_server._current._process.pid if fork_server._current is not None else None
 
 
 def test_processes_of_a_run_are_killed(mark: None, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_processes_of_a_run_are_killed(mark: None, tmp_path: Path) -> None:
         kills += 1
         what = f"seed {SEED}, round {rounds}: {strategy}, {failures}, {killer.victim}, {killer.signal.name}: {outcome}"
         assert over - killer.struck < LIMIT, what
-        kept = template._current._process.pid if template._current is not None else None
+        kept = fork_server._current._process.pid if fork_server._current is not None else None
         assert not all_but(kept, 1.0), what
         assert shared_memory() <= shared, what
         assert open_files() <= files + 3, what  # a template, and mappings that wait to be collected

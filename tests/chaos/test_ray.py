@@ -18,7 +18,7 @@ from clusters import NODE, Fate, assert_nothing_is_left, cluster_of, patiently
 from talkers import optimum
 
 from hogwild import Gossip, Link, ParameterServer, Ray, Synchronous
-from hogwild.runtimes.ray import seat
+from hogwild.runtimes.ray import actor
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 KILLS = int(os.environ.get("HOGWILD_KILLS", "0"))
@@ -76,8 +76,8 @@ def play(name, fate, folder, runtime=None):
 @each_strategy
 def test_everything_at_once(name, tmp_path, monkeypatch):
     """Of two that die together one may be a server; who stood still wakes up when others have gone on without it."""
-    monkeypatch.setattr("hogwild.runtimes.ray.places.here", lambda: "elsewhere")  # from where nobody can be killed
-    assert seat.here() != "elsewhere"
+    monkeypatch.setattr("hogwild.runtimes.ray.placement.here", lambda: "elsewhere")  # from where nobody can be killed
+    assert actor.here() != "elsewhere"
     fate = Fate()
     fate.at(0.5, partial(fate.kill, "worker-1", *(["server-0"] if name != "gossip" else [])))
     fate.at(1.5, partial(fate.stop, "worker-0", wake=True))

@@ -13,8 +13,8 @@ pytest.importorskip("grpc", reason="pip install 'hogwild[ray]'")
 
 from hogwild.cli import main
 from hogwild.errors import WorkerError
-from hogwild.runtimes.ray import asking, knocking
-from hogwild.runtimes.ray.knocking import Door, own_token
+from hogwild.runtimes.ray import cluster_probe, preflight
+from hogwild.runtimes.ray.preflight import Door, own_token
 
 LOCKED = Door("", token=True, tls=True)
 MINE = {"python": "3.11.7", "ray": "2.60.0", "hogwild": "0.1.0", "numba": "0.68.1", "numpy": "2.4.6"}
@@ -29,8 +29,8 @@ def shown(monkeypatch, capsys):
     """What is said of a cluster with such nodes and such a door."""
 
     def look(nodes, door=LOCKED, address="10.0.0.1:6379"):
-        monkeypatch.setattr(knocking, "knock", lambda where: door)
-        monkeypatch.setattr(asking, "ask", lambda where: {"address": where, "nodes": nodes, "mine": MINE})
+        monkeypatch.setattr(preflight, "knock", lambda where: door)
+        monkeypatch.setattr(cluster_probe, "ask", lambda where: {"address": where, "nodes": nodes, "mine": MINE})
         code = main(["doctor", "--cluster", address, "--json"])
         record = json.loads(capsys.readouterr().out)
         assert record["ok"] is (code == 0)
@@ -72,9 +72,9 @@ def test_no_cluster_is_told_and_nothing_is_started(capsys):
 def test_a_cluster_that_never_answers_is_given_up(monkeypatch):
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
     run = subprocess.run
-    monkeypatch.setattr(asking.subprocess, "run", lambda command, **more: run(sleeper, **more))
+    monkeypatch.setattr(cluster_probe.subprocess, "run", lambda command, **more: run(sleeper, **more))
     with pytest.raises(WorkerError, match=r"has not answered for 0\.5 s"):
-        asking.ask("10.0.0.1:6379", limit=0.5)
+        cluster_probe.ask("10.0.0.1:6379", limit=0.5)
 
 
 WRONG = {
@@ -107,5 +107,5 @@ def test_the_token_is_found_where_ray_finds_it(tmp_path):
 
 
 def test_tls_without_certificates_is_told():
-    refusal = knocking.knock("127.0.0.1:1", {"RAY_USE_TLS": "1"}).refusal
+    refusal = preflight.knock("127.0.0.1:1", {"RAY_USE_TLS": "1"}).refusal
     assert "RAY_TLS_CA_CERT, RAY_TLS_SERVER_KEY, RAY_TLS_SERVER_CERT must name files" in refusal

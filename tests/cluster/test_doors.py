@@ -14,7 +14,7 @@ import own_clusters
 import psutil
 import pytest
 
-from hogwild.runtimes.ray.knocking import knock
+from hogwild.runtimes.ray.preflight import knock
 
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
 

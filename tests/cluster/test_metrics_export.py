@@ -17,7 +17,7 @@ import time, urllib.request
 from collections import Counter
 import ray
 from hogwild.runtimes.ray.metrics import Metrics
-from hogwild.runtimes.ray.standing import Done
+from hogwild.runtimes.ray.node_stats import Done
 
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
 

@@ -5,10 +5,10 @@ import pytest
 pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
 
 from hogwild.messaging.messages import Envelope, Place, Pull, Receipt
-from hogwild.runtimes.ray import outbox
-from hogwild.runtimes.ray.keeping import EVERY, Keeping
-from hogwild.runtimes.ray.outbox import Outbox
-from hogwild.runtimes.ray.wire import unpacked
+from hogwild.runtimes.ray import batching_sender
+from hogwild.runtimes.ray.batching_sender import Outbox
+from hogwild.runtimes.ray.state_replication import EVERY, Keeping
+from hogwild.runtimes.ray.wire_codec import unpacked
 
 
 class Wire:
@@ -28,10 +28,10 @@ class Wire:
 
     def answer(self, *calls):
         self.answered.update(calls)
-        self.time += outbox.LOOK
+        self.time += batching_sender.LOOK
 
     def wait(self):
-        self.time += outbox.A_WHILE
+        self.time += batching_sender.A_WHILE
         self.outbox.catch_up()
 
 
@@ -70,7 +70,7 @@ def test_receipts_do_not_wait_for_ever():
     wire.wait()
     assert wire.calls == [("a handle", [Receipt(1, 0)])]
     assert not wire.outbox.late.is_set()
-    for received in range(outbox.RECEIPTS):
+    for received in range(batching_sender.RECEIPTS):
         wire.outbox.put(message(Receipt(received, 0)))
         wire.outbox.turned()
     assert len(wire.calls) == 2
@@ -78,67 +78,69 @@ def test_receipts_do_not_wait_for_ever():
 
 def test_what_is_short_waits_for_more_while_calls_are_answered_slowly():
     wire = Wire()
-    for clock in range(outbox.BUSY + 5):
+    for clock in range(batching_sender.BUSY + 5):
         wire.outbox.put(message(Pull(clock), clock))
         wire.outbox.turned()
-    assert len(wire.calls) == outbox.BUSY + 1
+    assert len(wire.calls) == batching_sender.BUSY + 1
     assert wire.outbox.late.is_set()
     wire.answer(1, 2)
-    last = outbox.BUSY + 5
+    last = batching_sender.BUSY + 5
     wire.outbox.put(message(Pull(last), last))
     wire.outbox.turned()
-    assert wire.calls[-1][1] == [Pull(clock) for clock in range(outbox.BUSY + 1, last + 1)]
+    assert wire.calls[-1][1] == [Pull(clock) for clock in range(batching_sender.BUSY + 1, last + 1)]
     for received in range(100):
         wire.outbox.put(message(Receipt(received, 0)))
         wire.outbox.turned()
-    assert len(wire.calls) == outbox.BUSY + 3
+    assert len(wire.calls) == batching_sender.BUSY + 3
 
 
 def test_what_waits_goes_out_when_enough_is_answered():
     wire = Wire()
-    for clock in range(outbox.BUSY + 3):
+    for clock in range(batching_sender.BUSY + 3):
         wire.outbox.put(message(Pull(clock), clock))
         wire.outbox.turned()
     assert wire.outbox.stuck.is_set()
     assert wire.outbox.awaited() == [1]
     wire.outbox.catch_up()
-    assert len(wire.calls) == outbox.BUSY + 1
+    assert len(wire.calls) == batching_sender.BUSY + 1
     wire.answer(1)
     wire.outbox.catch_up()
-    assert wire.calls[-1][1] == [Pull(outbox.BUSY + 1), Pull(outbox.BUSY + 2)]
+    assert wire.calls[-1][1] == [Pull(batching_sender.BUSY + 1), Pull(batching_sender.BUSY + 2)]
     assert wire.outbox.awaited() == []
     assert not wire.outbox.stuck.is_set()
 
 
 def test_a_full_call_waits_for_nothing_but_room(monkeypatch):
-    monkeypatch.setattr(outbox, "FULL", 3 * message(Pull(0)).nbytes)
+    monkeypatch.setattr(batching_sender, "FULL", 3 * message(Pull(0)).nbytes)
     wire = Wire()
-    for clock in range(outbox.BUSY + 1):
+    for clock in range(batching_sender.BUSY + 1):
         wire.outbox.put(message(Pull(clock), clock))
         wire.outbox.turned()
-    for clock in range(3 * outbox.WINDOW):
+    for clock in range(3 * batching_sender.WINDOW):
         wire.outbox.put(message(Pull(clock), clock))
         wire.outbox.turned()
-    assert [len(said) for _, said in wire.calls] == [1] * (outbox.BUSY + 1) + [3] * (outbox.WINDOW - outbox.BUSY - 1)
+    assert [len(said) for _, said in wire.calls] == [1] * (batching_sender.BUSY + 1) + [3] * (
+        batching_sender.WINDOW - batching_sender.BUSY - 1
+    )
     assert wire.outbox.awaited() == [1]
     wire.answer(1)
     wire.outbox.catch_up()
-    assert [len(said) for _, said in wire.calls[outbox.WINDOW :]] == [3]
+    assert [len(said) for _, said in wire.calls[batching_sender.WINDOW :]] == [3]
 
 
 def test_no_more_calls_than_the_window_and_no_more_messages_than_there_is_room_for():
     wire = Wire()
-    for sequence in range(outbox.MOST_WAITING + 100):
+    for sequence in range(batching_sender.MOST_WAITING + 100):
         wire.outbox.put(message(Pull(sequence), sequence))
         if sequence < 50:
             wire.wait()
-    assert len(wire.calls) == outbox.WINDOW
+    assert len(wire.calls) == batching_sender.WINDOW
     before = sum(len(said) for _, said in wire.calls)
     assert wire.outbox.refused == 100 - before
     wire.answer(1, 2)
     wire.wait()
-    assert len(wire.calls) == outbox.WINDOW + 2
-    assert wire.calls[-1][1][0] == Pull(before + outbox.MOST_TOGETHER)
+    assert len(wire.calls) == batching_sender.WINDOW + 2
+    assert wire.calls[-1][1][0] == Pull(before + batching_sender.MOST_TOGETHER)
     assert wire.outbox.late.is_set()
 
 

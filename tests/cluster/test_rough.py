@@ -12,8 +12,8 @@ from hogwild.errors import ParameterError
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 
-from hogwild.runtimes.ray.desk import Lines
-from hogwild.runtimes.ray.rough import Rough
+from hogwild.runtimes.ray.actor_context import Lines
+from hogwild.runtimes.ray.fault_injection import Rough
 
 CALLS = 400
 

@@ -12,9 +12,9 @@ pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 from hogwild.callbacks import Progress
 from hogwild.messaging.job import Traffic
 from hogwild.runtimes.ray import metrics
-from hogwild.runtimes.ray.places import Place
-from hogwild.runtimes.ray.seat import Pulse, Where
-from hogwild.runtimes.ray.standing import Standings
+from hogwild.runtimes.ray.actor import Pulse, Where
+from hogwild.runtimes.ray.node_stats import Standings
+from hogwild.runtimes.ray.placement import Place
 
 HERE = Where("node-a", "machine", 7, 0.0)
 

@@ -11,8 +11,8 @@ pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
 from hogwild.errors import MessageError
 from hogwild.messaging.deltas import INDEX, Sparse
 from hogwild.messaging.messages import Answer, Begin, Envelope, Halted, Push, Receipt, Values
-from hogwild.runtimes.ray import wire
-from hogwild.runtimes.ray.wire import BODIES, packed, unpacked
+from hogwild.runtimes.ray import wire_codec
+from hogwild.runtimes.ray.wire_codec import BODIES, packed, unpacked
 
 SIZE = 10
 SPARSE = Sparse(np.array([1, 7], INDEX), np.array([0.5, -2.0], np.float32), SIZE)
@@ -107,7 +107,7 @@ def test_what_is_damaged_is_refused_or_read_as_something():
 
 
 def test_large_arrays_are_sent_as_they_are():
-    values = np.arange(wire.INLINE, dtype=np.float32)
+    values = np.arange(wire_codec.INLINE, dtype=np.float32)
     head, *arrays = packed(
         [envelope(Values(values, 0, 0, 0, 0)), example(Push), envelope(Values(values[:0], 0, 0, 0, 0))]
     )
@@ -120,11 +120,11 @@ def test_large_arrays_are_sent_as_they_are():
 
 
 def test_what_ray_sends_along_is_in_pieces_that_it_does():
-    values = np.arange(wire.INLINE // 8, dtype=np.float32)
+    values = np.arange(wire_codec.INLINE // 8, dtype=np.float32)
     bodies = [Values(values + number, number, 0, 0, 0) for number in range(5)]
     pieces = packed([envelope(body) for body in bodies])
     assert [type(piece) for piece in pieces] == [bytes] * 3
-    assert max(len(piece) for piece in pieces) <= wire.INLINE
+    assert max(len(piece) for piece in pieces) <= wire_codec.INLINE
     found = unpacked(pieces, len(values))
     assert [each.body.clock for each in found] == [0, 1, 2, 3, 4]
     assert all(same(each.body.values, body.values) for each, body in zip(found, bodies, strict=True))
@@ -139,7 +139,7 @@ def test_what_ray_sends_along_is_in_pieces_that_it_does():
 
 
 def test_arrays_that_are_not_what_was_said_are_refused():
-    values = np.arange(wire.INLINE, dtype=np.float32)
+    values = np.arange(wire_codec.INLINE, dtype=np.float32)
     head, array = packed([envelope(Values(values, 0, 0, 0, 0))])
     for wrong in (
         (),

@@ -14,8 +14,8 @@ from hogwild.errors import ParameterError
 from hogwild.kernels.linear_replicated import DOOR, LATE
 from hogwild.problems import buffers
 from hogwild.rules import named
-from hogwild.runtimes.polyak import Mean
-from hogwild.runtimes.walks import AllInMemory
+from hogwild.runtimes.shared_memory.epoch_runner import AllInMemory
+from hogwild.runtimes.shared_memory.iterate_average import Mean
 
 RNG = np.random.default_rng(0)
 ROWS, FEATURES = 3_000, 400
@@ -202,8 +202,8 @@ def test_none_where_they_are_of_no_use():
 
 def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
     """And all of them from then on, in the middle of an epoch if need be."""
-    monkeypatch.setattr("hogwild.runtimes.threads.is_kept", lambda kernel: False)
-    monkeypatch.setattr("hogwild.runtimes.threads.LONG", 0.0)
+    monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_kept", lambda kernel: False)
+    monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.LONG", 0.0)
     may_end, compiled, at_work, compile_now = threading.Event(), threading.Event(), [], buffers.Buffers.compile
     worked = AllInMemory._work
 
@@ -228,7 +228,7 @@ def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
 
 
 def test_what_is_on_the_disk_is_there_from_the_start(monkeypatch):
-    monkeypatch.setattr("hogwild.runtimes.threads.is_kept", lambda kernel: True)
+    monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_kept", lambda kernel: True)
     at_work, worked = [], AllInMemory._work
     monkeypatch.setattr(AllInMemory, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
     minimise(Linear(DATA["sparse"], "logistic", l2=1e-4), "adagrad", Constant(0.1), Hogwild(2), budget=1)

@@ -19,7 +19,7 @@ from hogwild.errors import ParameterError
 from hogwild.kernels.conflict_counters import COLLIDED, LOST, MET, MISSED, WHOLE, WRITES, Eye, step_watched
 from hogwild.kernels.row_layouts import stored_column
 from hogwild.kernels.sync_policies import ways
-from hogwild.runtimes.watching import grouped
+from hogwild.runtimes.shared_memory.conflict_monitor import grouped
 
 FEATURES, WORKERS = 12, 3
 

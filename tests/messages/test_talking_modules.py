@@ -27,7 +27,7 @@ from hogwild import (
 from hogwild.errors import DataError, DivergedError, ParameterError
 from hogwild.messaging.actions import Train
 from hogwild.runtimes import RUNTIMES, Simulator
-from hogwild.runtimes.faults import Crash
+from hogwild.runtimes.messaging.faults import Crash
 from hogwild.strategies import ParameterServer
 from hogwild.training.learners.batches import Batches, BatchLearner
 from hogwild.training.optimising import optimiser_of, rate_of

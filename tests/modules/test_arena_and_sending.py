@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from hogwild import Hogwild, Module, minimise
 from hogwild.errors import ParameterError
-from hogwild.runtimes.processes.arena import CPU, Arena, adopt, opened
-from hogwild.runtimes.processes.memory import Block
-from hogwild.runtimes.processes.sending import Shelf, packed, unpacked
+from hogwild.runtimes.processes.shared_memory import Block
+from hogwild.runtimes.processes.shared_pickle import Shelf, packed, unpacked
+from hogwild.runtimes.processes.shared_tensors import CPU, Arena, adopt, opened
 from leftovers import open_files
 
 

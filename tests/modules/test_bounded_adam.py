@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from hogwild.runtimes.processes import bounded_adam
+from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time
 from hogwild.runtimes.processes.bounded_adam import bounded, can_be_bounded
-from hogwild.runtimes.processes.optimisers import lay_out
-from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
+from hogwild.runtimes.processes.optimiser_state import lay_out
 
 OPTIONS = [
     {},

@@ -17,12 +17,12 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 import hogwild
 from hogwild.errors import ParameterError, WorkerError
-from hogwild.runtimes.processes import rerun
-from hogwild.runtimes.processes.arena import adopt
-from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.others import Others
-from hogwild.runtimes.processes.script import Script
-from hogwild.runtimes.processes.terms import Terms, attach, shared_tensors, signature
+from hogwild.runtimes.processes.script import worker as script_worker
+from hogwild.runtimes.processes.script.handshake import Terms, attach, shared_tensors, signature
+from hogwild.runtimes.processes.script.main_script import Script
+from hogwild.runtimes.processes.script.peers import Others
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_tensors import adopt
 
 # Scripts
 
@@ -229,7 +229,9 @@ def test_one_that_ends_or_is_late_before_the_block_is_named(tmp_path):
     script = Script(str(tmp_path / "empty.py"))
     for task, limit, said in ((script, 60, "without coming to the block"), (None, 0.2, "Not there after 0.2 seconds")):
         runtime = hogwild.Processes(patience=limit)
-        others = Others(Board(2), runtime, nothing, rerun.run if task else lambda *_, **__: time.sleep(60), task)
+        others = Others(
+            Board(2), runtime, nothing, script_worker.run if task else lambda *_, **__: time.sleep(60), task
+        )
         with pytest.raises(WorkerError, match=rf"(?s){said}.*worker 1|worker 1.*{said}"):
             others.begin(runtime)
         others.close()

@@ -19,7 +19,7 @@ from torch import nn
 
 from hogwild import Averaging, Hogwild, Locked, Module, Processes, RoundRobin, minimise
 from hogwild.errors import DivergedError, WorkerError
-from hogwild.runtimes.processes import template
+from hogwild.runtimes.processes import fork_server
 from leftovers import open_files, shared_memory
 
 STRATEGIES = [Hogwild(2), Locked(2), RoundRobin(2), Averaging(2)]
@@ -28,7 +28,7 @@ LOSS = nn.functional.mse_loss
 
 def ours() -> set[int]:
     """All processes below this one, but for the template, which waits for the next run."""
-    kept = template._current._process.pid if template._current is not None else None
+    kept = fork_server._current._process.pid if fork_server._current is not None else None
     return {child.pid for child in psutil.Process().children(recursive=True) if child.pid != kept}
 
 
@@ -182,9 +182,9 @@ class Program:
 
     def others(self) -> tuple[psutil.Process, list[psutil.Process]]:
         """The template, and two workers with an evaluator."""
-        (template,) = psutil.Process(self.process.pid).children()
-        assert len(template.children()) == 3
-        return template, template.children()
+        (fork_server,) = psutil.Process(self.process.pid).children()
+        assert len(fork_server.children()) == 3
+        return fork_server, fork_server.children()
 
 
 def all_end(processes: list[psutil.Process]) -> bool:
@@ -198,13 +198,13 @@ def test_a_program_is_interrupted_and_killed() -> None:
     assert program.says("loss") == "loss: 0.0\n"
 
     program.says("at")
-    template, workers = program.others()
+    fork_server, workers = program.others()
     program.process.send_signal(signal.SIGINT)
     assert program.says("stopped") == "stopped: interrupted\n"
     assert all_end(workers)
 
     program.says("at")
-    template, workers = program.others()
+    fork_server, workers = program.others()
     for worker in workers:
         worker.suspend()  # so that nobody hears the first Ctrl-C
     program.process.send_signal(signal.SIGINT)
@@ -214,15 +214,15 @@ def test_a_program_is_interrupted_and_killed() -> None:
     assert all_end(workers)
 
     before = int(program.says("at").split()[1])
-    template, workers = program.others()
-    template.kill()
+    fork_server, workers = program.others()
+    fork_server.kill()
     while int(program.says("at").split()[1]) < before + 30:  # workers go on without it
         pass
     program.process.kill()
     program.process.wait()
     assert program.process.stdout is not None
     program.process.stdout.close()
-    assert all_end([template, *workers])
+    assert all_end([fork_server, *workers])
 
 
 def test_in_a_thread_and_twice_at_once() -> None:

@@ -11,8 +11,8 @@ from ledger import Ledger
 from hogwild.messaging.actions import Action, Send, Train
 from hogwild.messaging.job import Company, Outcome
 from hogwild.messaging.messages import Envelope, Pull, Push, Receipt, number_of
-from hogwild.runtimes.simulator.runtime import Simulator
-from hogwild.runtimes.simulator.stage import Stage
+from hogwild.runtimes.simulator.config import Simulator
+from hogwild.runtimes.simulator.event_loop import Stage
 
 MOST_EVENTS = 200_000
 

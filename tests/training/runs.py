@@ -11,7 +11,7 @@ import pytest
 
 from hogwild import Linear, minimise
 from hogwild.run import Event, Run
-from hogwild.runtimes.threads import Session
+from hogwild.runtimes.shared_memory.threads import Session
 from hogwild.training.loop import Part
 
 ROWS, FEATURES = 4_000, 50  # thirteen chunks an epoch

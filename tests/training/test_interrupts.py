@@ -15,8 +15,8 @@ from runs import ROWS, arrays, problem, same_bits, slowed, told
 
 from hogwild import Budget, Constant, Cosine, Hogwild, Linear, minimise
 from hogwild.rules import named
-from hogwild.runtimes import crew, threads
-from hogwild.runtimes.threads import Session
+from hogwild.runtimes.shared_memory import thread_team, threads
+from hogwild.runtimes.shared_memory.threads import Session
 from hogwild.training.interrupts import first_one_waits
 from hogwild.training.loop import Loop
 
@@ -166,7 +166,7 @@ def test_an_interrupted_run_that_exploded_keeps_its_last_good_parameters(monkeyp
 @pytest.mark.parametrize("reason", [KeyboardInterrupt, OSError])
 def test_workers_in_compiled_code_end_with_their_chunk(workers, reason, monkeypatch):
     """Where an epoch is all in memory nobody comes back to Python before its end, unless told to."""
-    monkeypatch.setattr(crew, "TICK", 1e-3)
+    monkeypatch.setattr(thread_team, "TICK", 1e-3)
     X = np.random.default_rng(0).random((40_000, 200), np.float32)
     problem = Linear((X, X[:, 0] > 0.5), "logistic")
     session = threads.Threads().session(problem, named("adagrad"), Hogwild(workers), workers)

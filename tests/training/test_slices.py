@@ -10,8 +10,8 @@ from runs import problem
 
 from hogwild import Constant, Serial, minimise
 from hogwild.problems.descent import Claiming
-from hogwild.runtimes import crew
-from hogwild.runtimes.slices import Slices
+from hogwild.runtimes.shared_memory import thread_team
+from hogwild.runtimes.shared_memory.slice_tuner import Slices
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def calls(walks: list[Any]) -> list[int]:
 
 
 def test_what_was_learnt_in_one_epoch_is_known_in_the_next(walks: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "TICK", 1e6)
+    monkeypatch.setattr(thread_team, "TICK", 1e6)
     minimise(problem(), "sgd", Constant(0.01), Serial(), budget=5)
     assert calls(walks) == [4, 2, 1, 1, 1]  # of thirteen parts: 1, 2, 4 and 6; 8 and 5; all
 
 
 def test_it_looks_up_in_time(walks: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "TICK", 1e-9)
+    monkeypatch.setattr(thread_team, "TICK", 1e-9)
     minimise(problem(), "sgd", Constant(0.01), Serial(), budget=2)
     assert calls(walks) == [14, 14]
 

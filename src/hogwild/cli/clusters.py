@@ -11,7 +11,7 @@ from hogwild.errors import MissingExtraError, WorkerError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hogwild.runtimes.ray.knocking import Door
+    from hogwild.runtimes.ray.preflight import Door
 
 MUST_AGREE = ("python", "ray", "hogwild")  # the same on all nodes, to the last figure
 TOKEN_REMEDY = "Start all nodes with RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH."
@@ -26,13 +26,13 @@ def look_at(address: str | None) -> tuple[dict[str, Any], list[Check]]:
     named = address or os.environ.get("RAY_ADDRESS") or "auto"
     found: dict[str, Any] = {"address": named, "nodes": [], "token": None, "tls": None}
     try:
-        from hogwild.runtimes.ray.cluster import checked, load, located
+        from hogwild.runtimes.ray.connection import checked, load, located
 
         load()
     except MissingExtraError as error:
         return found, [Check("ray", "error", "it is not installed here", str(error))]
-    from hogwild.runtimes.ray.asking import ask
-    from hogwild.runtimes.ray.knocking import knock
+    from hogwild.runtimes.ray.cluster_probe import ask
+    from hogwild.runtimes.ray.preflight import knock
 
     checked(named)
     try:
@@ -72,7 +72,7 @@ def check_nodes(nodes: list[dict[str, Any]], mine: dict[str, Any]) -> list[Check
 
 def check_locks(found: dict[str, Any]) -> list[Check]:
     """Can strangers come in, or listen? On a loopback address there are none."""
-    from hogwild.runtimes.ray.knocking import is_loopback
+    from hogwild.runtimes.ray.preflight import is_loopback
 
     off: Literal["note", "warning"] = "note" if is_loopback(found["address"]) else "warning"
     token = {

@@ -16,7 +16,7 @@ from hogwild.errors import ParameterError
 from hogwild.landscape.surfaces import Vector
 from hogwild.naming import must
 from hogwild.problems.module import BATCH, MEASURED, Module
-from hogwild.runtimes.processes import chance
+from hogwild.runtimes.processes import rng_state
 from hogwild.training.optimising import self_updating
 
 
@@ -154,10 +154,10 @@ def _flat(tensors: Sequence[Tensor]) -> Vector:
 @contextmanager
 def _same_chance() -> Iterator[None]:
     """Data sets and nets that draw random numbers draw the same ones at every look, and nobody notices outside."""
-    before, devices = chance.now(), range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
+    before, devices = rng_state.now(), range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=devices):
         try:
-            chance.seed(0)
+            rng_state.seed(0)
             yield
         finally:
-            chance.go_on(before)
+            rng_state.go_on(before)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hogwild.naming import kebab, pick
-from hogwild.runtimes.local.runtime import Local
-from hogwild.runtimes.processes.runtime import Processes
-from hogwild.runtimes.ray.runtime import Ray
-from hogwild.runtimes.simulator.runtime import Simulator
-from hogwild.runtimes.threads import Threads
+from hogwild.runtimes.local.config import Local
+from hogwild.runtimes.processes.config import Processes
+from hogwild.runtimes.ray.config import Ray
+from hogwild.runtimes.shared_memory.threads import Threads
+from hogwild.runtimes.simulator.config import Simulator
 
 RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator, Local, Ray)}
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import CheckpointError
 from hogwild.run import Budget, Event
-from hogwild.runtimes.polyak import Mean
+from hogwild.runtimes.shared_memory.iterate_average import Mean
 from hogwild.schedules import Moment, Schedule, step_of
 from hogwild.training.ahead import Ahead, prepared
 from hogwild.training.checkpoints import Checkpoints, check_same

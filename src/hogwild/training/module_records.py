@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hogwild.run import Budget, Event
-from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.work import Mean, Rate
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.worker_config import Mean, Rate
 
 
 class Evaluator(Protocol):

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from hogwild.runtimes.processes import board as at
-from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.work import Tensors, Work
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.worker_config import Tensors, Work
 
 
 def tensors_of(work: Work, best: Tensors | None) -> dict[str, Any]:

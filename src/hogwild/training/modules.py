@@ -20,14 +20,15 @@ from hogwild.problems.module import Module
 from hogwild.problems.module_model import ModuleModel
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, budgeted
-from hogwild.runtimes.processes import synchronous, worker
-from hogwild.runtimes.processes.arena import adopt
-from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.chance import ROOM
-from hogwild.runtimes.processes.optimisers import lay_out, shares_memory
-from hogwild.runtimes.processes.runtime import Processes
-from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
-from hogwild.runtimes.processes.work import Mean, Work
+from hogwild.runtimes.processes import hogwild_worker
+from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time
+from hogwild.runtimes.processes.config import Processes
+from hogwild.runtimes.processes.ddp import process
+from hogwild.runtimes.processes.optimiser_state import lay_out, shares_memory
+from hogwild.runtimes.processes.rng_state import ROOM
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_tensors import adopt
+from hogwild.runtimes.processes.worker_config import Mean, Work
 from hogwild.strategies import Synchronous
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.interrupts import first_one_waits
@@ -122,7 +123,7 @@ def minimise_module(
             records = Records(board, rate, budget, mean, watches_test=test is not None)
             watch = (Watch if rank is None else partial(Lead, rank=rank))(
                 work, arena, board, runtime, budget, test, best, journal, folder, asked, records,
-                run_worker=worker.run if together is None else synchronous.run, interrupt=interrupt,
+                run_worker=hogwild_worker.run if together is None else process.run, interrupt=interrupt,
             )  # fmt: skip
             if folder is not None and resume:
                 watch.restore()

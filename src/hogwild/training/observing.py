@@ -12,7 +12,7 @@ from hogwild.data.statistics import describe
 from hogwild.errors import ParameterError
 from hogwild.kernels.conflict_counters import LOST, MET, MISSED, WRITES
 from hogwild.run import Budget
-from hogwild.runtimes.watching import MOST, Watching
+from hogwild.runtimes.shared_memory.conflict_monitor import MOST, Watching
 from hogwild.training.staleness import figures
 
 

@@ -11,8 +11,8 @@ from hogwild.errors import ParameterError
 from hogwild.naming import must, pick
 from hogwild.problems.module import Module
 from hogwild.run import Budget
-from hogwild.runtimes.processes.optimisers import made
-from hogwild.runtimes.processes.work import Rate
+from hogwild.runtimes.processes.optimiser_state import made
+from hogwild.runtimes.processes.worker_config import Rate
 from hogwild.schedules import Schedule, step_of, with_step, with_total
 
 OPTIMISERS = {

@@ -23,18 +23,18 @@ from torch import nn
 from hogwild.errors import ParameterError
 from hogwild.machine import usable_cores
 from hogwild.naming import must
-from hogwild.runtimes.processes import board as at
-from hogwild.runtimes.processes import rerun
-from hogwild.runtimes.processes.arena import Arena, adopt
-from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.optimisers import shares_memory
-from hogwild.runtimes.processes.others import Others
-from hogwild.runtimes.processes.rerun import Rerun, current_rerun
-from hogwild.runtimes.processes.runtime import Processes
-from hogwild.runtimes.processes.script import Script, running_script
-from hogwild.runtimes.processes.terms import Terms, settle, shared_tensors, signature
-from hogwild.runtimes.processes.waiting import wait_for_go
-from hogwild.runtimes.processes.whole_steps import fuse, one_at_a_time
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time
+from hogwild.runtimes.processes.config import Processes
+from hogwild.runtimes.processes.optimiser_state import shares_memory
+from hogwild.runtimes.processes.script import worker as script_worker
+from hogwild.runtimes.processes.script.handshake import Terms, settle, shared_tensors, signature
+from hogwild.runtimes.processes.script.main_script import Script, running_script
+from hogwild.runtimes.processes.script.peers import Others
+from hogwild.runtimes.processes.script.worker import Rerun, current_rerun
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_tensors import Arena, adopt
+from hogwild.runtimes.processes.start_barrier import wait_for_go
 from hogwild.strategies.sharing import check_workers
 from hogwild.training.own_worker import OwnWorker, steps_of
 
@@ -190,7 +190,7 @@ class Shared:
     def _start(self, workers: int, script: Script | None) -> Others:
         board, nothing = Board(workers), adopt([])  # tensors come with the invitation to each block
         try:
-            return Others(board, self.runtime, nothing, rerun.run, script)
+            return Others(board, self.runtime, nothing, script_worker.run, script)
         finally:
             nothing.close()
 

@@ -15,10 +15,10 @@ from hogwild.errors import ParameterError
 from hogwild.naming import must
 from hogwild.problems.feed import Feed, check_sampler, feed_of
 from hogwild.problems.module import BATCH
-from hogwild.runtimes.processes import board as at
-from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.sharing import Lock
-from hogwild.runtimes.processes.whole_steps import steps_beside_others
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.atomic_optimiser_step import steps_beside_others
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.write_policies import Lock
 
 
 class OwnWorker:

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hogwild.runtimes.polyak import Mean
+from hogwild.runtimes.shared_memory.iterate_average import Mean
 
 State = tuple[NDArray[Any], ...]
 Arrays = dict[str, NDArray[Any]]

@@ -23,7 +23,7 @@ from hogwild.problems.module import Module
 from hogwild.problems.module_model import ModuleModel
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run
-from hogwild.runtimes.processes import chance
+from hogwild.runtimes.processes import rng_state
 from hogwild.training.journal import Journal
 from hogwild.training.learners.batches import Batches, BatchLearner
 from hogwild.training.learners.flat import Flat
@@ -159,8 +159,8 @@ def _threads(count: int) -> Iterator[None]:
 @contextmanager
 def _generators() -> Iterator[None]:
     """Random numbers outside go on as if nothing had been drawn meanwhile."""
-    before = chance.now()
+    before = rng_state.now()
     try:
         yield
     finally:
-        chance.go_on(before)
+        rng_state.go_on(before)

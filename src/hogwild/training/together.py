@@ -13,12 +13,12 @@ import torch
 
 from hogwild.errors import ParameterError
 from hogwild.records import plain
-from hogwild.runtimes.processes import board as at
-from hogwild.runtimes.processes import chance
-from hogwild.runtimes.processes.group import Group, Together, answered, launched, meeting_place
-from hogwild.runtimes.processes.optimisers import remembered
-from hogwild.runtimes.processes.rank import GO_ON, PAUSE, STOP, Rank
-from hogwild.runtimes.processes.runtime import Processes
+from hogwild.runtimes.processes import rng_state
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.config import Processes
+from hogwild.runtimes.processes.ddp.collectives import Group, Together, answered, launched, meeting_place
+from hogwild.runtimes.processes.ddp.worker import GO_ON, PAUSE, STOP, Rank
+from hogwild.runtimes.processes.optimiser_state import remembered
 from hogwild.strategies import Synchronous
 from hogwild.training.module_state import copy
 from hogwild.training.watch import Watch
@@ -188,7 +188,7 @@ class Lead(Watch):
 
     def _gather(self) -> None:
         """Let the board and the list of generators have everybody's line."""
-        chance.note(self.work.random[self.rank])
+        rng_state.note(self.work.random[self.rank])
         for kept in (torch.from_numpy(self.board.sums[:, at.LOSS]), self.work.random):
             mine = torch.zeros_like(kept)
             mine[self.rank] = kept[self.rank]

@@ -10,15 +10,15 @@ from typing import Any
 from hogwild.errors import CheckpointError, DivergedError, WorkerError
 from hogwild.problems.module_model import ModuleModel
 from hogwild.run import Budget, Event
-from hogwild.runtimes.processes import board as at
-from hogwild.runtimes.processes import evaluator, worker
-from hogwild.runtimes.processes.arena import Arena
-from hogwild.runtimes.processes.board import Board
+from hogwild.runtimes.processes import evaluator, hogwild_worker
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.processes.evaluator import Evaluation
-from hogwild.runtimes.processes.fleet import Fleet, Member, lost
-from hogwild.runtimes.processes.runtime import Processes
-from hogwild.runtimes.processes.sharing import average
-from hogwild.runtimes.processes.work import Tensors, Work
+from hogwild.runtimes.processes.process_group import Fleet, Member, lost
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_tensors import Arena
+from hogwild.runtimes.processes.worker_config import Tensors, Work
+from hogwild.runtimes.processes.write_policies import average
 from hogwild.training import module_checkpoints
 from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.interrupts import Interrupt
@@ -45,7 +45,7 @@ class Watch:
     checkpoints: Checkpoints | None
     asked: dict[str, Any]
     records: Records
-    run_worker: Any = worker.run
+    run_worker: Any = hogwild_worker.run
     interrupt: Interrupt = field(default_factory=Interrupt)
     stopped: str = ""
     _earlier: float = 0.0  # seconds of sittings before this one

@@ -10,7 +10,7 @@ from hogwild.lab.planted import classification
 from hogwild.lab.results import Results, each, lowest
 from hogwild.run import Budget
 from hogwild.runtimes import Simulator, Threads
-from hogwild.runtimes.links import Link
+from hogwild.runtimes.messaging.network_model import Link
 from hogwild.schedules import Cosine
 from hogwild.strategies import (
     AllToAll,

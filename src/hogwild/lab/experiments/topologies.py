@@ -13,7 +13,7 @@ from hogwild.lab.planted import classification
 from hogwild.lab.results import Results, each
 from hogwild.run import Budget
 from hogwild.runtimes import Simulator
-from hogwild.runtimes.links import Link
+from hogwild.runtimes.messaging.network_model import Link
 from hogwild.schedules import Constant
 from hogwild.strategies import Gossip
 from hogwild.topologies.weights import about

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hogwild.runtimes.local.runtime import Local
+from hogwild.runtimes.local.config import Local
 
 __all__ = ["Local"]

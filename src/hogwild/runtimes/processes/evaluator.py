@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from hogwild.machine import this_machine
-from hogwild.runtimes.processes.arena import Arena
-from hogwild.runtimes.processes.board import Board
-from hogwild.runtimes.processes.child import Report
-from hogwild.runtimes.processes.work import Tensors
+from hogwild.runtimes.processes.child_main import Report
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_tensors import Arena
+from hogwild.runtimes.processes.worker_config import Tensors
 
 SPARE = 4  # a copy of the model may take this part of the free memory
 

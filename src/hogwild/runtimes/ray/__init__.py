@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hogwild.runtimes.ray.runtime import Ray
+from hogwild.runtimes.ray.config import Ray
 
 __all__ = ["Ray"]

@@ -5,7 +5,7 @@ All are recorded where the run is watched, with the tags ``run`` and ``participa
 
 from __future__ import annotations
 
-from hogwild.runtimes.ray.standing import Done
+from hogwild.runtimes.ray.node_stats import Done
 
 TAGS = ("run", "participant")
 STALENESS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]

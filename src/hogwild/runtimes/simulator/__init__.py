@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hogwild.runtimes.faults import Crash, Crashes
-from hogwild.runtimes.links import Link
-from hogwild.runtimes.simulator.runtime import Simulator
+from hogwild.runtimes.messaging.faults import Crash, Crashes
+from hogwild.runtimes.messaging.network_model import Link
+from hogwild.runtimes.simulator.config import Simulator
 
 __all__ = ["Crash", "Crashes", "Link", "Simulator"]

@@ -18,8 +18,8 @@ from hogwild.messaging.events import Trained
 from hogwild.messaging.state_codec import frost, thaw
 from hogwild.problems.feed import Feed
 from hogwild.problems.module import Module
-from hogwild.runtimes.processes import chance
-from hogwild.runtimes.processes.work import Rate
+from hogwild.runtimes.processes import rng_state
+from hogwild.runtimes.processes.worker_config import Rate
 from hogwild.training.learners.flat import Flat
 
 Term = tuple[int, int, Indices]  # epoch, place in the shard's epoch, samples
@@ -92,7 +92,7 @@ class BatchLearner:
         self.problem = replace(batches.problem, net=net)
         self.flat = Flat(net)
         self._drawn: dict[int, tuple[int, list[Indices]]] = {}  # of each shard the epoch it is in
-        self._chance: dict[int, tuple[int, chance.State]] = {}  # of each shard: before which term, random numbers
+        self._chance: dict[int, tuple[int, rng_state.State]] = {}  # of each shard: before which term, random numbers
         self._before: tuple[Train, Any] | None = None  # the last burst, and what was known when it began
 
     def rehearse(self, start: Floats) -> None:
@@ -107,7 +107,7 @@ class BatchLearner:
         shard, terms = train.shard[0], list(self._terms(train))
         self._begin(shard, train.first, *terms[0][:2])
         loss, samples, step = self._together(train, terms) if train.together else self._each(train, terms)
-        self._chance[shard] = train.first + train.terms, chance.now()
+        self._chance[shard] = train.first + train.terms, rng_state.now()
         return Trained(self._moved(train.values), train.terms, samples, loss, step)
 
     # What is beside the parameters
@@ -151,7 +151,7 @@ class BatchLearner:
         loss, samples, total = 0.0, 0, 0.0
         for number, (epoch, place, indices) in enumerate(terms):
             if place == 0:
-                chance.seed(self.batches.seed, train.shard[0], epoch)
+                rng_state.seed(self.batches.seed, train.shard[0], epoch)
             total += self._set_steps(train.progress + number * train.stride)
             met, size = self._gradient(indices, 1.0)
             self.optimiser.step()
@@ -165,7 +165,7 @@ class BatchLearner:
         self.optimiser.zero_grad(set_to_none=True)
         for epoch, place, indices in terms:
             if place == 0:
-                chance.seed(self.batches.seed, train.shard[0], epoch)
+                rng_state.seed(self.batches.seed, train.shard[0], epoch)
             met, size = self._gradient(indices, len(indices) / total, fresh=False)
             loss, samples = loss + met, samples + size
         self.optimiser.step()
@@ -200,9 +200,9 @@ class BatchLearner:
         """Go on with the shard's random numbers; where another has drawn before, with new ones."""
         before, state = self._chance.get(shard, (-1, None))
         if state is not None and before == first:
-            chance.go_on(state)
+            rng_state.go_on(state)
         else:
-            chance.seed(self.batches.seed, shard, epoch, place)
+            rng_state.seed(self.batches.seed, shard, epoch, place)
 
     def _moved(self, before: Floats) -> Floats:
         values, first = self.flat.values(), self.flat.parameters

@@ -18,7 +18,7 @@ from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.events import Trained
 from hogwild.problems.problem import State
-from hogwild.runtimes.walks import average
+from hogwild.runtimes.shared_memory.epoch_runner import average
 from hogwild.training.learners.rows import RowLearner, Rows, packed, unpack
 
 

@@ -1,0 +1,289 @@
+"""The house: who is there, what goes between them, and how it all ends."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hogwild.delays import Delay, named
+from hogwild.errors import WorkerError
+from hogwild.messaging.actions import Finish, Measure, Save, Tell
+from hogwild.messaging.events import Event, Interrupted, Joined, Lost, Measured, Received, Resumed, Started
+from hogwild.messaging.job import Company, Outcome, Traffic
+from hogwild.messaging.messages import COORDINATOR, Envelope, Receipt, number_of, worker
+from hogwild.messaging.node import Participant
+from hogwild.messaging.reliable_channel import Post
+from hogwild.messaging.trace import Diary, Trace
+from hogwild.runtimes.messaging.actor import Actor, Measurer, now
+from hogwild.runtimes.messaging.faults import Crash, planned
+from hogwild.runtimes.messaging.snapshot_collector import Gathering, go_on, lives_of, news_of, taking_part
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.local.config import Local
+
+TICK = 0.05  # seconds between two looks at Ctrl-C
+RESEND = 1.0  # seconds after which a message without a receipt is sent again: only what died has lost any
+CLOSING = 60.0  # seconds that a burst may go on after the end
+
+
+class House:
+    """One run on threads. Everything but the participants' own doings happens in the thread that plays it."""
+
+    def __init__(self, runtime: Local, company: Company) -> None:
+        self.runtime, self.company = runtime, company
+        self.latency: Delay = named(runtime.latency)
+        self.hurry, self.longest = threading.Event(), 0.0
+        self.actors: dict[str, Actor] = {}  # of those who are there
+        self.before: list[Actor] = []  # of lives that are over
+        self.births: dict[str, int] = defaultdict(int)
+        self.kept: dict[str, Any] = {}
+        self.alive: dict[str, float] = defaultdict(float)
+        self.crashes = 0
+        self.diaries: dict[str, Diary] = {}
+        self.measurer = Measurer(company.measure, self._measured, self.fail)
+        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._plans: list[tuple[float, int, Callable[[], None]]] = []
+        self._gathering = Gathering()
+        self._numbers = itertools.count()
+        self._finish: tuple[Finish, float] | None = None
+        self._began = now()
+
+    def play(self) -> Outcome:
+        """Run until somebody finishes it or fails."""
+        try:
+            self._open()
+            self._attend()
+        finally:
+            left = self._close()
+        if left:
+            self.company.tell("left behind", seconds=now() - self._began, participants=left)
+        return self._outcome()
+
+    # From any thread
+
+    def deliver(self, envelope: Envelope, sent: float, due: float) -> None:
+        """Take a message to whom it is for, if he is there."""
+        actor = self.actors.get(envelope.to)
+        if actor is None:
+            return
+        if due == sent and isinstance(envelope.body, Receipt) and not actor.participant.post.crowded:
+            actor.receipt(Received(envelope))
+        else:
+            actor.put(Received(envelope), sent, due)
+
+    def turned(self) -> None:
+        """A reaction is over; here everything has been delivered by then."""
+
+    def keep(self, name: str, what: Any) -> None:
+        """Write something down for the next life of somebody, who has his lock."""
+        self.kept[name] = what
+
+    def measure(self, actor: Actor, action: Measure) -> None:
+        """Have parameters measured."""
+        self.measurer.put(actor, action)
+
+    def _measured(self, actor: Actor, action: Measure, figures: dict[str, float]) -> None:
+        actor.put(Measured(action.number, figures))
+
+    def tell(self, action: Tell) -> None:
+        """Have something recorded, as it is now, in the thread that plays: there callbacks are called."""
+        seconds = now() - self._began
+        if action.event == "epoch":
+            sent = self._traffic().values()
+            action.what.update(
+                seconds=seconds, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
+            )
+        what = {name: value for name, value in action.what.items() if name != "seconds"}
+        self._news.put(partial(self.company.tell, action.event, seconds=seconds, **what))
+
+    def save(self, actor: Actor, action: Save) -> None:
+        """Have what somebody knew at a cut put beside what the others did."""
+        self._news.put(partial(self._saved, actor, action))
+
+    def finish(self, action: Finish) -> None:
+        """The run is over."""
+        self._news.put(partial(self._finished, action, now() - self._began))
+
+    def fail(self, name: str, error: BaseException) -> None:
+        """Somebody cannot go on."""
+        self._news.put(partial(self._failed, name, error))
+
+    # In the thread that plays
+
+    def _finished(self, action: Finish, seconds: float) -> None:
+        self._finish = action, seconds
+
+    def _saved(self, actor: Actor, action: Save) -> None:
+        if self.actors.get(actor.name) is actor and self.company.save is not None:
+            seconds = now() - self._began
+            cut = self._gathering.add(actor.name, action, self.births, set(self.actors), seconds)
+            if cut is not None:
+                self.company.save(cut)
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        raise WorkerError(f"{name} failed: {type(error).__name__}: {error}") from error
+
+    def _open(self) -> None:
+        late = {worker(number): at for number, at in self.runtime.late.items()}
+        cut = self.company.resumed
+        there = {name: 0 for name in self.company.cast if name not in late} if cut is None else lives_of(cut)
+        before = 0.0 if cut is None else cut["seconds"]
+        self.births.update(there if cut is None else cut["births"] | there)
+        for name in there:
+            self._hire(name, there)
+        faults = planned(self.runtime.faults, self.company.cast, np.random.default_rng([self.company.seed, 3]))
+        for fault in faults:
+            if fault.at >= before:  # else it was in an earlier sitting
+                self._plan(fault.at, partial(self._crash, fault))
+        for name in self.company.cast:
+            if name not in there:
+                self._plan(max(before, late.get(name, 0.0)), partial(self._start, name))
+        self._began = now() - before
+        self.measurer.thread.start()
+        for actor in self.actors.values():
+            if cut is None:
+                self._launch(actor, Started())
+            else:
+                go_on(actor.participant, actor.learner, cut["people"][actor.name])
+                self._launch(actor, Resumed(before))
+        for change in [] if cut is None else news_of(cut):
+            self._spread(change)
+
+    def _attend(self) -> None:
+        told: float | None = None  # when it was said that it is to end
+        while self._finish is None:
+            news = self._next()
+            if news is not None:
+                news()
+            while self._plans and self._plans[0][0] <= now() - self._began and self._finish is None:
+                heapq.heappop(self._plans)[2]()
+            if told is None and self.company.interrupted():
+                told = now()
+                self.hurry.set()
+                self.actors[COORDINATOR].put(Interrupted())
+            elif told is not None and now() - told > CLOSING:
+                self._finished(Finish(None, "interrupted"), now() - self._began)
+
+    def _next(self) -> Callable[[], None] | None:
+        left = self._plans[0][0] - (now() - self._began) if self._plans else TICK
+        try:
+            return self._news.get(timeout=min(TICK, max(1e-4, left)))
+        except queue.Empty:
+            return None
+
+    def _plan(self, at: float, what: Callable[[], None]) -> None:
+        heapq.heappush(self._plans, (at, next(self._numbers), what))
+
+    # Life and death
+
+    def _hire(self, name: str, lives: dict[str, int]) -> Actor:
+        life = self.births[name]
+        self.births[name] += 1
+        others = {peer: incarnation for peer, incarnation in lives.items() if peer != name}
+        participant = taking_part(
+            Participant(self.company.cast[name](), Post(name, life, others, RESEND)), self.company
+        )
+        works = name.startswith("worker")
+        number = number_of(name) if works else -1
+        diary = self.diaries.setdefault(name, Diary()) if self.runtime.record else None
+        actor = self.actors[name] = Actor(
+            self, name, life, participant, self.company.learner(number) if works else None,
+            self.runtime.slow.get(number, 0.0), self.company.seed, diary,
+        )  # fmt: skip
+        return actor
+
+    def _launch(self, actor: Actor, begins: Event) -> None:
+        actor.since = now()
+        if actor.diary is not None:
+            actor.diary.starts.append(actor.since - self._began)
+        actor.put(begins)
+        actor.thread.start()
+
+    def _start(self, name: str) -> None:
+        """Somebody comes late, or again."""
+        if name in self.actors:
+            return
+        lives = {peer: actor.life for peer, actor in self.actors.items()}
+        actor = self._hire(name, lives)
+        self._gathering.disturb()
+        self._launch(actor, Started(self.kept.get(name)))
+        self._spread(Joined(name, actor.life))
+
+    def _crash(self, fault: Crash) -> None:
+        name = fault.who
+        if name not in self.actors:
+            return
+        self.crashes += 1
+        if name == COORDINATOR:
+            self._finished(Finish(None, "the coordinator crashed"), now() - self._began)
+            return
+        self._gathering.disturb()
+        actor = self.actors[name]
+        with actor.lock:  # between two reactions, so that what it did and what it kept belong together
+            del self.actors[name]
+            actor.end()
+        self.before.append(actor)
+        self.alive[name] += now() - actor.since
+        at = now() - self._began
+        self._plan(at + self.runtime.detection, partial(self._spread, Lost(name, actor.life)))
+        if fault.back_after is not None:
+            self._plan(at + fault.back_after, partial(self._start, name))
+
+    def _spread(self, change: Lost | Joined) -> None:
+        for actor in self.actors.values():
+            if actor.name != change.peer:
+                actor.put(change)
+
+    # The end
+
+    def _close(self) -> list[str]:
+        """End all threads; say whose burst did not."""
+        self.hurry.set()
+        self.measurer.end()
+        for actor in self.actors.values():
+            actor.end()
+        threads = [actor.thread for actor in (*self.before, *self.actors.values())] + [self.measurer.thread]
+        until = time.monotonic() + CLOSING
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, until - time.monotonic()))
+        return [thread.name for thread in threads if thread.is_alive()]
+
+    def _traffic(self) -> dict[str, Traffic]:
+        """What everybody has sent so far, by kind of message."""
+        whole: dict[str, Traffic] = defaultdict(Traffic)
+        for actor in (*self.before, *list(self.actors.values())):
+            for kind, each in list(actor.traffic.items()):
+                mine = whole[kind]
+                mine.messages += each.messages
+                mine.bytes += each.bytes
+                mine.receipts += each.receipts
+        return whole
+
+    def _outcome(self) -> Outcome:
+        assert self._finish is not None
+        action, seconds = self._finish
+        everybody = [*self.before, *self.actors.values()]
+        traffic: dict[str, Traffic] = self._traffic()
+        busy: dict[str, float] = defaultdict(float)
+        traffic["all"].resent = sum(actor.participant.post.resent for actor in everybody)
+        for actor in everybody:
+            if actor.learner is not None:
+                busy[actor.name] += actor.busy
+        for name, actor in self.actors.items():
+            self.alive[name] += max(0.0, self._began + seconds - actor.since)
+        alive = {name: there for name, there in self.alive.items() if name.startswith("worker")}
+        more = {"events": sum(actor.events for actor in everybody), "crashes": self.crashes}
+        return Outcome(
+            action.values, action.reason, action.figures.get("record", {}), action.figures.get("halted", {}), seconds,
+            dict(traffic), dict(busy), alive, more, Trace(self.diaries) if self.runtime.record else None,
+        )  # fmt: skip

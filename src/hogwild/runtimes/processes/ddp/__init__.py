@@ -1,0 +1,1 @@
+"""Synchronous data-parallel training of a module, on ``torch.distributed``."""

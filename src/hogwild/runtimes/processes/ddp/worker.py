@@ -1,0 +1,186 @@
+"""The loop of a worker that takes each step together with all others, on PyTorch's DistributedDataParallel."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import itertools
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from hogwild.errors import DivergedError
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.ddp.collectives import Group
+from hogwild.runtimes.processes.ddp.momentum_correction import change_step
+from hogwild.runtimes.processes.hogwild_worker import seed
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.worker_config import Mean, Work
+from hogwild.runtimes.processes.write_policies import Stopped
+
+GO_ON, PAUSE, STOP = range(3)
+# The option of older and of newer versions of PyTorch.
+_OPTIONS = inspect.signature(DistributedDataParallel).parameters
+OWN_BUFFERS: dict[str, Any] = {
+    "forward_sync_buffers" if "forward_sync_buffers" in _OPTIONS else "broadcast_buffers": False
+}
+
+
+class Overseer(Protocol):
+    """Who decides, on the first worker's side, and what is done when all have heard it."""
+
+    lines: list[int]  # of the board, that this worker writes
+
+    def decide(self) -> tuple[int, float]:
+        """What all shall do now, and the seconds that have gone by. Only the first worker is asked."""
+
+    def pause(self) -> None:
+        """All are between the same two steps."""
+
+    def show(self) -> None:
+        """An epoch is about to be over, and others want to see what came of it."""
+
+    def epoch_over(self, epoch: int) -> None:
+        """All have ended an epoch."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """While this worker waits for the others."""
+
+
+class Rank:
+    """One of the workers, with parameters of its own that are always the same as everybody else's.
+
+    DistributedDataParallel divides the sum of the workers' gradients by their number. Each worker's mean loss is
+    weighted so that what comes out is the mean over all samples of the step, however they are divided among workers
+    and among batches.
+    """
+
+    def __init__(self, work: Work, board: Board, group: Group, overseer: Overseer) -> None:
+        assert work.together is not None
+        self.work, self.board, self.group, self.overseer = work, board, group, overseer
+        self.accumulate, self.correction = work.together.accumulate, work.together.correction
+        self.net, self.optimiser = work.problem.net, work.optimiser
+        unused = self._leaves_parameters_out()
+        # Batch statistics are each worker's own: those of its own batch, which is as large as if it were alone.
+        self.engine = DistributedDataParallel(self.net, find_unused_parameters=unused, **OWN_BUFFERS)
+        self.problem = replace(work.problem, net=self.engine)
+        self.samples = board.samples  # of all workers; the board has them a little sooner or later
+        self.seconds = 0.0
+        self._begun = False
+
+    def train(self) -> None:
+        """Train until the end, or until all are told to stop."""
+        self.net.train()
+        with contextlib.suppress(Stopped):
+            for epoch in itertools.count(int(self.board.counts[self.group.rank, at.EPOCH])):
+                if self.work.epochs is not None and epoch >= self.work.epochs:
+                    break
+                self._epoch(epoch)
+                self.overseer.epoch_over(epoch + 1)
+
+    def _leaves_parameters_out(self) -> bool:
+        """Whether some parameters take no part in a loss: the engine must be told, or it would wait for them."""
+        problem = self.work.problem
+        batch = np.arange(min(problem.batch, len(problem)))
+        with self._buffers_kept(True):
+            problem.loss(next(iter(problem.training.batches([batch]))))[0].backward()
+        found = any(tensor.grad is None for tensor in self.net.parameters() if tensor.requires_grad)
+        self.optimiser.zero_grad(set_to_none=True)
+        return bool(self.group.summed(torch.tensor(int(found))))
+
+    # One epoch, one step
+
+    def _epoch(self, epoch: int) -> None:
+        work, rank = self.work, self.group.rank
+        done = int(self.board.counts[rank, at.BATCH])
+        seed(work, rank, epoch, done > 0)
+        share = work.problem.share(rank, self.group.workers, epoch, work.seed, work.labels)
+        batches = list(work.problem.batches(share))
+        sizes = self.group.sizes([len(batch) for batch in batches])
+        rounds = sizes.shape[1]
+        # One that has no more batches of its own comes along with one that does not count.
+        spare = batches[0] if batches else np.arange(min(share.batch, share.samples))
+        feed = self.problem.training.batches([*batches, *[spare] * (rounds - len(batches))][done:])
+        for first in range(done, rounds, self.accumulate):
+            self._heed()
+            step = sizes[:, first : first + self.accumulate]
+            met = self._descend(feed, step)
+            if first + self.accumulate >= rounds:
+                self.overseer.show()
+            self._count(step, met)
+        for line in self.overseer.lines:
+            self.board.counts[line, at.BATCH] = 0
+            self.board.counts[line, at.EPOCH] = epoch + 1
+
+    def _heed(self) -> None:
+        """All do the same at the same step: what the first worker says."""
+        self.board.beat(self.group.rank)
+        mine = self.overseer.decide() if self.group.rank == 0 else (GO_ON, 0.0)
+        with self.overseer.waiting():
+            decision, self.seconds = self.group.word(*mine)
+        if decision == STOP:
+            raise Stopped
+        if decision == PAUSE:
+            self.overseer.pause()
+
+    def _descend(self, feed: Iterator[Any], step: Tensor) -> float:
+        """Take one step on so many batches of each worker; return the sum of the losses of this worker's samples."""
+        self._set_steps()
+        mine, total = step[self.group.rank].tolist(), int(step.sum())
+        self.optimiser.zero_grad(set_to_none=True)
+        met = 0.0
+        for number, size in enumerate(mine):
+            later = number + 1 < len(mine)
+            with self.engine.no_sync() if later else contextlib.nullcontext(), self._buffers_kept(size == 0):
+                loss, _ = self.problem.loss(next(feed))
+                with self.overseer.waiting():
+                    (loss * (size * self.group.workers / total)).backward()
+            met += loss.item() * size
+        self.optimiser.step()
+        if not math.isfinite(met):
+            raise DivergedError(f"the loss of a batch is {met / max(1, sum(mine))}")
+        return met
+
+    def _count(self, step: Tensor, met: float) -> None:
+        counts, sizes = self.board.counts, step.sum(1).tolist()
+        self.samples += sum(sizes)
+        if self.group.rank == 0 and self.work.mean is not None:
+            self._average(self.work.mean)
+        self.board.sums[self.group.rank, at.LOSS] += met
+        for line in self.overseer.lines:
+            counts[line, at.STEPS] += line == 0  # all take one step
+            counts[line, at.BATCH] += step.shape[1]
+            counts[line, at.SAMPLES] += sizes[line]
+
+    def _set_steps(self) -> None:
+        if self.work.rate.schedule is None:
+            return
+        steps = self.work.rate(self.samples, self.seconds)
+        for group, step in zip(self.optimiser.param_groups, steps, strict=True):
+            if self._begun:
+                change_step(self.optimiser, group, step, self.correction)
+            group["lr"] = step  # the first one of a sitting is no change
+        self._begun = True
+
+    @contextlib.contextmanager
+    def _buffers_kept(self, kept: bool) -> Iterator[None]:
+        before = [tensor.clone() for tensor in self.net.buffers()] if kept else []
+        yield
+        for tensor, old in zip(self.net.buffers() if kept else (), before, strict=True):
+            tensor.copy_(old)
+
+    def _average(self, mean: Mean) -> None:
+        if mean.decay is None and self.work.rate.spent(self.samples, self.seconds) < mean.begins:
+            return
+        averaged = self.board.counts[0, at.AVERAGED] = self.board.counts[0, at.AVERAGED] + 1
+        share = 1 / averaged if mean.decay is None else max(1 - mean.decay, 1 / averaged)
+        with torch.no_grad():
+            for kept, now in zip(mean.tensors, self.net.parameters(), strict=True):
+                kept.lerp_(now.to(kept.device), share)

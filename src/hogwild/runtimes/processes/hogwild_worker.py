@@ -1,0 +1,217 @@
+"""A worker: draws batches, descends, and says on the board how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import time
+from typing import Any
+
+import torch
+
+from hogwild.errors import DivergedError
+from hogwild.runtimes.processes import rng_state
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.atomic_optimiser_step import steps_beside_others
+from hogwild.runtimes.processes.child_main import flush
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.worker_config import Mean, Work
+from hogwild.runtimes.processes.write_policies import Meeting, Stopped, way_of_sharing
+
+END = object()  # of the batches of an epoch
+OFTEN = 16  # updates after which what need not be seen at once is shown to others
+
+
+class Worker:
+    """One worker in its process."""
+
+    def __init__(self, work: Work, rank: int, board: Board) -> None:
+        self.work, self.rank, self.board = work, rank, board
+        self.net, self.optimiser = work.problem.net, work.optimiser
+        for module in self.net.modules():
+            if getattr(module, "updates_in_backward", False):
+                module.follow(self.optimiser)
+        self.mine, self.flags = board.counts[rank], board.flags
+        self.sharing = way_of_sharing(work.access, rank, board, self.rest)
+        self.meeting = Meeting(work, rank, board, self.rest) if work.replicas is not None else None
+        keeps_own = work.problem.buffers == "own" and self.meeting is None  # those who meet have their own anyway
+        self._shown = list(self.net.buffers()) if keeps_own else []
+        self._own = [tensor.detach().clone() for tensor in self._shown]
+        self._met: Any = 0.0  # the summed loss of samples since it was last said on the board
+        self._read_every = 1 if work.problem.device == "cpu" else OFTEN
+        self._begun = 0.0
+        self._whole = None if work.steps is None else work.steps(work.problem, work.optimiser)
+
+    def run(self) -> None:
+        """Wait for the start, and train until the end or until told to stop; on a GPU in a stream of its own."""
+        torch.set_num_threads(self.work.threads)
+        if self.work.problem.device == "cpu":
+            shared = self.work.workers > 1 and self.work.access == "free"
+            with steps_beside_others(self.optimiser) if shared else contextlib.nullcontext():
+                self._train()
+        else:
+            with torch.cuda.device(self.work.problem.device), torch.cuda.stream(_stream()):
+                self._train()
+
+    def _train(self) -> None:
+        self.net.train()
+        self._have_own_buffers()
+        self.mine[at.STATE] = at.READY
+        while not self.flags[at.GO]:
+            self.board.beat(self.rank)
+            time.sleep(0.002)
+        self._begun = time.monotonic() - self.work.earlier
+        self.mine[at.STATE] = at.TRAINING
+        try:
+            for epoch in itertools.count(int(self.mine[at.EPOCH])):
+                if self.work.epochs is not None and epoch >= self.work.epochs:
+                    break
+                self._epoch(epoch)
+        except Stopped:
+            pass
+        if self.meeting is not None:
+            self.meeting.bring()
+        self._settle()
+        flush()  # whoever has finished may be ended
+        self.mine[at.STATE] = at.FINISHED
+        if self.flags[at.TURN] == self.rank:
+            self.board.pass_turn(self.rank)
+
+    def rest(self) -> None:
+        """Between two updates, or while waiting: do what the watcher asks for."""
+        self.board.beat(self.rank)
+        if self.flags[at.STOP]:
+            raise Stopped
+        if self.flags[at.PAUSE]:
+            self._pause()
+
+    def _pause(self) -> None:
+        self._settle()
+        self.mine[at.STATE] = at.PAUSED
+        while self.flags[at.PAUSE] and not self.flags[at.STOP]:
+            self.board.beat(self.rank)
+            time.sleep(0.001)
+        self.mine[at.STATE] = at.TRAINING
+
+    # One epoch, one batch
+
+    def _epoch(self, epoch: int) -> None:
+        work, done = self.work, int(self.mine[at.BATCH])
+        seed(work, self.rank, epoch, done > 0)
+        living = list(self.board.living())  # the share of one that is gone is dealt out among the others
+        share = work.problem.share(living.index(self.rank), len(living), epoch, work.seed, work.labels)
+        indices = itertools.islice(work.problem.batches(share), done, None)
+        batches = iter(work.problem.training.batches(indices))
+        self.rest()  # before a batch is drawn: drawing one may take random numbers
+        while (batch := next(batches, END)) is not END:
+            self._update(batch)
+            self.rest()
+        if self.meeting is None:
+            self._end(epoch)
+        else:
+            self.meeting.average(lambda: self._end(epoch))
+
+    def _end(self, epoch: int) -> None:
+        if not self.mine[at.BATCH]:
+            time.sleep(0.001)  # one without samples would count epochs as fast as it can
+        self._read_losses()  # so that the record of the epoch has them all
+        self.mine[at.BATCH] = 0
+        self.mine[at.EPOCH] = epoch + 1
+
+    def _update(self, batch: Any) -> None:
+        mine = self.mine
+        self._set_steps()
+        loss, size = self._step(batch) if self._whole is None else self._whole(batch)
+        self._met += loss.item() * size if self._read_every == 1 else loss.detach() * size
+        self.board.sums[self.rank, at.UNREAD] += size
+        mine[at.SAMPLES] += size
+        mine[at.STEPS] += 1
+        mine[at.BATCH] += 1
+        if mine[at.STEPS] % self._read_every == 0:
+            self._read_losses()
+        if self.work.mean is not None:
+            self._average(self.work.mean)
+        if self._own and mine[at.STEPS] % OFTEN == 0:
+            self._show_buffers()
+
+    def _step(self, batch: Any) -> tuple[torch.Tensor, int]:
+        loss, size = self.work.problem.loss(batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        with self.sharing:
+            self.optimiser.step()
+        return loss, size
+
+    def _read_losses(self) -> None:
+        """Say what the losses were. On a GPU that waits for the work in hand, and so is done now and then."""
+        met, self._met = float(self._met), 0.0
+        self.board.sums[self.rank, at.LOSS] += met
+        self.board.sums[self.rank, at.UNREAD] = 0
+        if not math.isfinite(met):
+            raise DivergedError(f"the loss of a batch is {met}")
+
+    def _set_steps(self) -> None:
+        if self.work.rate.schedule is None:
+            return
+        steps = self.work.rate(self.board.samples, time.monotonic() - self._begun)
+        if self._whole is not None:
+            self._whole.set_rates(steps)
+            return
+        for group, step in zip(self.optimiser.param_groups, steps, strict=True):
+            group["lr"] = step
+
+    # What others see of it
+
+    def _average(self, mean: Mean) -> None:
+        """Let the mean of the iterates have this one. The first that works does so for all: they share them."""
+        if next(self.board.working()) != self.rank:
+            return
+        if mean.decay is None and self._fraction() < mean.begins:
+            return
+        self.mine[at.AVERAGED] += 1
+        count = self.board.counts[:, at.AVERAGED].sum()  # of whoever did it before as well
+        share = 1 / count if mean.decay is None else max(1 - mean.decay, 1 / count)
+        with torch.no_grad():
+            for kept, now in zip(mean.tensors, self.net.parameters(), strict=True):
+                kept.lerp_(now, share)
+
+    def _fraction(self) -> float:
+        return self.work.rate.spent(self.board.samples, time.monotonic() - self._begun)
+
+    def _settle(self) -> None:
+        """Let everything this worker did be where others can see it."""
+        self._read_losses()
+        self._show_buffers()
+        rng_state.note(self.work.random[self.rank])
+        if self.work.problem.device != "cpu":
+            torch.cuda.current_stream().synchronize()
+
+    def _have_own_buffers(self) -> None:
+        for module in self.net.modules() if self._own else ():
+            for name, tensor in module._buffers.items():
+                for shared, own in zip(self._shown, self._own, strict=True):
+                    if tensor is shared:
+                        module._buffers[name] = own
+
+    def _show_buffers(self) -> None:
+        if self._own and next(self.board.living()) == self.rank:
+            for shared, own in zip(self._shown, self._own, strict=True):
+                shared.copy_(own)
+
+
+def _stream() -> Any:
+    make: Any = torch.cuda.Stream
+    return make()
+
+
+def seed(work: Work, rank: int, epoch: int, within: bool) -> None:
+    """Random numbers of a worker's own; a run that was resumed goes on with those it had."""
+    rng_state.seed(work.seed, rank, epoch)
+    if within and work.resumed:
+        rng_state.put_back(work.random[rank])
+
+
+def run(work: Work, rank: int, board: Board, **_: Any) -> None:
+    """Be a worker."""
+    Worker(work, rank, board).run()

@@ -1,0 +1,177 @@
+"""Processes that belong together: started at once, watched, and ended, whatever happens to any of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hogwild.errors import WorkerError
+from hogwild.runtimes.processes.fork_server import Template, template
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_memory import Block
+from hogwild.runtimes.processes.shared_pickle import Shelf, enclosed, packed
+from hogwild.runtimes.processes.shared_tensors import CPU, Arena
+
+UNKNOWN = -1000  # how a process ended of which nobody can tell
+
+
+@dataclass(eq=False)
+class Member:
+    """One process of a fleet."""
+
+    name: str
+    rank: int
+    pid: int
+    origin: Template
+    reports: int  # where it can be heard
+    orders: int  # where it can be told something
+    heard: bytes = b""
+    failure: dict[str, Any] = field(default_factory=dict)
+    done: bool = False
+    code: int | None = None  # how it ended: its status, or minus a signal; None while it runs
+
+    def end(self) -> None:
+        """End it now. Until we ask how it ended, its number is nobody else's."""
+        if self.code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def ended(self) -> None:
+        """It has closed its pipe, or was killed: see how it ended."""
+        if self.code is None:
+            try:
+                found = self.origin.status(self.pid)
+                if found is None:
+                    self.end()
+                    found = self.origin.status(self.pid)
+            except (WorkerError, OSError):
+                found = UNKNOWN  # the template is gone as well
+            self.code = UNKNOWN if found is None else found
+
+    def tell(self, what: dict[str, Any], files: Iterable[int] = ()) -> None:
+        """Send it an order, and open files with it; one that is gone does not hear it."""
+        with (
+            contextlib.suppress(BrokenPipeError, ConnectionResetError),
+            socket.socket(fileno=os.dup(self.orders)) as way,
+        ):
+            socket.send_fds(way, [json.dumps(what).encode() + b"\n"], list(files))
+
+    def obituary(self) -> str:
+        """What it died of."""
+        code = self.code
+        if self.failure:
+            return f"{self.name} failed: {self.failure['error']}\n\n{self.failure['traceback'].rstrip()}"
+        if code is not None and UNKNOWN < code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+            why = " (perhaps the system ran out of memory)" if -code == signal.SIGKILL else ""
+            return f"{self.name} was ended by the signal {name}{why}."
+        return f"{self.name} ended" + (f" by itself, with status {code}." if code is not None and code >= 0 else ".")
+
+
+class Fleet:
+    """Starts processes around one arena and one board, hears them, and ends them.
+
+    Every process has one end of a pipe whose other end is here: if this process dies, even by a kill, they see it and
+    end.
+    """
+
+    def __init__(self, arena: Arena, board: Board, environment: dict[str, str] | None = None) -> None:
+        self._arena, self._board = arena, board
+        self._environment = {**os.environ, **(environment or {})}
+        self._lifeline, self._held = os.pipe()
+        self._selector = selectors.DefaultSelector()
+        self._shelf = Shelf()
+        self.members: list[Member] = []
+
+    def start(self, run: Any, work: Any, names: Iterable[str], first: int = 0) -> list[Member]:
+        """Start a process for each name, which calls ``run(work, rank, board, ...)``; ranks count from ``first``."""
+        content = enclosed(self._arena.describe(), packed((run, work), self._arena, self._shelf))
+        main_memory = self._arena.blocks[CPU]
+        assert isinstance(main_memory, Block)
+        sent = Block(len(content))
+        try:
+            sent.bytes[: len(content)] = content
+            blocks = [sent, main_memory, self._board.block, *self._shelf.blocks]
+            return [self._start_one(name, rank, blocks, len(content)) for rank, name in enumerate(names, first)]
+        finally:
+            sent.close()
+
+    def _start_one(self, name: str, rank: int, blocks: list[Block], length: int) -> Member:
+        reports, report = os.pipe()
+        ordered, orders = (end.detach() for end in socket.socketpair())
+        given = json.dumps({
+            "path": [str(entry) for entry in sys.path], "argv": sys.argv, "folder": str(Path.cwd()),
+            "environment": self._environment, "rank": rank, "workers": self._board.workers, "length": length,
+            "sizes": [block.size for block in blocks],
+        }).encode()  # fmt: skip
+        told, origin = Block(len(given)), template()
+        told.bytes[: len(given)] = given
+        try:
+            files = [self._lifeline, report, ordered, *(block.fd for block in blocks)]
+            member = Member(name, rank, origin.copy(told.fd, len(given), files), origin, reports, orders)
+        except BaseException:
+            for fd in (reports, orders):
+                os.close(fd)
+            raise
+        finally:
+            for fd in (report, ordered):
+                os.close(fd)
+            told.close()
+        os.set_blocking(reports, False)
+        self._selector.register(reports, selectors.EVENT_READ, member)
+        self.members.append(member)
+        return member
+
+    def hear(self, seconds: float) -> Iterator[tuple[Member, dict[str, Any]]]:
+        """What processes report within some time; one that has ended reports ``{"kind": "gone"}``."""
+        for key, _ in self._selector.select(seconds) if self._selector.get_map() else ():
+            member: Member = key.data
+            try:
+                piece = os.read(key.fd, 2**16)
+            except BlockingIOError:
+                continue
+            if not piece:
+                yield from self._gone(member)
+                continue
+            *lines, member.heard = (member.heard + piece).split(b"\n")
+            for line in lines:
+                what = json.loads(line)
+                if what["kind"] == "failed":
+                    member.failure = what
+                member.done = member.done or what["kind"] == "done"
+                yield member, what
+
+    def _gone(self, member: Member) -> Iterator[tuple[Member, dict[str, Any]]]:
+        self._selector.unregister(member.reports)
+        os.close(member.reports)
+        member.ended()
+        yield member, {"kind": "gone"}
+
+    def close(self) -> None:
+        """End all that still run, and give everything back."""
+        os.close(self._held)  # they end by this alone, even if a second Ctrl-C comes while we end them
+        for member in self.members:
+            member.end()
+        for member in self.members:
+            member.ended()
+            if member.reports in self._selector.get_map():
+                self._selector.unregister(member.reports)
+                os.close(member.reports)
+            os.close(member.orders)
+        self._selector.close()
+        os.close(self._lifeline)
+        self._shelf.close()
+
+
+def lost(members: Iterable[Member]) -> WorkerError:
+    """The error of a run whose workers died."""
+    return WorkerError("\n\n".join(member.obituary() for member in members))

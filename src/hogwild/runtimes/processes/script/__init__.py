@@ -1,0 +1,1 @@
+"""``hogwild.shared``: worker processes that run the user's script again."""

@@ -1,0 +1,93 @@
+"""What workers with a loop of their own have in common: which tensors, and who they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hogwild.errors import ParameterError
+from hogwild.runtimes.processes import rng_state
+from hogwild.runtimes.processes.atomic_optimiser_step import fuse
+from hogwild.runtimes.processes.optimiser_state import lay_out
+from hogwild.runtimes.processes.shared_tensors import Arena
+
+Signature = tuple[tuple[str, str], ...]  # what is shared, and what each is like
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the first worker tells the others when they begin."""
+
+    signature: Signature
+    seed: int
+    threads: int
+    alone: bool  # whether only one may take a step at any time
+    keep: bool  # whether there may be another block after this one
+
+
+def shared_tensors(net: nn.Module, optimiser: torch.optim.Optimizer) -> list[Tensor]:
+    """All that is shared: parameters, buffers, what the optimiser has besides, and what it remembers.
+
+    >>> net = nn.Linear(2, 1)
+    >>> [tuple(tensor.shape) for tensor in shared_tensors(net, torch.optim.SGD(net.parameters(), momentum=0.9))]
+    [(1, 2), (1,), (1, 2), (1,)]
+    """
+    found = [*net.parameters(), *net.buffers(), *_beside(net, optimiser)]
+    return [*found, *lay_out(optimiser)]
+
+
+def signature(net: nn.Module, optimiser: torch.optim.Optimizer) -> Signature:
+    """What must be the same in every worker.
+
+    >>> net = nn.Linear(2, 1)
+    >>> signature(net, torch.optim.SGD(net.parameters()))[-1]
+    ('the optimiser', 'SGD of 2 parameters, which remembers 0 tensors')
+    """
+    described = [(f"parameter {name!r}", _like(tensor)) for name, tensor in net.named_parameters()]
+    described += [(f"buffer {name!r}", _like(tensor)) for name, tensor in net.named_buffers()]
+    described += [("a parameter that only the optimiser has", _like(one)) for one in _beside(net, optimiser)]
+    sizes = " and ".join(str(len(group["params"])) for group in optimiser.param_groups)
+    what = f"{type(optimiser).__name__} of {sizes} parameters, which remembers {len(lay_out(optimiser))} tensors"
+    return (*described, ("the optimiser", what))
+
+
+def attach(net: nn.Module, optimiser: torch.optim.Optimizer, arena: Arena, terms: Terms) -> None:
+    """Let a model and an optimiser, made by the same script in this process, have the tensors of the first process."""
+    fuse(optimiser)
+    ours = signature(net, optimiser)
+    if ours != terms.signature:
+        raise ParameterError(
+            f"The script has made something else in this process than in the first one: {_difference(ours, terms)}. "
+            "Every worker runs the script from its beginning: it must make the same model each time."
+        )
+    for tensor, shared in zip(shared_tensors(net, optimiser), arena.tensors, strict=True):
+        tensor.data = shared.data
+
+
+def settle(terms: Terms, rank: int) -> None:
+    """Have threads and random numbers of one's own."""
+    torch.set_num_threads(terms.threads)
+    rng_state.seed(terms.seed, rank)
+
+
+def _beside(net: nn.Module, optimiser: torch.optim.Optimizer) -> list[Tensor]:
+    known = {id(tensor) for tensor in net.parameters()}
+    steered: list[Tensor] = [tensor for group in optimiser.param_groups for tensor in group["params"]]
+    return [tensor for tensor in steered if id(tensor) not in known]
+
+
+def _like(tensor: Any) -> str:
+    return f"{tuple(tensor.shape)}, {tensor.dtype}, {tensor.device}"
+
+
+def _difference(ours: Signature, terms: Terms) -> str:
+    theirs = terms.signature
+    for (name, here), (other, there) in zip(ours, theirs, strict=False):
+        if name != other:
+            return f"{name} instead of {other}"
+        if here != there:
+            return f"{name} is {here} instead of {there}"
+    return f"it has {len(ours) - 1} tensors instead of {len(theirs) - 1}"

@@ -1,0 +1,117 @@
+"""The other workers, seen from the first one, which trains as well and looks after them between its steps."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from hogwild.errors import WorkerError
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.config import Processes
+from hogwild.runtimes.processes.process_group import Fleet, Member, lost
+from hogwild.runtimes.processes.script.handshake import Terms
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_memory import Block
+from hogwild.runtimes.processes.shared_pickle import Shelf, enclosed, packed
+from hogwild.runtimes.processes.shared_tensors import CPU, Arena
+
+LOOK = 0.05  # seconds between two looks at who is still alive
+WAIT = 0.005  # the same, while there is nothing else to do
+
+
+class Others:
+    """Starts them, tells them when to begin, hears of their death, and waits for them at the end."""
+
+    def __init__(self, board: Board, runtime: Processes, arena: Arena, run: Any, work: Any) -> None:
+        self.board, self._runtime, self._owner = board, runtime, os.getpid()
+        self._begun, self._looked = False, 0.0
+        self._fleet: Fleet | None = Fleet(arena, board)
+        names = [f"worker {rank}" for rank in range(1, board.workers)]
+        try:
+            self._members = self._fleet.start(run, work, names, first=1)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def ended(self) -> bool:
+        """Whether they are all gone for good."""
+        return self._fleet is None
+
+    def invite(self, arena: Arena, terms: Terms) -> None:
+        """Tell those that run the script where the tensors of the next block are."""
+        content = enclosed(arena.describe(), packed(terms, arena, Shelf()))
+        letter, tensors = Block(len(content)), arena.blocks[CPU]
+        assert isinstance(tensors, Block)
+        letter.bytes[: len(content)] = content
+        what = {"length": len(content), "sizes": [letter.size, tensors.size]}
+        for member in self._members:
+            member.tell(what, [letter.fd, tensors.fd])
+        letter.close()
+
+    def begin(self, runtime: Processes) -> None:
+        """Wait until all are there, and let them begin."""
+        self._runtime = runtime
+        until = time.monotonic() + runtime.patience
+        while late := self._those_before(at.READY):
+            self._hear(WAIT)
+            if time.monotonic() > until:
+                raise WorkerError(
+                    f"Not there after {runtime.patience:g} seconds: {_names(late)}. Every worker runs the script up to "
+                    "hogwild.shared first: look what takes it so long, or give runtime=Processes(patience=...)."
+                )
+        self.board.sums[:, at.BEAT] = time.monotonic()
+        self._begun = True
+        self.board.flags[at.GO] = 1
+
+    def look(self) -> None:
+        """See, now and then, whether one has died; to be called often."""
+        now = time.monotonic()
+        if now - self._looked > LOOK:
+            self._looked = now
+            self._hear(0)
+
+    def wait(self) -> None:
+        """Wait until all that live have finished; one that is silent for too long counts as dead."""
+        while self._those_before(at.FINISHED):
+            self._hear(WAIT)
+            self._mind_the_silent()
+
+    def close(self) -> None:
+        """End them."""
+        if self._fleet is not None and self._owner == os.getpid():
+            fleet, self._fleet = self._fleet, None
+            fleet.close()
+            self.board.block.close()
+
+    def _those_before(self, state: int) -> list[Member]:
+        line = self.board.counts
+        return [one for one in self._members if line[one.rank, at.STATE] < state and not line[one.rank, at.GONE]]
+
+    def _hear(self, seconds: float) -> None:
+        if self._fleet is not None:
+            for member, what in self._fleet.hear(seconds):
+                if what["kind"] == "gone" and not member.done:
+                    self._bury(member)
+
+    def _bury(self, member: Member) -> None:
+        self.board.counts[member.rank, at.GONE] = 1
+        if self._runtime.failures == "stop" or not self._begun:
+            raise lost([member])
+        sys.stderr.write(f"{member.obituary()}\nThe others go on.\n")
+
+    def _mind_the_silent(self) -> None:
+        limit = time.monotonic() - self._runtime.silence
+        for member in self._those_before(at.FINISHED):
+            if self.board.sums[member.rank, at.BEAT] < limit and member.code is None:
+                member.failure = member.failure or {
+                    "error": f"nothing was heard of it for {self._runtime.silence:g} seconds",
+                    "traceback": "If a step or an evaluation takes longer, give runtime=Processes(silence=...).",
+                }
+                member.end()
+
+
+def _names(members: list[Member]) -> str:
+    return ", ".join(member.name for member in members)

@@ -1,0 +1,160 @@
+"""Tensors in shared memory: a model's parameters and buffers, and what its optimiser remembers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hogwild.errors import ParameterError
+from hogwild.runtimes.processes.cuda_ipc import DeviceMemory
+from hogwild.runtimes.processes.shared_memory import Block, check_room, places
+
+CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor lies, and what it is."""
+
+    device: str
+    offset: int
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    parameter: bool
+    requires_grad: bool
+
+
+class Arena:
+    """One block of memory for each device, with all the tensors in it.
+
+    One block, not one for each tensor: each block costs every process an open file, of which it may have a thousand.
+    """
+
+    def __init__(self, blocks: Mapping[str, Block | DeviceMemory], where: Iterable[Place]) -> None:
+        self.blocks, self.where = dict(blocks), tuple(where)
+        self.tensors = [_view(self.blocks[place.device], place) for place in self.where]
+        self._number = {id(tensor): number for number, tensor in enumerate(self.tensors)}
+
+    def number(self, tensor: Any) -> int | None:
+        """Which of the arena's tensors this one is; None if it is not one of them."""
+        return self._number.get(id(tensor))
+
+    def describe(self) -> tuple[Any, ...]:
+        """What another process needs to have the same arena, given the block in main memory."""
+        handles = {
+            device: (block.size, device, block.handle)
+            for device, block in self.blocks.items() if isinstance(block, DeviceMemory)
+        }  # fmt: skip
+        return handles, self.where
+
+    def close(self) -> None:
+        """Give back the file; the tensors stay."""
+        for block in self.blocks.values():
+            if isinstance(block, Block):
+                block.close()
+
+
+def adopt(tensors: Iterable[Tensor]) -> Arena:
+    """Move tensors into shared memory, in place: whoever has one of them has it there from now on.
+
+    They are moved one after the other, so that at any time only one of them exists twice.
+
+    >>> weight = nn.Parameter(torch.ones(2, 3))
+    >>> arena = adopt([weight])
+    >>> arena.number(weight), weight.sum().item()
+    (0, 6.0)
+    """
+    kept = list(tensors)
+    by_device: dict[str, list[Tensor]] = {CPU: []}
+    for tensor in kept:
+        _check(tensor)
+        by_device.setdefault(str(tensor.device), []).append(tensor)
+    blocks: dict[str, Block | DeviceMemory] = {}
+    common = _in_common(kept)
+    offsets: dict[int, int] = {}  # of tensors, and of pieces of memory that several tensors have in common
+    for device, those in by_device.items():
+        pieces = {common.get(id(tensor), id(tensor)): _extent(tensor, id(tensor) in common) for tensor in those}
+        starts, size = places(pieces.values())
+        offsets |= dict(zip(pieces, starts, strict=True))
+        if device == CPU:
+            check_room(size, "The model with what its optimiser remembers")
+            blocks[device] = Block(size)
+        else:
+            blocks[device] = DeviceMemory(size, device)
+    where = [_place(tensor, offsets[common.get(id(tensor), id(tensor))], id(tensor) in common) for tensor in kept]
+    arena = Arena({}, [])
+    arena.blocks, arena.where = blocks, tuple(where)
+    for number, (tensor, place) in enumerate(zip(kept, where, strict=True)):
+        moved = _flat(blocks[place.device], place)
+        with torch.no_grad():
+            moved.copy_(tensor)
+        tensor.data = moved
+        arena.tensors.append(tensor)
+        arena._number[id(tensor)] = number
+    return arena
+
+
+def opened(block: Block, description: tuple[Any, ...]) -> Arena:
+    """The arena that another process has described."""
+    handles, where = description
+    return Arena({CPU: block, **{device: DeviceMemory(*given) for device, given in handles.items()}}, where)
+
+
+def _in_common(tensors: list[Tensor]) -> dict[int, int]:
+    """The tensors that have their memory in common with others, such as a weight and a view of it, and which memory."""
+    owners: dict[int, list[int]] = {}
+    for tensor in tensors:
+        if tensor.numel():
+            owners.setdefault(tensor.untyped_storage().data_ptr(), []).append(id(tensor))
+    return {one: memory for memory, several in owners.items() if len(several) > 1 for one in several}
+
+
+def _extent(tensor: Tensor, in_common: bool) -> int:
+    return tensor.untyped_storage().nbytes() if in_common else tensor.numel() * tensor.element_size()
+
+
+def _place(tensor: Tensor, offset: int, in_common: bool) -> Place:
+    """Where a tensor is to lie: as it does within memory that it has in common with others, else without gaps."""
+    dense = torch.empty_like(tensor, device="meta")  # keeps the order of the axes
+    if in_common:
+        offset, dense = offset + int(tensor.storage_offset()) * tensor.element_size(), tensor
+    return Place(
+        str(tensor.device), offset, tensor.dtype, tuple(tensor.shape), tuple(dense.stride()),
+        isinstance(tensor, nn.Parameter), tensor.requires_grad,
+    )  # fmt: skip
+
+
+def _flat(block: Block | DeviceMemory, place: Place) -> Tensor:
+    if 0 in place.shape:
+        return torch.empty(place.shape, dtype=place.dtype, device=place.device)
+    count = 1 + sum((length - 1) * stride for length, stride in zip(place.shape, place.stride, strict=True))
+    if isinstance(block, Block):
+        flat = torch.frombuffer(block.bytes, dtype=place.dtype, count=count, offset=place.offset)
+        return flat.as_strided(place.shape, place.stride)
+    # Not a view: those count each other's changes, and a backward pass would take one tensor's for another's.
+    empty = torch.empty(0, dtype=place.dtype, device=place.device)
+    return empty.set_(
+        block.tensor().untyped_storage(), place.offset // place.dtype.itemsize, place.shape, place.stride
+    )  # fmt: skip
+
+
+def _view(block: Block | DeviceMemory, place: Place) -> Tensor:
+    tensor = _flat(block, place)
+    return nn.Parameter(tensor, place.requires_grad) if place.parameter else tensor
+
+
+def _check(tensor: Tensor) -> None:
+    if nn.parameter.is_lazy(tensor):
+        raise ParameterError(
+            "A lazy layer of the model has no shape yet. Send one batch through the model before it is trained."
+        )
+    if tensor.layout != torch.strided or tensor.device.type not in ("cpu", "cuda"):
+        raise ParameterError(
+            f"Parameters must be ordinary tensors in main memory or on a GPU. Got one that is {tensor.layout} "
+            f"on {tensor.device}."
+        )

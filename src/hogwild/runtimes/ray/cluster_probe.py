@@ -1,0 +1,102 @@
+"""What a cluster is made of: asks every node for its versions.
+
+A connection to a cluster can hang in ways that nobody can end from within. So it is made in a process of its own, which
+is given up after a while: ``python -m hogwild.runtimes.ray.cluster_probe ADDRESS``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from hogwild.errors import HogwildError, WorkerError
+from hogwild.runtimes.ray.connection import connected
+
+LIMIT = 45.0  # seconds in all
+ANSWERS = 15.0  # of them, in which the nodes have to answer
+
+
+def ask(address: str, limit: float = LIMIT) -> dict[str, Any]:
+    """What the cluster at an address is made of, within so many seconds."""
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", __name__, address], capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise WorkerError(f"The cluster at {address!r} has not answered for {limit:g} s.") from None
+    lines = ended.stdout.strip().splitlines()
+    if ended.returncode != 0 or not lines:
+        last = (ended.stderr.strip().splitlines() or [f"the process that asked ended with code {ended.returncode}"])[-1]
+        raise WorkerError(f"The cluster at {address!r} cannot be asked: {last}")
+    found: dict[str, Any] = json.loads(lines[-1])
+    if "error" in found:
+        raise WorkerError(found["error"])
+    return found
+
+
+def look(address: str) -> dict[str, Any]:
+    """Connect, and ask every node."""
+    with connected(address, 0) as ray:
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        versions = ray.remote(num_cpus=0, max_retries=0)(_probe())
+        calls = {
+            versions.options(scheduling_strategy=affinity(node["NodeID"], soft=False)).remote(): node for node in nodes
+        }
+        answered, _ = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWERS)
+        said = {calls[call]["NodeID"]: _answer(ray, call) for call in answered}
+        return {
+            "address": ray.get_runtime_context().gcs_address,
+            "nodes": [_row(node, said.get(node["NodeID"])) for node in nodes],
+            "mine": _probe()(),
+        }
+
+
+def _row(node: dict[str, Any], said: dict[str, Any] | None) -> dict[str, Any]:
+    resources = node["Resources"]
+    return {
+        "node": node["NodeID"], "host": node["NodeManagerHostname"], "address": node["NodeManagerAddress"],
+        "head": "node:__internal_head__" in resources, "cpus": resources.get("CPU", 0.0),
+        "memory": int(resources.get("memory", 0)),
+        **(said or {"error": f"it has not answered for {ANSWERS:g} s"}),
+    }  # fmt: skip
+
+
+def _answer(ray: Any, call: Any) -> dict[str, Any]:
+    try:
+        said: dict[str, Any] = ray.get(call)
+    except ray.exceptions.RayError as error:
+        return {"error": str(error).strip().splitlines()[0]}
+    return said
+
+
+def _probe() -> Any:
+    """A function that is sent whole: on the node there need be nothing of ours."""
+
+    def versions() -> dict[str, Any]:
+        import platform
+        from importlib.metadata import PackageNotFoundError, version
+
+        found: dict[str, Any] = {"python": platform.python_version()}
+        for name in ("ray", "hogwild", "numba", "numpy"):
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                found[name] = None
+        return found
+
+    return versions
+
+
+def _main() -> None:
+    try:
+        found = look(sys.argv[1])
+    except HogwildError as error:
+        found = {"error": str(error)}
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    _main()

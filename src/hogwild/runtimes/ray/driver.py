@@ -1,0 +1,379 @@
+"""The watch: starts everybody, notices who is dead, and starts it again. It is the program that asked for the run."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from hogwild.errors import WorkerError
+from hogwild.messaging.actions import Finish, Save
+from hogwild.messaging.job import Company, Outcome, Traffic
+from hogwild.messaging.messages import COORDINATOR, worker
+from hogwild.messaging.reliable_channel import comes_back
+from hogwild.runtimes.messaging.actor import now
+from hogwild.runtimes.messaging.snapshot_collector import Gathering, lives_of, news_of
+from hogwild.runtimes.ray.actor import Peers, Pulse, Sitting
+from hogwild.runtimes.ray.metrics import Metrics
+from hogwild.runtimes.ray.node_stats import Standings
+from hogwild.runtimes.ray.object_store import stored
+from hogwild.runtimes.ray.placement import Nodes, Place
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.ray.config import Ray
+
+TICK = 0.05  # seconds between two looks at Ctrl-C, and at what the coordinator has to tell
+SHOWN = 0.5  # seconds between two tellings of how everybody stands
+CLOSING = 60.0  # seconds that a burst may go on after Ctrl-C
+PREPARING = 5  # heartbeats for who reads and compiles, so that it can hardly answer; nobody has begun to wait for it
+FAREWELL = 3.0  # seconds in which all may say what they counted
+RUNS = itertools.count()  # of this program
+
+
+class Watch:
+    """One run on a cluster."""
+
+    def __init__(self, ray: Any, runtime: Ray, company: Company) -> None:
+        self.ray, self.runtime, self.company = ray, runtime, company
+        cpus = runtime.cpus * company.cores
+        self.nodes = Nodes(ray, cpus, *stored(ray, company), dict(runtime.slow), runtime.link)
+        self.places: dict[str, Place] = {}  # of those who are there, or on their way
+        self.before: list[Place] = []
+        self.births: Counter[str] = Counter()
+        self.deaths: Counter[str] = Counter()
+        self.alive: dict[str, float] = defaultdict(float)
+        self.begun = False
+        self._finish: tuple[Finish, float] | None = None
+        self._looked = now()
+        self._gathering = Gathering()
+        self._came = now()  # when the last of those who are ready before all begin became so
+        self._standings, self._shown = Standings(), 0.0
+        self._metrics = Metrics(f"{ray.get_runtime_context().get_job_id()}-{next(RUNS)}")
+        self._cut = company.resumed
+        if self._cut is not None:
+            self.births.update(self._cut["births"] | lives_of(self._cut))
+        late = {worker(number): at for number, at in runtime.late.items()}
+        first = self._cut["people"] if self._cut is not None else company.cast.keys() - late.keys()
+        self._to_come = {name: late.get(name, 0.0) for name in company.cast if name not in first}
+
+    def play(self) -> Outcome:
+        """Run until somebody finishes it or fails."""
+        try:
+            for name in self.company.cast:
+                if name not in self._to_come:
+                    self._start(name)
+            self._stand_by()
+            self._attend()
+            self._say_farewell()
+        finally:
+            self.nodes.dismiss()
+            for place in (*self.places.values(), *self.before):
+                self.nodes.end(place)
+        return self._outcome()
+
+    def _attend(self) -> None:
+        told: float | None = None  # when it was said that it is to end
+        while self._finish is None:
+            self._look()
+            self._judge()
+            self._admit()
+            self._show()
+            if told is None and self.company.interrupted():
+                told = now()
+                self.places[COORDINATOR].handle.interrupt.remote()
+            if told is not None and (not self.begun or now() - told > CLOSING):
+                self._finish = Finish(None, "interrupted"), 0.0
+
+    # Asking
+
+    def _look(self) -> None:
+        """Hear who answers, and ask those who have not been asked for a while."""
+        asked = {place.asked: place for place in self.places.values() if place.asked is not None}
+        due = min((place.due for place in self.places.values() if place.asked is None), default=now() + TICK)
+        rest = min(TICK, max(1e-3, due - now()))
+        if not asked:
+            time.sleep(rest)
+        else:
+            self.ray.wait(list(asked), timeout=rest)
+            for answered in self.ray.wait(list(asked), num_returns=len(asked), timeout=0)[0]:
+                self._heard(asked[answered], answered)
+        pause = now() - self._looked
+        self._looked = now()
+        for place in list(self.places.values()):
+            if pause > self.runtime.heartbeat / 2:  # it was this program that stood still
+                place.seen += pause
+            if place.asked is None and now() >= place.due:
+                place.asked = place.handle.pulse.remote(self._longest(), self._total())
+
+    def _heard(self, place: Place, answered: Any) -> None:
+        place.asked = None
+        try:
+            answer = self.ray.get(answered)
+        except self.ray.exceptions.RayActorError as error:
+            if getattr(error, "actor_init_failed", False):
+                raise WorkerError(f"{place.name} could not be started: {_reason(error)}") from error
+            if isinstance(error, self.ray.exceptions.ActorUnavailableError) and place.where is not None:
+                self.nodes.suspects.add(place.where.node)  # it cannot be reached, and perhaps nobody there can
+            self._died(place, "its process ended")
+            return
+        except self.ray.exceptions.RayTaskError as error:
+            raise WorkerError(f"{place.name} failed: {error}") from error
+        except self.ray.exceptions.RayError as error:  # what it said, or who was to carry it, is gone
+            self._died(place, f"it could not be heard ({type(error).__name__})")
+            return
+        place.seen = now()
+        often = place.name == COORDINATOR or not place.begun
+        place.due = now() + (TICK if often else self.runtime.heartbeat / 3)
+        if isinstance(answer, Pulse):
+            self._felt(place, answer)
+        else:
+            place.where = answer
+            self.nodes.suspects.discard(answer.node)  # one can be heard there again
+
+    def _show(self) -> None:
+        """Tell how everybody stands, now and then."""
+        if now() < self._shown + SHOWN:
+            return
+        self._shown = now()
+        heartbeat, cast = self.runtime.heartbeat, self.company.cast
+        rows = self._standings.rows(cast, self.places, self.deaths, now(), heartbeat)
+        self.company.tell("cluster", seconds=self._seconds(), participants=rows)
+
+    def _felt(self, place: Place, pulse: Pulse) -> None:
+        was_ready = place.ready
+        self._noted(place, pulse)
+        if pulse.failure:
+            raise WorkerError(pulse.failure.strip())
+        if pulse.ready and not place.begun and (self.begun or not was_ready):
+            self._arrived(place)
+        for event, seconds, what in pulse.news:
+            self.company.tell(event, seconds=seconds, **{key: value for key, value in what.items() if key != "seconds"})
+        for save in pulse.saves:
+            self._saved(place, save)
+        self._finish = self._finish or pulse.finished
+
+    def _noted(self, place: Place, pulse: Pulse) -> None:
+        place.pulse = pulse
+        done = self._standings.note(place)
+        if done is not None:
+            self._metrics.note(place.name, done)
+
+    def _saved(self, place: Place, save: Save) -> None:
+        there = {each.name for each in self.places.values() if each.begun}
+        cut = self._gathering.add(place.name, save, self.births, there, self._seconds())
+        if cut is not None and self.company.save is not None:
+            self.company.save(cut)
+
+    def _longest(self) -> float:
+        return max(place.pulse.longest for place in self.places.values())
+
+    def _total(self) -> tuple[int, int]:
+        sent = self._traffic().values()
+        return sum(each.messages for each in sent), sum(each.bytes for each in sent)
+
+    # Life and death
+
+    def _start(self, name: str) -> None:
+        life = self.births[name]
+        self.births[name] += 1
+        self.places[name] = self.nodes.start(name, life)
+
+    def _stand_by(self) -> None:
+        if any(comes_back(name) for name in self.company.cast):
+            self.nodes.stand_by(self.runtime.spares)
+
+    def _arrived(self, place: Place) -> None:
+        """Somebody is ready. At first all wait for each other; later it joins those who are there."""
+        if not self.begun:
+            self._came = now()
+            return
+        place.since = now()
+        self._gathering.disturb()
+        for peer, (_, handle) in self._peers(place.name).items():
+            assert peer != place.name
+            handle.joined.remote(place.name, place.life, place.handle)
+        kept = None
+        if comes_back(place.name):
+            kept = self.places[COORDINATOR].handle.kept.remote(place.name, place.life)
+            self._stand_by()  # who stood by before may be a server now
+        place.handle.begin.remote(self._peers(place.name), kept)
+        self._placed(place)
+
+    def _admit(self) -> None:
+        """Let all begin once they are ready, and those who come late when it is their time."""
+        if not self.begun:
+            missing = [place for place in self.places.values() if not place.ready]
+            if not missing or self._can_do_without(missing):
+                self._begin(missing)
+        for name, at in list(self._to_come.items()):
+            if self.begun and self._seconds() >= at:
+                del self._to_come[name]
+                self._start(name)
+
+    def _can_do_without(self, missing: list[Place]) -> bool:
+        """Whether those who are not there are workers without a place, and the others have waited long enough."""
+        homeless = all(place.where is None and place.name.startswith("worker") for place in missing)
+        others = sum(place.ready and place.name.startswith("worker") for place in self.places.values())
+        if not homeless or not others or self._cut is not None or now() - self._came < self.runtime.gather:
+            return False
+        return self.nodes.full(others) or now() - missing[0].born > self.runtime.startup
+
+    def _begin(self, missing: list[Place]) -> None:
+        """Let all begin, or go on from a cut, to which those who were not there then come as new.
+
+        Those who are missing are as if they had died at the first moment: they come as new too.
+        """
+        self.begun = True
+        for place in self.places.values():
+            place.since = now()
+        for place in self.places.values():
+            if place not in missing:
+                place.handle.begin.remote(self._peers(place.name), None, self._sitting(place.name))
+                self._placed(place)
+        for place in missing:
+            self._postpone(place)
+            self._to_come[place.name] = 0.0
+
+    def _postpone(self, place: Place) -> None:
+        """Have somebody for whom there is no room come when there is."""
+        del self.places[place.name]
+        self.nodes.end(place)
+        for _, handle in self._peers(place.name).values():
+            handle.lost.remote(place.name, place.life)
+        self.company.tell("no room", seconds=self._seconds(), participant=place.name, reason=self.nodes.room())
+
+    def _sitting(self, name: str) -> Sitting | None:
+        cut = self._cut
+        return None if cut is None else Sitting(cut["seconds"], cut["people"][name], news_of(cut))
+
+    def _placed(self, place: Place) -> None:
+        assert place.where is not None
+        node, process = place.where.node, place.where.process
+        self.company.tell(
+            "placed",
+            seconds=self._seconds(),
+            participant=place.name,
+            life=place.life,
+            node=node,
+            process=process,
+            run=self._metrics.run,
+        )
+
+    def _seconds(self) -> float:
+        coordinator = self.places.get(COORDINATOR)
+        before = 0.0 if self._cut is None else float(self._cut["seconds"])
+        return before + (now() - coordinator.since if coordinator is not None and coordinator.since is not None else 0)
+
+    def _peers(self, name: str) -> Peers:
+        return {
+            each.name: (each.life, each.handle) for each in self.places.values() if each.begun and each.name != name
+        }
+
+    def _judge(self) -> None:
+        """Who has said nothing for too long is dead."""
+        for place in list(self.places.values()):
+            limit = self.runtime.heartbeat * (1 if place.ready else PREPARING)
+            if place.where is not None and place.asked is not None and now() - place.seen > limit:
+                self.nodes.suspects.add(place.where.node)
+                self.nodes.end(place, silent=True)
+                self._died(place, f"it did not answer for {limit:g} s")
+            elif not place.ready and now() - place.born > self.runtime.startup:
+                self._never_came(place)
+
+    def _never_came(self, place: Place) -> None:
+        """Others can do without a worker that was to come again, or wait for it; nobody can do without the rest."""
+        late = [each for each in self.places.values() if not each.ready]
+        if not self.begun and self._can_do_without(late):
+            return
+        if not self.begun or comes_back(place.name):
+            missing = sorted(each.name for each in late)
+            who, limit = ", ".join(missing[:5]), self.runtime.startup
+            raise WorkerError(f"Nothing was heard of {who} for {limit:g} s: {self.nodes.room()}.")
+
+    def _died(self, place: Place, why: str) -> None:
+        name, life = place.name, place.life
+        if self.places.get(name) is not place:
+            return
+        self.nodes.end(place)
+        del self.places[name]
+        self.before.append(place)
+        self.deaths[name] += 1
+        again = self.deaths[name] <= self.runtime.restarts
+        if name == COORDINATOR:
+            raise WorkerError(
+                f"The coordinator has died: {why}. With a checkpoint the run goes on when it is started again with "
+                "resume."
+            )
+        if place.since is not None:
+            self._gathering.disturb()
+            self.alive[name] += now() - place.since
+            for peer, (_, handle) in self._peers(name).items():
+                assert peer != name
+                handle.lost.remote(name, life)
+        self.company.tell("died", seconds=self._seconds(), participant=name, life=life, reason=why, again=again)
+        if again:
+            self._metrics.restarted(name)
+            self._start(name)
+        elif comes_back(name) or not self.begun or not any(each.startswith("worker") for each in self.places):
+            raise WorkerError(f"{name} has died {self.deaths[name]} times, the last time because {why}.")
+
+    # The end
+
+    def _say_farewell(self) -> None:
+        """Let all say what they have counted."""
+        last = {
+            place.handle.pulse.remote(self._longest(), self._total()): place
+            for place in self.places.values() if place.begun
+        }  # fmt: skip
+        if not last:
+            return  # it was interrupted before it began
+        for answered in self.ray.wait(list(last), num_returns=len(last), timeout=FAREWELL)[0]:
+            try:
+                pulse = self.ray.get(answered)
+            except self.ray.exceptions.RayError:
+                continue  # then it stays at what it said before
+            last[answered].seen = now()
+            self._noted(last[answered], pulse)
+
+    def _everybody(self) -> list[Place]:
+        return [*self.before, *self.places.values()]
+
+    def _traffic(self) -> dict[str, Traffic]:
+        whole: dict[str, Traffic] = defaultdict(Traffic)
+        for kind, each in itertools.chain(*(place.pulse.traffic.items() for place in self._everybody())):
+            mine = whole[kind]
+            mine.messages += each.messages
+            mine.bytes += each.bytes
+            mine.receipts += each.receipts
+        return whole
+
+    def _outcome(self) -> Outcome:
+        assert self._finish is not None
+        action, seconds = self._finish
+        traffic, busy = self._traffic(), dict[str, float]()
+        pulses = [place.pulse for place in self._everybody()]
+        traffic["all"].resent = sum(pulse.resent for pulse in pulses)
+        for place in self._everybody():
+            if place.name.startswith("worker"):
+                busy[place.name] = busy.get(place.name, 0.0) + place.pulse.busy
+        for place in self.places.values():
+            if place.since is not None:
+                self.alive[place.name] += now() - place.since
+        alive = {name: there for name, there in self.alive.items() if name.startswith("worker")}
+        more = {
+            "events": sum(pulse.events for pulse in pulses), "crashes": self.deaths.total(),
+            "calls": sum(pulse.calls for pulse in pulses), "refused": sum(pulse.refused for pulse in pulses),
+            "malformed": sum(pulse.malformed for pulse in pulses),
+        }  # fmt: skip
+        return Outcome(
+            action.values, action.reason, action.figures.get("record", {}), action.figures.get("halted", {}), seconds,
+            dict(traffic), busy, alive, more,
+        )  # fmt: skip
+
+
+def _reason(error: Exception) -> str:
+    """What one of our own errors says, if there is one at the bottom of what Ray tells."""
+    found = re.search(r"^hogwild\.errors\.\w+: (.*)", str(error), re.MULTILINE)
+    return found[1] if found else str(error)

@@ -1,0 +1,322 @@
+"""The stage: a queue of events in simulated time, and what becomes of actions."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hogwild.delays import Always, named
+from hogwild.messaging.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
+from hogwild.messaging.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Resumed, Started
+from hogwild.messaging.job import Company, Learner, Outcome, Traffic
+from hogwild.messaging.messages import COORDINATOR, HEADER, Envelope, Receipt, number_of, worker
+from hogwild.messaging.node import Participant
+from hogwild.messaging.reliable_channel import Post
+from hogwild.messaging.snapshot import Cutting
+from hogwild.runtimes.messaging.faults import Crash, planned
+from hogwild.runtimes.messaging.snapshot_collector import Gathering, go_on, lives_of, news_of, taking_part, with_memory
+from hogwild.runtimes.simulator.memory_accounting import held
+from hogwild.runtimes.simulator.trace_replay import Playback
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.simulator.config import Simulator
+
+RESEND = 4.0  # times the longest of a few round trips, after which a message is sent again
+LOOK = 256  # events between two looks at Ctrl-C
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Over:
+    """Somebody has had the time to react to an event."""
+
+    event: Event
+
+
+def _kind(event: Event) -> str:
+    return type(event.envelope.body if isinstance(event, Received) else event).__name__
+
+
+class Stage:
+    """One simulated run."""
+
+    def __init__(self, runtime: Simulator, company: Company) -> None:
+        self.runtime, self.company = runtime, company
+        self.now = 0.0
+        self._queue: list[tuple[float, int, str, int, Any]] = []
+        self._count = 0
+        # A stream of numbers for each kind of thing, so that one more crash does not change all that follows.
+        self._update, self._handling = named(runtime.compute), named(runtime.handling)  # how long those take
+        self._compute, self._links, self._faults = (np.random.default_rng([company.seed, kind]) for kind in (1, 2, 3))
+        self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in company.cast}
+        self.lives: dict[str, int] = {}  # of those who are there
+        self.births: dict[str, int] = defaultdict(int)  # how often each was started
+        self.people: dict[str, Participant | Cutting] = {}
+        self.kept: dict[str, Any] = {}
+        self._learners: dict[str, Learner] = {}
+        self._bursts: dict[str, int] = defaultdict(int)
+        self._sent: dict[str, int] = defaultdict(int)
+        self._uplink: dict[str, float] = defaultdict(float)  # when each sender's line is free again
+        self.traffic: dict[str, Traffic] = defaultdict(Traffic)
+        self.busy: dict[str, float] = defaultdict(float)
+        self.alive: dict[str, float] = defaultdict(float)
+        self._since: dict[str, float] = {}  # when each was last started
+        self.events = self.crashes = 0
+        self.memory = self.apart = 0  # bytes of parameters: as they are, and as if nothing were shared
+        self._gathering = Gathering()
+        self.outcome: Outcome | None = None
+        self._playback = None if runtime.trace is None else Playback(runtime.trace)
+        self._handles = self._playback is not None or runtime.handling != Always(0.0)
+        self._handled: dict[str, int] = defaultdict(int)
+        self._queues: dict[tuple[str, int], deque[Event]] = {}  # of those who are busy: what they have yet to handle
+        self._patience = self._resend_after()
+
+    def play(self) -> Outcome:
+        """Run until somebody finishes it, or nothing happens any more."""
+        late = {worker(number): at for number, at in self.runtime.late.items()}
+        if self.company.resumed is None:
+            self._open(late)
+        else:
+            self._reopen(self.company.resumed, late)
+        self._plan_faults()
+        told = False  # that it is to end
+        while self._queue and self.outcome is None:
+            self._next()
+            if self.events % LOOK == 0 and not told and self.company.interrupted():
+                told = True
+                self._at(self.now, COORDINATOR, self.lives[COORDINATOR], Interrupted())
+        if self.outcome is None:
+            self._end(None, "nobody had anything left to do", {})
+        assert self.outcome is not None
+        return self.outcome
+
+    def _open(self, late: dict[str, float]) -> None:
+        for name in self.company.cast:
+            if name not in late:
+                self.lives[name] = 0
+        for name in list(self.lives):
+            self._start(name, first=True)
+        for name, at in late.items():
+            self._at(at, "", 0, ("start", name))
+
+    def _reopen(self, cut: dict[str, Any], late: dict[str, float]) -> None:
+        """Go on from a cut. Who was not there then comes now, or when it is due."""
+        self.now = cut["seconds"]
+        self.births.update(cut["births"])
+        self.lives = lives_of(cut)
+        for name, life in self.lives.items():
+            self._make(name)
+            go_on(self.people[name], self._learners.get(name), cut["people"][name])
+            self._at(self.now, name, life, Resumed(self.now))
+        for change in news_of(cut):
+            for peer in sorted(set(self.lives) - {change.peer}):
+                self._at(self.now, peer, self.lives[peer], change)
+        for name in self.company.cast:
+            if name not in self.lives:
+                self._at(max(self.now, late.get(name, 0.0)), "", 0, ("start", name))
+
+    def _next(self) -> None:
+        self.now, _, name, life, event = heapq.heappop(self._queue)
+        if not name:
+            self._happen(event)
+        elif self.lives.get(name) == life:
+            if self._handles:
+                self._handle(name, life, event)
+            else:
+                self._react(name, event)
+
+    def _react(self, name: str, event: Event) -> None:
+        self.events += 1
+        for action in self.people[name].react(event):
+            self._carry_out(name, action)
+
+    def _handle(self, name: str, life: int, event: Any) -> None:
+        """One thing after the other: what comes while somebody is busy waits."""
+        queue = self._queues.get((name, life))
+        if isinstance(event, _Over):
+            assert queue is not None
+            self._react(name, event.event)
+            if queue:
+                self._begin(name, life, queue.popleft())
+            else:
+                del self._queues[name, life]
+        elif isinstance(event, Received) and isinstance(event.envelope.body, Receipt):
+            self._react(name, event)  # they take no time, and nobody waits for them
+        elif queue is not None:
+            queue.append(event)
+        else:
+            self._queues[name, life] = deque()
+            self._begin(name, life, event)
+
+    def _begin(self, name: str, life: int, event: Event) -> None:
+        if self._playback is not None:
+            seconds = self._playback.handling(name, _kind(event))
+        else:
+            number, count = self._numbers[name], self._handled[name]
+            seconds = self._handling.draw(self._compute, number, count)
+            self._handled[name] += 1
+        self._at(self.now + seconds, name, life, _Over(event))
+
+    def _at(self, when: float, name: str, life: int, event: Any) -> None:
+        self._count += 1
+        heapq.heappush(self._queue, (when, self._count, name, life, event))
+
+    # What becomes of actions
+
+    def _carry_out(self, name: str, action: Action) -> None:
+        if isinstance(action, Send):
+            self._send(action.envelope)
+        elif isinstance(action, Train):
+            self._train(name, action)
+        elif isinstance(action, Ring):
+            self._at(self.now + action.after, name, self.lives[name], Rang(action.name))
+        elif isinstance(action, Keep):
+            self.kept[name] = action.what
+        elif isinstance(action, Measure):
+            figures = self.company.measure(action.values)
+            self._at(self.now, name, self.lives[name], Measured(action.number, figures))
+        elif isinstance(action, Tell):
+            self._tell(action)
+        elif isinstance(action, Save):
+            self._save(name, action)
+        elif isinstance(action, Finish):
+            self._end(action.values, action.reason, action.figures)
+
+    def _tell(self, action: Tell) -> None:
+        if action.event == "epoch":
+            memory, apart = held(self.people.values())
+            self.memory, self.apart = max(self.memory, memory), max(self.apart, apart)
+            sent = self.traffic.values()
+            action.what.update(
+                seconds=self.now, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
+            )
+        self.company.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
+
+    def _save(self, name: str, action: Save) -> None:
+        save = with_memory(action, self._learners.get(name))
+        cut = self._gathering.add(name, save, self.births, set(self.lives), self.now)
+        if cut is not None and self.company.save is not None:
+            self.company.save(cut)
+
+    def _send(self, envelope: Envelope) -> None:
+        sender, link = envelope.sender, self.runtime.link
+        body = envelope.body
+        kind = type(body).__name__
+        traffic = self.traffic[kind]
+        if isinstance(body, Receipt):
+            traffic.receipts += 1
+            size = HEADER
+        else:
+            traffic.messages += 1
+            size = envelope.nbytes
+        traffic.bytes += size
+        self._sent[sender] = count = self._sent[sender] + 1
+        free = self._uplink[sender]
+        leaves = (self.now if self.now > free else free) + size / link.bandwidth
+        self._uplink[sender] = leaves
+        if self._playback is not None:
+            arrivals, leaves = [self._playback.way(envelope.to, kind)], self.now
+        else:
+            arrivals = link.arrivals(self._links, self._numbers[sender], count)
+        traffic.lost += not arrivals
+        to = envelope.to
+        life = self.lives.get(to)
+        if life is not None:
+            for after in arrivals:
+                self._at(leaves + after, to, life, Received(envelope))
+
+    def _train(self, name: str, train: Train) -> None:
+        """What a burst comes to depends on where it begins, so it is computed now; it is known when it is over."""
+        number = self._numbers[name]
+        if self._playback is not None:
+            seconds = self._playback.burst(name, train.terms)
+        else:
+            each = self._update.draw(self._compute, number, self._bursts[name])
+            seconds = train.terms * each * self.runtime.slow.get(number, 1.0) / self.company.cores
+        self._bursts[name] += 1
+        self.busy[name] += seconds
+        trained = self._learners[name].burst(train)
+        self._at(self.now + seconds, name, self.lives[name], trained)
+
+    # Life and death
+
+    def _happen(self, event: tuple[str, Any]) -> None:
+        what, detail = event
+        if what == "start" and detail not in self.lives:
+            self.lives[detail] = self.births[detail]
+            self._start(detail)
+        elif what == "crash":
+            self._crash(detail)
+
+    def _start(self, name: str, first: bool = False) -> None:
+        life = self.lives[name]
+        self.births[name] = life + 1
+        self._gathering.disturb()
+        self._make(name)
+        others = set(self.lives) - {name}
+        kept: Event = Started(self.kept.get(name))
+        self._at(self.now, name, life, kept)
+        if not first:
+            for peer in sorted(others):
+                self._at(self.now, peer, self.lives[peer], Joined(name, life))
+
+    def _make(self, name: str) -> None:
+        """A participant at the beginning of its life."""
+        others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
+        person = Participant(self.company.cast[name](), Post(name, self.lives[name], others, self._patience))
+        self.people[name] = taking_part(person, self.company)
+        if name.startswith("worker"):
+            self._learners[name] = self.company.learner(number_of(name))
+        self._since[name] = self.now
+
+    def _crash(self, fault: Crash) -> None:
+        name = fault.who
+        if name not in self.lives:
+            return
+        self.crashes += 1
+        self._gathering.disturb()
+        if name == COORDINATOR:
+            self._end(None, "the coordinator crashed", {})
+            return
+        life = self.lives.pop(name)
+        del self.people[name]
+        self._learners.pop(name, None)
+        self.alive[name] += self.now - self._since[name]
+        for peer in sorted(self.lives):
+            self._at(self.now + self.runtime.detection, peer, self.lives[peer], Lost(name, life))
+        if fault.back_after is not None:
+            self._at(self.now + fault.back_after, "", 0, ("start", name))
+
+    def _plan_faults(self) -> None:
+        for fault in planned(self.runtime.faults, self.company.cast, self._faults):
+            if fault.at >= self.now:  # else it was in an earlier sitting
+                self._at(fault.at, "", 0, ("crash", fault))
+
+    # The end
+
+    def _resend_after(self) -> float:
+        """Later than anything should take: what is sent again must itself be handled, and others wait for that."""
+        link, trial = self.runtime.link, np.random.default_rng(0)
+        if self._playback is not None:
+            longest, handling = self._playback.longest()
+        else:
+            longest = max(named(link.latency).draw(trial, 0, k) for k in range(32))
+            handling = max(self._handling.draw(trial, 0, k) for k in range(32))
+        # All may have asked the same one at once, who has one line to answer.
+        queue = (handling + self.company.setting.start.nbytes / link.bandwidth) * len(self.company.cast)
+        return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + queue) + 1e-3)
+
+    def _end(self, values: Any, reason: str, figures: dict[str, Any]) -> None:
+        for name in self.lives:
+            self.alive[name] += self.now - self._since[name]
+        for participant in self.people.values():
+            self.traffic["all"].resent += participant.post.resent
+        self.outcome = Outcome(
+            values, reason, figures.get("record", {}), figures.get("halted", {}), self.now, dict(self.traffic),
+            dict(self.busy),
+            {name: seconds for name, seconds in self.alive.items() if name.startswith("worker")},
+            {"events": self.events, "crashes": self.crashes, "memory": self.memory, "memory_apart": self.apart},
+        )  # fmt: skip
