@@ -18,7 +18,7 @@ from hogwild.messaging.events import Event, Heard, Started, Trained
 from hogwild.messaging.job import Company
 from hogwild.messaging.messages import COORDINATOR, Begin, Halted, Leave, Pull, Push, Ready, Values, server, worker
 from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.server import Server
+from hogwild.strategies.roles.parameter_server import Server
 
 SIZES = {75: (4000, 400), 20_000: (2000, 300), 1_000_000: (100, 50)}  # values: pushes, exchanges
 TURNS = 5

@@ -139,9 +139,9 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
     """However many cores the machine has."""
     from hogwild import Hogwild, HogwildClassifier, Linear, Locked, ParameterServer, Processes, RoundRobin, minimise
     from hogwild.data import feature_counts, prefetch
-    from hogwild.estimators.parameters import processors_left
+    from hogwild.estimators.parameter_constraints import processors_left
     from hogwild.strategies import count
-    from hogwild.training.talking_module import workers_share
+    from hogwild.training.message_batches import workers_share
 
     monkeypatch.setattr(machine, "ROOT", tree(tmp_path, QUOTAS[version]))
     monkeypatch.setattr(machine, "allowed_cores", lambda: 64)

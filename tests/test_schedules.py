@@ -27,7 +27,7 @@ from hogwild.schedules import (
     step_of,
     with_step,
 )
-from hogwild.training.clock import Clock
+from hogwild.training.step_sizes import Clock
 
 ROWS, EPOCHS = 100, 8
 

@@ -7,8 +7,8 @@ import pytest
 from hogwild import topologies
 from hogwild.errors import ParameterError
 from hogwild.topologies import Clique, Graph, Grid, Hypercube, OnePeerExponential, RandomRegular, Ring, Star, Torus
+from hogwild.topologies.mixing_matrix import about, matrix, mixing, spectral_gap
 from hogwild.topologies.topology import connected
-from hogwild.topologies.weights import about, matrix, mixing, spectral_gap
 
 DIRECTED = networkx.DiGraph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 EVERY = [*sorted(topologies.TOPOLOGIES), networkx.petersen_graph(), networkx.path_graph(8)]

@@ -210,7 +210,7 @@ ALIKE = (
     "sparse/test_sparse_table.py::test_rows_of_all_widths",
     "sparse/test_sparse_table.py::test_sums & dtype1",
     "sparse/test_sparse_training.py::test_the_table_follows_the_schedule",
-    "src/hogwild/estimators/factors.py & Regressor",
+    "src/hogwild/estimators/factorisation_machine.py & Regressor",
     "src/hogwild/problems/factorisation_machine.py",
     "src/hogwild/problems/field_aware.py",
     "test_benchmarks.py::test_every_tool_is_asked_for_the_same_objective",

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from hogwild.runtimes import Ray as Ray
     from hogwild.runtimes import Simulator as Simulator
     from hogwild.runtimes import Threads as Threads
+    from hogwild.runtimes.processes.script.shared import shared as shared
     from hogwild.runtimes.simulator import Crash as Crash
     from hogwild.runtimes.simulator import Crashes as Crashes
     from hogwild.runtimes.simulator import Link as Link
@@ -77,11 +78,10 @@ if TYPE_CHECKING:
     from hogwild.strategies import RoundRobin as RoundRobin
     from hogwild.strategies import Serial as Serial
     from hogwild.strategies import Synchronous as Synchronous
-    from hogwild.strategies.corrections import DelayAdaptive as DelayAdaptive
-    from hogwild.strategies.corrections import DelayCompensation as DelayCompensation
+    from hogwild.strategies.delay_correction import DelayAdaptive as DelayAdaptive
+    from hogwild.strategies.delay_correction import DelayCompensation as DelayCompensation
     from hogwild.training.checkpoints import Checkpoints as Checkpoints
     from hogwild.training.minimise import minimise as minimise
-    from hogwild.training.own_loop import shared as shared
 
 __version__ = "0.1.0"
 
@@ -89,7 +89,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "hogwild.training.minimise": ("minimise",),
     "hogwild.training.checkpoints": ("Checkpoints",),
-    "hogwild.training.own_loop": ("shared",),
+    "hogwild.runtimes.processes.script.shared": ("shared",),
     "hogwild.run": ("Budget", "Run", "Start"),
     "hogwild.problems.graph_cut": ("GraphCut",),
     "hogwild.problems.linear": ("Linear",),
@@ -117,7 +117,7 @@ _HOMES = {
         "Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch", "ParameterServer",
         "LocalSGD", "DiLoCo", "ElasticAveraging", "AllToAll", "Gossip",
     ),
-    "hogwild.strategies.corrections": ("DelayAdaptive", "DelayCompensation"),
+    "hogwild.strategies.delay_correction": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
     "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
     "hogwild.estimators": (

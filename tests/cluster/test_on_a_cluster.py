@@ -16,7 +16,7 @@ from talkers import train
 from hogwild import ParameterServer, Ray
 from hogwild.errors import WorkerError
 from hogwild.messaging.job import Company
-from hogwild.training import talking
+from hogwild.training import message_launch
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster; make test has tests/chaos")
@@ -63,7 +63,7 @@ def test_ctrl_c_ends_it_with_what_it_has(monkeypatch):
     def company(*parts):
         return Company(*parts[:6], lambda: len(begun) > 3, *parts[7:])
 
-    monkeypatch.setattr(talking, "Company", company)
+    monkeypatch.setattr(message_launch, "Company", company)
 
     def listen(event):
         begun.extend([event] * (event["event"] == "progress"))

@@ -19,7 +19,7 @@ from sklearn.preprocessing import scale
 
 import references
 from hogwild import HogwildClassifier, HogwildRegressor
-from hogwild.estimators.translate import loss_of
+from hogwild.estimators.sklearn_parameters import loss_of
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 MARGIN = ("hinge", "log_loss", "modified_huber", "squared_hinge", "perceptron")

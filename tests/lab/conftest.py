@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hogwild.lab.chart import Chart, Finding, Map, Report, Section, Series, Table
+from hogwild.lab.report_model import Chart, Finding, Map, Report, Section, Series, Table
 
 NASTY = "</script><script>alert('no')</script> & \"quotes\" <b>bold</b> $x$ %{y} \u2028 \x07"
 LONG = "a-very-long-name-without-any-place-to-break-" * 6

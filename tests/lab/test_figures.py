@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from hogwild.errors import MissingExtraError
-from hogwild.lab.chart import Chart, Report, Section, Series, Table
 from hogwild.lab.report import save_figures
+from hogwild.lab.report_model import Chart, Report, Section, Series, Table
 
 
 @pytest.fixture(scope="module")

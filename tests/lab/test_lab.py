@@ -11,16 +11,16 @@ import pytest
 
 from hogwild.cli import main
 from hogwild.errors import DataError, ParameterError
-from hogwild.lab.assembling import report_of, section_of
-from hogwild.lab.chart import Chart, Map, Table
 from hogwild.lab.experiments import NAMES, named, source
+from hogwild.lab.report_builder import report_of, section_of
+from hogwild.lab.report_model import Chart, Map, Table
 from hogwild.lab.results import Mean, Results
-from hogwild.lab.running import Study, recorded
+from hogwild.lab.runner import Study, recorded
 
 OWN = '''
 """An experiment of one's own."""
 
-from hogwild.lab.chart import Chart, Finding
+from hogwild.lab.report_model import Chart, Finding
 from hogwild.lab.experiment import Experiment, grid
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hogwild.lab.chart import Table
 from hogwild.lab.report import write_report
+from hogwild.lab.report_model import Table
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -11,7 +11,7 @@ from hogwild import AllToAll, Crash, Link, Simulator
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import frozen
 from hogwild.messaging.messages import Standing
-from hogwild.strategies.roles.views import Views
+from hogwild.strategies.roles.membership import Views
 
 ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)
 

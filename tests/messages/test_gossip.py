@@ -16,8 +16,8 @@ from hogwild.messaging.deltas import frozen
 from hogwild.messaging.events import Heard, Lost, Trained
 from hogwild.messaging.messages import COORDINATOR, Begin, Halt, Halted, Mix, Mixed
 from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.exchanges import Averaged, Plan
-from hogwild.strategies.roles.pairing import Pairing
+from hogwild.strategies.roles.adpsgd_worker import Pairing
+from hogwild.strategies.roles.mixing import Averaged, Plan
 
 ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)
 DIRECTED = networkx.DiGraph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])

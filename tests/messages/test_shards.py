@@ -6,7 +6,7 @@ import pytest
 from hogwild import SGD, Constant, Linear
 from hogwild.data import open as open_data
 from hogwild.messaging.actions import Train
-from hogwild.training.learners.rows import Rows
+from hogwild.training.local_trainers.rows import Rows
 
 ROWS = 2000
 

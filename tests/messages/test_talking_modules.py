@@ -29,9 +29,9 @@ from hogwild.messaging.actions import Train
 from hogwild.runtimes import RUNTIMES, Simulator
 from hogwild.runtimes.messaging.faults import Crash
 from hogwild.strategies import ParameterServer
-from hogwild.training.learners.batches import Batches, BatchLearner
-from hogwild.training.optimising import optimiser_of, rate_of
-from hogwild.training.talking_module import adds_in_full
+from hogwild.training.local_trainers.batches import Batches, BatchLearner
+from hogwild.training.message_batches import adds_in_full
+from hogwild.training.torch_optimisers import optimiser_of, rate_of
 
 LOSS = nn.functional.mse_loss
 SGD = partial(optim.SGD, lr=0.05)

@@ -27,8 +27,8 @@ from hogwild.errors import ParameterError
 from hogwild.messaging.actions import Train
 from hogwild.rules import SGD
 from hogwild.strategies import ParameterServer
-from hogwild.training.learners.cores import NodeLearner, cores_of
-from hogwild.training.learners.rows import Rows, packed
+from hogwild.training.local_trainers.multicore import NodeLearner, cores_of
+from hogwild.training.local_trainers.rows import Rows, packed
 
 INNER = [Hogwild(workers=2), Locked(workers=2), RoundRobin(workers=2), Averaging(workers=2)]
 

@@ -10,7 +10,7 @@ import hogwild
 from hogwild import Budget, Crash, Crashes, Linear, Local, ParameterServer, Simulator, minimise
 from hogwild.errors import ParameterError, WorkerError
 from hogwild.messaging.job import Company
-from hogwild.training import talking
+from hogwild.training import message_launch
 
 SMALL = 400
 
@@ -134,14 +134,14 @@ def broken(*_):
 
 
 def test_what_fails_in_a_worker_is_told(squares, monkeypatch):
-    monkeypatch.setattr("hogwild.training.learners.rows.Rows.rates", broken)
+    monkeypatch.setattr("hogwild.training.local_trainers.rows.Rows.rates", broken)
     with pytest.raises(WorkerError, match=r"worker-\d failed: BrokenError: in the middle of it") as failure:
         descended(squares[0], ParameterServer(workers=3), Local())
     assert isinstance(failure.value.__cause__, BrokenError)
 
 
 def test_what_fails_while_measuring_is_told(squares, monkeypatch):
-    monkeypatch.setattr("hogwild.training.talking_rows._sums", broken)
+    monkeypatch.setattr("hogwild.training.message_rows._sums", broken)
     with pytest.raises(WorkerError, match="measurement failed: BrokenError"):
         descended(squares[0], ParameterServer(workers=2), Local())
 
@@ -171,7 +171,7 @@ def interrupting(monkeypatch, after):
     def company(*parts):
         return Company(*parts[:6], pressed)
 
-    monkeypatch.setattr(talking, "Company", company)
+    monkeypatch.setattr(message_launch, "Company", company)
 
 
 @pytest.mark.parametrize("bound", [None, 1])
@@ -192,7 +192,7 @@ def test_what_cannot_be_asked_for():
 
 
 def test_silence_is_noticed(squares, monkeypatch):
-    monkeypatch.setattr("hogwild.strategies.roles.server.Server._answer", lambda self, worker: iter(()))
+    monkeypatch.setattr("hogwild.strategies.roles.parameter_server.Server._answer", lambda self, worker: iter(()))
     with pytest.raises(WorkerError, match=r"nothing was heard of worker-0.* for 0\.2 s"):
         descended(squares[0], ParameterServer(workers=2), Local(silence=0.2))
 

@@ -13,10 +13,10 @@ import references
 from hogwild import Linear, minimise
 from hogwild.rules import PassiveAggressive, named
 from hogwild.schedules import Constant, Cosine, InverseTime
-from hogwild.training import autostep
-from hogwild.training.autostep import choose_step
-from hogwild.training.clock import Clock
-from hogwild.training.trials import Trials, updates_of_trials
+from hogwild.training import step_search
+from hogwild.training.step_search import choose_step
+from hogwild.training.step_sizes import Clock
+from hogwild.training.step_trials import Trials, updates_of_trials
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
     return found
 
 
-def chosen(given: Linear, rule: str = "adagrad", epochs: float = 20, **how: Any) -> autostep.Choice:
+def chosen(given: Linear, rule: str = "adagrad", epochs: float = 20, **how: Any) -> step_search.Choice:
     return choose_step(given, named(rule), Cosine(), epochs, **{"seed": 0, **how})
 
 
@@ -180,8 +180,8 @@ def test_a_resumed_run_does_not_try_again(tmp_path: Any, made: list[tuple[float,
     assert not told(resumed, "step chosen")
 
 
-def found(tried: dict[float, float], updates: int = 1) -> autostep.Found:
-    return autostep.Found(None, updates, None, tried)  # type: ignore[arg-type]  # nothing is tried any more
+def found(tried: dict[float, float], updates: int = 1) -> step_search.Found:
+    return step_search.Found(None, updates, None, tried)  # type: ignore[arg-type]  # nothing is tried any more
 
 
 def test_the_lowest_point_lies_between_the_steps_that_were_tried() -> None:

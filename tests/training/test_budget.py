@@ -11,7 +11,7 @@ from runs import FEATURES, ROWS, arrays, problem, slowed, told
 from hogwild import Budget, Constant, Cosine, Linear, Optimal, Serial, minimise
 from hogwild.errors import DataError, ParameterError
 from hogwild.runtimes.shared_memory.threads import Session
-from hogwild.training.clock import Clock
+from hogwild.training.step_sizes import Clock
 
 HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial"}
 

@@ -9,8 +9,8 @@ import pytest
 
 from hogwild import Constant, Cosine, InverseScaling, InverseTime, Steps, Warmup
 from hogwild.schedules import Moment, Schedule
-from hogwild.training import clock as clocks
-from hogwild.training.clock import LAST, Clock
+from hogwild.training import step_sizes as clocks
+from hogwild.training.step_sizes import LAST, Clock
 
 SCHEDULES = [Constant(0.3), Cosine(0.1), InverseTime(0.5, 2.0), InverseScaling(0.2), Steps(0.1), Warmup(Constant(0.2))]
 

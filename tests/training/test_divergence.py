@@ -11,7 +11,7 @@ from runs import Dying, Killed, arrays, in_legs, problem, slowed, told
 
 from hogwild import Budget, Checkpoints, Constant, Linear, minimise
 from hogwild.errors import DivergedError
-from hogwild.training.guard import MOST, Guard
+from hogwild.training.divergence_guard import MOST, Guard
 
 SGD: dict[str, Any] = {"rule": "sgd", "strategy": "serial"}
 

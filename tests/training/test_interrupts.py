@@ -17,8 +17,8 @@ from hogwild import Budget, Constant, Cosine, Hogwild, Linear, minimise
 from hogwild.rules import named
 from hogwild.runtimes.shared_memory import thread_team, threads
 from hogwild.runtimes.shared_memory.threads import Session
-from hogwild.training.interrupts import first_one_waits
 from hogwild.training.loop import Loop
+from hogwild.training.sigint import first_one_waits
 
 HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial", "budget": 5}
 

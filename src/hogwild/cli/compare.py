@@ -39,7 +39,7 @@ def compare(
     from hogwild import losses, rules
     from hogwild import strategies as known
     from hogwild.lab.experiments.compare import experiment
-    from hogwild.lab.running import Study
+    from hogwild.lab.runner import Study
     from hogwild.machine import usable_cores
 
     screen = Output(as_json)

@@ -12,7 +12,7 @@ from hogwild.cli.output import Debug, Json, Output
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
-    from hogwild.lab.running import Study
+    from hogwild.lab.runner import Study
 
 REPORT = "report.html"
 MARKS = {True: "✓", False: "✗", None: "○"}
@@ -48,9 +48,9 @@ def lab(
 
     Example: hogwild lab collisions delays --quick
     """
-    from hogwild.lab.about import in_words
+    from hogwild.lab.environment import in_words
     from hogwild.lab.experiments import NAMES, named, source
-    from hogwild.lab.running import Study
+    from hogwild.lab.runner import Study
 
     screen = Output(as_json)
     asked = [name for given in names or () for name in (NAMES if given == "all" else (given,))]
@@ -99,8 +99,8 @@ def run_studies(screen: Output, studies: list[Study]) -> None:
 
 def write(folder: Path, paths: list[Path] | None, figures: bool, title: str = "What asynchrony does") -> Path:
     """Write a report of some records, or of all in a folder."""
-    from hogwild.lab.assembling import report_of
     from hogwild.lab.report import save_figures, write_report
+    from hogwild.lab.report_builder import report_of
 
     report = report_of(paths or [folder], title)
     path = folder / REPORT
@@ -120,8 +120,8 @@ def show_findings(screen: Output, records: list[dict[str, Any]]) -> None:
 
 def record_of(study: Study) -> dict[str, Any]:
     """What a study came to, for programs."""
-    from hogwild.lab.assembling import section_of
-    from hogwild.lab.running import recorded
+    from hogwild.lab.report_builder import section_of
+    from hogwild.lab.runner import recorded
 
     section = section_of(study.experiment, recorded(study.path), study.quick)
     return {
@@ -134,7 +134,7 @@ def record_of(study: Study) -> dict[str, Any]:
 def _list(screen: Output) -> None:
     from rich.table import Table
 
-    from hogwild.lab.about import in_words, pace
+    from hogwild.lab.environment import in_words, pace
     from hogwild.lab.experiments import NAMES, named
 
     table = Table("experiment", "what it asks", "quick", "in full", box=None, padding=(0, 2))

@@ -32,8 +32,8 @@ def report(
     Example: hogwild report lab runs/today.jsonl --out study.html
     """
     from hogwild.cli.lab import check_extra
-    from hogwild.lab.assembling import report_of
     from hogwild.lab.report import save_figures, write_report
+    from hogwild.lab.report_builder import report_of
 
     screen = Output(as_json)
     check_extra()

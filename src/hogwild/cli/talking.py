@@ -67,7 +67,7 @@ def _bound(text: str) -> int | None:
 
 
 def _correction(text: str) -> Any:
-    from hogwild.strategies.corrections import named
+    from hogwild.strategies.delay_correction import named
 
     return named(text)
 

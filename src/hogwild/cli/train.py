@@ -246,7 +246,7 @@ def train(
 
 def _profile(problem: Any, screen: Output) -> dict[str, float]:
     """Where the time of a step goes, for people and for programs."""
-    from hogwild.training.profiling import profiled
+    from hogwild.training.step_profiling import profiled
 
     found = profiled(problem)
     screen.note(f"some steps more, to see where the time goes: {found}")

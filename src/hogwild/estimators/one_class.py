@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.estimators.learning import State, Task, state_of
-from hogwild.estimators.linear import LinearEstimator, initial
-from hogwild.estimators.parameters import check_together, constraints, warn_of_the_old
-from hogwild.estimators.sources import is_source, open_source
+from hogwild.estimators.fit import State, Task, state_of
+from hogwild.estimators.inputs import is_source, open_source
+from hogwild.estimators.linear_base import LinearEstimator, initial
+from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
 from hogwild.problems.labels import Labels
 
 INLIER = Labels(np.array([-1.0, 1.0]))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hogwild.data.csr import Array
 from hogwild.errors import MissingExtraError, ParameterError
-from hogwild.estimators.translate import loss_of
+from hogwild.estimators.sklearn_parameters import loss_of
 from hogwild.files import format_size, replacing
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.linear_model import SGDRegressor
 
 from hogwild.data.csr import Array
-from hogwild.estimators.learning import Task
-from hogwild.estimators.linear import LinearEstimator, initial
-from hogwild.estimators.parameters import check_together, constraints, warn_of_the_old
-from hogwild.estimators.sources import is_source, open_source
-from hogwild.estimators.translate import loss_of
+from hogwild.estimators.fit import Task
+from hogwild.estimators.inputs import is_source, open_source
+from hogwild.estimators.linear_base import LinearEstimator, initial
+from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
+from hogwild.estimators.sklearn_parameters import loss_of
 from hogwild.problems.labels import Labels
 
 

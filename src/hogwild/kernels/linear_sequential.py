@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.kernels.row_layouts import span
-from hogwild.rules.sequential import (
+from hogwild.rules.sklearn_sgd import (
     ABSOLUTES,
     AVERAGED,
     MET,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.lab.chart import Finding, Part
+from hogwild.lab.report_model import Finding, Part
 from hogwild.lab.results import Results
 
 Point = Mapping[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.lab.chart import Series, Style
+from hogwild.lab.report_model import Series, Style
 
 Record = Mapping[str, Any]
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hogwild.landscape.ascents import Sharpness, sharpness
-from hogwild.landscape.hutchinson import Trace, trace
-from hogwild.landscape.lanczos import Spectrum, spectrum
-from hogwild.landscape.path_planes import PathPlane, path_plane
-from hogwild.landscape.paths import Path, trajectory
+from hogwild.landscape.coordinate_sensitivity import Sensitivity, sensitivity
+from hogwild.landscape.hessian_spectrum import Spectrum, spectrum
+from hogwild.landscape.hessian_trace import Trace, trace
+from hogwild.landscape.loss_slices import Line, Plane, line, plane
 from hogwild.landscape.quadratic import Quadratic
-from hogwild.landscape.sensitivities import Sensitivity, sensitivity
-from hogwild.landscape.slices import Line, Plane, line, plane
-from hogwild.landscape.spheres import Changes, Sphere, sphere
-from hogwild.landscape.surfaces import Surface, surface
+from hogwild.landscape.sharpness import Sharpness, sharpness
+from hogwild.landscape.sphere_profile import Changes, Sphere, sphere
+from hogwild.landscape.surface import Surface, surface
+from hogwild.landscape.trajectory import Path, trajectory
+from hogwild.landscape.trajectory_pca import PathPlane, path_plane
 
 __all__ = [
     "Changes", "Line", "Path", "PathPlane", "Plane", "Quadratic", "Sensitivity", "Sharpness", "Spectrum", "Sphere",

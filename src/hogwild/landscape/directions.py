@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hogwild.errors import ParameterError
-from hogwild.landscape.surfaces import Vector
+from hogwild.landscape.surface import Vector
 from hogwild.naming import must
 
 NORMS = (1, 2, math.inf)

@@ -10,11 +10,11 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
 from hogwild.landscape.curvature import turned
-from hogwild.landscape.surfaces import Vector
-from hogwild.landscape.tables import Tables, deviations
+from hogwild.landscape.design_matrix import Tables, deviations
+from hogwild.landscape.surface import Vector
 from hogwild.naming import must
 from hogwild.problems.linear import Linear
-from hogwild.training.preparing import opened_like
+from hogwild.training.job_defaults import opened_like
 
 
 class LinearSurface:

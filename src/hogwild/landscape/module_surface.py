@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
-from hogwild.landscape.surfaces import Vector
+from hogwild.landscape.surface import Vector
 from hogwild.naming import must
 from hogwild.problems.module import BATCH, MEASURED, Module
 from hogwild.runtimes.processes import rng_state
-from hogwild.training.optimising import self_updating
+from hogwild.training.torch_optimisers import self_updating
 
 
 class ModuleSurface:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.landscape.surfaces import Vector
+from hogwild.landscape.surface import Vector
 from hogwild.naming import must
 
 

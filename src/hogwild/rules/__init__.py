@@ -9,8 +9,8 @@ from hogwild.rules.ftrl import FTRL
 from hogwild.rules.momentum import Momentum
 from hogwild.rules.passive_aggressive import PassiveAggressive
 from hogwild.rules.rule import Rule
-from hogwild.rules.sequential import Sequential
 from hogwild.rules.sgd import SGD
+from hogwild.rules.sklearn_sgd import Sequential
 
 # Those that go with every loss and strategy; PassiveAggressive and Sequential, which do not, are given as objects.
 RULES: dict[str, type[Rule]] = {kebab(rule.__name__): rule for rule in (SGD, Momentum, AdaGrad, FTRL, Adam)}

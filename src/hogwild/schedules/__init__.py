@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hogwild.naming import kebab, pick
-from hogwild.schedules.adaptive import Adaptive
 from hogwild.schedules.backoff import Backoff
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.cosine import Cosine
 from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
 from hogwild.schedules.linear_scaling import LinearScaling, scales, with_total
+from hogwild.schedules.reduce_on_plateau import Adaptive
 from hogwild.schedules.schedule import Moment, Schedule, step_of, with_step
-from hogwild.schedules.steps import Steps
+from hogwild.schedules.step_decay import Steps
 from hogwild.schedules.warmup import Warmup
 
 SCHEDULES: dict[str, type[Schedule]] = {

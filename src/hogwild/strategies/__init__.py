@@ -16,7 +16,7 @@ from hogwild.strategies.locked import Locked
 from hogwild.strategies.parameter_server import ParameterServer
 from hogwild.strategies.round_robin import RoundRobin
 from hogwild.strategies.serial import Serial
-from hogwild.strategies.sharing import InMemory, count
+from hogwild.strategies.shared_memory import InMemory, count
 from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
 STRATEGIES: dict[str, Any] = {

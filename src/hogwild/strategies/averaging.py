@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hogwild.messaging.run_config import Setting
-from hogwild.strategies.sharing import Access, check_workers
-from hogwild.strategies.talking import Cast, in_rounds
+from hogwild.strategies.message_passing import Cast, in_rounds
+from hogwild.strategies.shared_memory import Access, check_workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import Setting
 from hogwild.naming import must
-from hogwild.strategies.roles.elastic import Elastic
-from hogwild.strategies.roles.pulling import Pulling
-from hogwild.strategies.roles.server import Server
-from hogwild.strategies.sharing import check_count, check_workers
-from hogwild.strategies.talking import Cast, parts_of, with_servers
+from hogwild.strategies.message_passing import Cast, parts_of, with_servers
+from hogwild.strategies.roles.easgd_worker import Elastic
+from hogwild.strategies.roles.parameter_server import Server
+from hogwild.strategies.roles.parameter_server_worker import Pulling
+from hogwild.strategies.shared_memory import check_count, check_workers
 
 
 @dataclass(frozen=True, slots=True)

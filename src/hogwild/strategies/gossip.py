@@ -13,13 +13,13 @@ from hogwild.messaging.compression import Half
 from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
 from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.exchanges import Averaged, Plan
-from hogwild.strategies.roles.in_step import InStep
-from hogwild.strategies.roles.pairing import Pairing
-from hogwild.strategies.roles.views import Views
-from hogwild.strategies.sharing import check_count, check_workers
-from hogwild.strategies.talking import Cast, without_servers
-from hogwild.topologies.weights import about
+from hogwild.strategies.message_passing import Cast, without_servers
+from hogwild.strategies.roles.adpsgd_worker import Pairing
+from hogwild.strategies.roles.membership import Views
+from hogwild.strategies.roles.mixing import Averaged, Plan
+from hogwild.strategies.roles.synchronous_worker import InStep
+from hogwild.strategies.shared_memory import check_count, check_workers
+from hogwild.topologies.mixing_matrix import about
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hogwild.naming import must
-from hogwild.strategies.sharing import Access, check_workers
+from hogwild.strategies.shared_memory import Access, check_workers
 
 
 @dataclass(frozen=True, slots=True)

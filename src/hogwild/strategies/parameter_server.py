@@ -9,11 +9,11 @@ from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import Setting
 from hogwild.naming import must
-from hogwild.strategies.corrections import Correction
-from hogwild.strategies.roles.pulling import Pulling
-from hogwild.strategies.roles.server import Server
-from hogwild.strategies.sharing import check_count, check_workers
-from hogwild.strategies.talking import Cast, parts_of, with_servers
+from hogwild.strategies.delay_correction import Correction
+from hogwild.strategies.message_passing import Cast, parts_of, with_servers
+from hogwild.strategies.roles.parameter_server import Server
+from hogwild.strategies.roles.parameter_server_worker import Pulling
+from hogwild.strategies.shared_memory import check_count, check_workers
 
 COMBINATIONS = ("mean", "sum")
 

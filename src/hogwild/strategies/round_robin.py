@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hogwild.strategies.sharing import Access, check_workers
+from hogwild.strategies.shared_memory import Access, check_workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from hogwild.naming import kebab, must, pick
 from hogwild.topologies.exponential import Exponential, OnePeerExponential
 from hogwild.topologies.graph import Graph
 from hogwild.topologies.lattices import Grid, Hypercube, Torus
+from hogwild.topologies.mixing_matrix import mixing, spectral_gap
 from hogwild.topologies.random_regular import RandomRegular
-from hogwild.topologies.simple import Clique, Ring, Star
+from hogwild.topologies.ring_clique_star import Clique, Ring, Star
 from hogwild.topologies.topology import Topology
-from hogwild.topologies.weights import mixing, spectral_gap
 
 TOPOLOGIES: dict[str, Any] = {
     kebab(kind.__name__): kind

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hogwild.errors import ParameterError
-from hogwild.topologies.simple import Ring
+from hogwild.topologies.ring_clique_star import Ring
 from hogwild.topologies.topology import Links, connected
 
 

@@ -18,13 +18,13 @@ from hogwild.errors import CheckpointError
 from hogwild.run import Budget, Event
 from hogwild.runtimes.shared_memory.iterate_average import Mean
 from hogwild.schedules import Moment, Schedule, step_of
-from hogwild.training.ahead import Ahead, prepared
 from hogwild.training.checkpoints import Checkpoints, check_same
-from hogwild.training.clock import Clock, time_spent
-from hogwild.training.guard import Guard, all_finite
-from hogwild.training.interrupts import Interrupt
-from hogwild.training.journal import Journal
+from hogwild.training.divergence_guard import Guard, all_finite
+from hogwild.training.epoch_prefetch import Ahead, prepared
+from hogwild.training.event_log import Journal
+from hogwild.training.sigint import Interrupt
 from hogwild.training.snapshots import Best, Position, Snapshot, Stall, State, saved_best, saved_snapshot, snapshot
+from hogwild.training.step_sizes import Clock, time_spent
 
 FEW_ROWS = 2**14  # of an epoch that is over so soon that several are better prepared at once: Python is slow to warm up
 SEVERAL = 8

@@ -17,12 +17,12 @@ from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, Start, budgeted
 from hogwild.schedules import with_step
 from hogwild.training.checkpoints import Checkpoints
-from hogwild.training.guard import EXPLODED, Guard
-from hogwild.training.interrupts import first_one_waits
-from hogwild.training.journal import Journal
+from hogwild.training.conflict_report import observation, watching
+from hogwild.training.divergence_guard import EXPLODED, Guard
+from hogwild.training.event_log import Journal
+from hogwild.training.job_defaults import held_out_for, put, resolved, usually, with_chosen_step
 from hogwild.training.loop import Loop
-from hogwild.training.observing import observation, watching
-from hogwild.training.preparing import held_out_for, put, resolved, usually, with_chosen_step
+from hogwild.training.sigint import first_one_waits
 
 LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond, and
 STARTING = 32  # times as many in the run: some milliseconds, no more than it takes to begin and to end with it
@@ -72,7 +72,7 @@ def minimise(
     ('epochs', array([ 1. , -2. ,  0.5], dtype=float32))
     """
     if hasattr(problem, "net"):
-        from hogwild.training.modules import minimise_module
+        from hogwild.training.module_launch import minimise_module
 
         _check_unobserved(observe)
         _check_options_of_module(start, shuffle, measure, explosion)
@@ -91,7 +91,7 @@ def minimise(
     strategy = strategies.named(strategy)
     runtime = runtimes.named(runtimes.usual(strategy) if runtime is None else runtime)
     if hasattr(runtime, "play"):
-        from hogwild.training.talking_rows import minimise_rows
+        from hogwild.training.message_rows import minimise_rows
 
         _check_unobserved(observe)
         _check_options_by_messages(measure, explosion)

@@ -84,7 +84,7 @@ def check(options: Mapping[str, Any]) -> None:
 def rule(name: str) -> Any:
     """An optimiser of the dense layers by its name, with the step that suits it."""
     from hogwild.naming import pick
-    from hogwild.training.optimising import OPTIMISERS
+    from hogwild.training.torch_optimisers import OPTIMISERS
 
     kind = pick("rule", name, {known: OPTIMISERS[known] for known in STEPS})
     return partial(kind, lr=STEPS[name])

@@ -7,10 +7,10 @@ from typing import Any
 
 from hogwild.data.generate.catalogue import classification
 from hogwild.data.in_memory import Memory
-from hogwild.lab.chart import Chart, Finding, Part, Series
+from hogwild.lab.conflict_charts import heat_maps, staleness_chart
 from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.report_model import Chart, Finding, Part, Series
 from hogwild.lab.results import Mean, Results, each, gain
-from hogwild.lab.sightings import heat_maps, staleness_chart
 from hogwild.machine import usable_cores
 from hogwild.problems.linear import Linear
 from hogwild.run import Budget

@@ -6,15 +6,15 @@ from typing import Any
 
 from hogwild.delays import Always, HeavyTail, Normal
 from hogwild.errors import DivergedError
-from hogwild.lab.chart import Chart, Finding, Part, Table
 from hogwild.lab.experiment import Experiment, Point, grid
-from hogwild.lab.planted import regression
+from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.lab.results import Results, each, gain
+from hogwild.lab.synthetic_problems import regression
 from hogwild.run import Budget
 from hogwild.runtimes import Local, Simulator
 from hogwild.schedules import Constant
 from hogwild.strategies import ParameterServer
-from hogwild.strategies.corrections import named as correction_named
+from hogwild.strategies.delay_correction import named as correction_named
 from hogwild.training.minimise import minimise
 
 WORKERS, EPOCHS, USUAL = 8, 6, 1e-3

@@ -14,8 +14,8 @@ from hogwild.data.generate.catalogue import rcv1
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.data.graphs import grid as grid_graph
 from hogwild.data.in_memory import Memory
-from hogwild.lab.chart import Chart, Finding, Part, Series, Table
 from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.lab.results import Mean, Results
 from hogwild.machine import usable_cores
 from hogwild.problems.graph_cut import GraphCut

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.lab.report.figures import save_figures
+from hogwild.lab.report.matplotlib_export import save_figures
 from hogwild.lab.report.page import render, write_report
 
 __all__ = ["render", "save_figures", "write_report"]

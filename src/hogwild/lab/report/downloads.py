@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogwild.files import format_size
-from hogwild.lab.chart import Table
+from hogwild.lab.report_model import Table
 from hogwild.records import plain
 
 CSV, PARQUET = "text/csv;charset=utf-8", "application/vnd.apache.parquet"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hogwild.errors import MissingExtraError
 from hogwild.files import write_file
-from hogwild.lab.chart import Report
 from hogwild.lab.report.colours import style_sheet
-from hogwild.lab.report.views import chapters, figures_of, tally
+from hogwild.lab.report.view_model import chapters, figures_of, tally
+from hogwild.lab.report_model import Report
 
 _HERE = Path(__file__).parent
 

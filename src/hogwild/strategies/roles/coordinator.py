@@ -27,7 +27,7 @@ from hogwild.messaging.messages import (
     worker,
 )  # fmt: skip
 from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.views import Views
+from hogwild.strategies.roles.membership import Views
 
 WATCH, TIME = "watch", "time"
 

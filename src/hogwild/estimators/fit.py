@@ -1,0 +1,185 @@
+"""One call of ``minimise`` for an estimator, and what becomes of its outcome."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from hogwild.data.csr import Array
+from hogwild.data.dataset import Dataset
+from hogwild.data.subsample import sample
+from hogwild.errors import DivergedError
+from hogwild.estimators.sklearn_parameters import Parts, averaged_share, steadied
+from hogwild.problems.labels import Labels
+from hogwild.problems.linear import Linear
+from hogwild.rules import Sequential
+from hogwild.run import Event, Run, Start
+from hogwild.training.divergence_guard import EXPLODED
+from hogwild.training.minimise import minimise
+
+SPARSE_INTERCEPT_STEP = 0.01  # as in scikit-learn: rare features see few steps, the intercept sees them all
+SAMPLED_ROWS = 2_000  # enough to know how long rows are
+
+State = tuple[Array, Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What is to be learnt, from where."""
+
+    data: Dataset
+    labels: Labels
+    start: State
+    class_weight: Any = None
+    held_out: Dataset | None = None
+    tilt: float = 0.0
+    earlier: int = 0  # updates made before
+    seeds: tuple[int, ...] = (0,)  # of the run, or of the run of each class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learnt:
+    """What came of it: one column of weights and one intercept per output."""
+
+    weights: Array
+    intercept: Array
+    state: State
+    epochs: int
+    step: float | None  # what was chosen, if it was to be chosen
+    complaints: frozenset[str]
+
+
+def state_of(coef: Array, intercept: Array) -> State:
+    """Parameters in the order in which kernels keep them: for each feature, all outputs.
+
+    >>> state_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros(2))[0].ravel()
+    array([1., 3., 2., 4.])
+    """
+    return np.ascontiguousarray(np.atleast_2d(coef).T).reshape(-1, 1), np.asarray(intercept).reshape(-1, 1)
+
+
+def learn(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
+    """Minimise: all classes in one run, or with a seed for each of them in runs of their own."""
+    learnt = _minimised(task, parts, asked) if len(task.seeds) == 1 else _one_by_one(task, parts, asked)
+    for complaint in sorted(learnt.complaints):
+        warnings.warn(complaint, ConvergenceWarning, stacklevel=6)  # past fit and what is between: where it was called
+    return learnt
+
+
+def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
+    dense = getattr(task.data.in_order()[0].rows, "layout", "") == "dense"
+    problem = Linear(
+        task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=asked["fit_intercept"],
+        class_weight=task.class_weight, labels=task.labels, tilt=task.tilt,
+        intercept_step=1.0 if dense else SPARSE_INTERCEPT_STEP, framed=False,
+    )  # fmt: skip
+    schedule, average = parts.schedule, 0.0  # as they are in scikit-learn
+    if not isinstance(parts.rule, Sequential):
+        schedule = steadied(schedule, parts.loss, partial(_heaviest, problem))
+        average = averaged_share(asked["average"], task.data.n_rows, parts.budget.epochs or 1, task.earlier)
+    try:
+        run = minimise(
+            problem, parts.rule, schedule, parts.strategy, budget=parts.budget, test=task.held_out, average=average,
+            start=Start(task.start, task.earlier), shuffle=asked["shuffle"], measure=False,
+            seed=task.seeds[0], explosion=float("inf"), callbacks=[_tell] if asked["verbose"] else [],
+        )  # fmt: skip
+    except DivergedError as error:
+        raise ValueError(
+            f"Floating-point under-/overflow occurred. Scaling input data with StandardScaler or MinMaxScaler might "
+            f"help, or a smaller eta0. {error}"
+        ) from error
+    return _outcome(run, parts)
+
+
+def _heaviest(problem: Linear) -> float:
+    """The largest squared length of a row, intercept included, times its weight, among some rows."""
+    rows = sample(problem.source, SAMPLED_ROWS).rows
+    entries = np.ones(rows.nonzeros) if rows.layout == "binary" else np.square(rows.values, dtype=np.float64)
+    sums = np.concatenate([[0.0], np.cumsum(entries)])
+    lengths = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+    weights = problem.labels.weights(problem.class_weight, problem.source).max() * rows.weights.max(initial=1.0)
+    return float((lengths.max() + problem.intercept_step) * weights)
+
+
+def _outcome(run: Run, parts: Parts) -> Learnt:
+    if run.stopped == "interrupted":
+        raise KeyboardInterrupt
+    chosen = [event["step"] for event in run.events if event["event"] == "step chosen"]
+    state = parts.rule.last(run.state) if isinstance(parts.rule, Sequential) else run.state
+    return Learnt(
+        run.model.weights, run.model.intercept, (state[0], state[1]), run.history[-1]["epoch"],
+        chosen[0] if chosen else None, _complaints(run, parts),
+    )  # fmt: skip
+
+
+def _complaints(run: Run, parts: Parts) -> frozenset[str]:
+    """What the user should know of a run that did not go as it should."""
+    found: set[str] = set()
+    remedy = "Scale the features with StandardScaler or MinMaxScaler, or give another learning_rate or a smaller eta0."
+    exploded = [event for event in run.events if event["event"] == "diverged"]
+    if exploded:
+        found.add(
+            f"The fit diverged {len(exploded)} times and went on with {exploded[-1]['scale']:.3g} of the step. {remedy}"
+        )
+    start, end = next(event["loss"] for event in run.events if event["event"] == "training"), run.history[-1]["loss"]
+    if end > EXPLODED * max(start, 1.0):
+        found.add(f"The fit diverged: the loss went from {start:.3g} to {end:.3g}. {remedy}")
+    elif run.stopped == "epochs" and parts.budget.tolerance is not None:
+        found.add(
+            "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the fit."
+        )
+    return frozenset(found)
+
+
+def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
+    """Each class against the rest in a run of its own, with an order, a step and an end of its own."""
+    assert task.labels.classes is not None
+    count, found = len(task.labels.classes), []
+    weight = task.labels.weights(task.class_weight, task.data)
+    for k, label in enumerate(task.labels.classes):
+        found.append(
+            _minimised(
+                replace(
+                    task,
+                    data=task.data.with_labels(_Is(label)),
+                    labels=Labels(np.array([0.0, 1.0]), precision=task.labels.precision),
+                    start=(task.start[0][k::count], task.start[1][k::count]),
+                    class_weight={0.0: 1.0, 1.0: float(weight[k])},
+                    held_out=None if task.held_out is None else task.held_out.with_labels(_Is(label)),
+                    seeds=task.seeds[k : k + 1],
+                ),
+                parts,
+                asked,
+            )
+        )
+    states = [np.hstack([one.state[part][:, :1] for one in found]).reshape(-1, 1) for part in (0, 1)]
+    return Learnt(
+        np.hstack([one.weights for one in found]), np.concatenate([one.intercept for one in found]),
+        (states[0], states[1]), max(one.epochs for one in found), None,
+        frozenset().union(*(one.complaints for one in found)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Is:
+    """1 for one label, 0 for the others."""
+
+    label: float
+
+    def __call__(self, labels: Array) -> Array:
+        return np.asarray(labels == self.label, np.float32)
+
+
+def _tell(event: Event) -> None:
+    if event["event"] == "epoch":
+        sys.stdout.write(
+            f"-- Epoch {event['epoch']}: objective {event['objective']:.6f}, loss {event['loss']:.6f}, "
+            f"step {event['step']:.3g}, {event['seconds']:.2f} seconds\n"
+        )

@@ -1,0 +1,117 @@
+"""What an estimator is fitted to: arrays as scikit-learn takes them, or files and data sets as ``hogwild`` does."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hogwild.data import Memory
+from hogwild.data import open as open_data
+from hogwild.data.csr import Array
+from hogwild.data.dataset import Dataset
+from hogwild.data.extents import row_numbers
+from hogwild.errors import ParameterError
+from hogwild.estimators.sklearn_shuffle import Reshuffled
+
+LONGEST = 2**22  # non-zeros between two looks at Ctrl-C: some ten milliseconds
+FLOATS = [np.float64, np.float32]
+NOTHING_TO_VALIDATE = "The sample weights for validation set are all zero, consider using a different random state."
+
+
+def float_types(X: Any) -> list[Any]:
+    """The types that arrays may have; a polars frame of float32 has to be told that it may stay so.
+
+    >>> float_types(np.ones((2, 2), np.float32)) == FLOATS
+    True
+    """
+    single = hasattr(X, "collect_schema") and all(str(kind) == "Float32" for kind in X.collect_schema().dtypes())
+    return [np.float32] if single else FLOATS
+
+
+def is_source(X: Any) -> bool:
+    """Whether this is a file, several files or an open data set rather than arrays.
+
+    >>> is_source("clicks.svm"), is_source([[0.0, 1.0]])
+    (True, False)
+    """
+    if hasattr(X, "in_order"):
+        return True
+    several = isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(x, (str, os.PathLike)) for x in X)
+    return isinstance(X, (str, os.PathLike)) or several
+
+
+def open_source(X: Any, y: Any, sample_weight: Any, memory: Any) -> Dataset:
+    """Open a file or a data set, which has its own labels and weights."""
+    refuse_labels(y, sample_weight)
+    return open_data(X, memory=memory)
+
+
+def refuse_labels(y: Any, sample_weight: Any) -> None:
+    """Refuse labels and weights besides those that are in a file."""
+    if y is not None or sample_weight is not None:
+        raise ParameterError(
+            "A file or data set has labels and weights of its own. Leave out 'y' and 'sample_weight', or give arrays "
+            "(documents have to be vectorised first)."
+        )
+
+
+def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
+    """The label and the weight of each row, in the order in which rows are predicted; None: all weigh one.
+
+    >>> labels_and_weights(open_data(np.eye(3), [3.0, 1.0, 2.0], [1.0, 1.0, 4.0]))
+    (array([3., 1., 2.]), array([1., 1., 4.], dtype=float32))
+    """
+    walk, labels, weights, weighted = data.in_order(), [np.empty(0)], [np.empty(0, np.float32)], False
+    for number in range(len(walk)):
+        chunk = walk[number]
+        weighted = weighted or chunk.rows.weights.size > 0
+        labels.append(chunk.rows.labels[chunk.order])
+        ones = np.ones(len(chunk.order), np.float32)
+        weights.append(chunk.rows.weights[chunk.order] if chunk.rows.weights.size else ones)
+        walk.done(number)
+    return np.concatenate(labels), np.concatenate(weights) if weighted else None
+
+
+def in_their_order(data: Memory, weights: Array | None = None) -> Memory:
+    """The same rows, to be visited in the order of scikit-learn's SGD; their weights with all the digits they have.
+
+    One worker needs no chunks to share, but to look up now and then: they are large.
+    """
+    per_row = max(1.0, data.nonzeros / max(1, data.n_rows))
+    chunk = int(max(LONGEST, 4 * data.n_features) / per_row) + 1
+    rows = data.rows if weights is None else replace(data.rows, weights=weights)
+    return Memory(rows, shuffled=False, order=Reshuffled(data.n_rows), chunk=chunk)
+
+
+def parted(data: Memory, aside: Array) -> tuple[Dataset, Dataset]:
+    """The rows that are not in ``aside``, and those that are; nothing is copied.
+
+    >>> data = open_data(np.eye(4), np.arange(4))
+    >>> [part.labels().tolist() for part in parted(data, np.array([2]))]
+    [[0.0, 1.0, 3.0], [2.0]]
+    """
+    rows, numbers = data.rows, row_numbers(0, data.n_rows)
+    chosen = np.zeros(data.n_rows, bool)
+    chosen[aside] = True
+    rest = Memory(rows, shuffled=False, ids=numbers[~chosen], order=data.order, chunk=data.chunk)
+    return rest, Memory(rows, shuffled=False, ids=numbers[chosen])
+
+
+def rows_to_validate(y: Array, weights: Array | None, fraction: float, random_state: Any, *, stratified: bool) -> Array:
+    """The rows that early stopping sets aside, the same as scikit-learn's."""
+    from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
+
+    splitter = StratifiedShuffleSplit if stratified else ShuffleSplit
+    rest, aside = next(splitter(test_size=fraction, random_state=random_state).split(np.zeros((len(y), 1)), y))
+    if weights is not None and not np.any(weights[aside] > 0):
+        raise ValueError(NOTHING_TO_VALIDATE)
+    if len(rest) == 0 or len(aside) == 0:
+        raise ValueError(
+            f"Splitting {len(y)} samples into a train set and a validation set with validation_fraction={fraction!r} "
+            f"led to an empty set ({len(rest)} and {len(aside)} samples). Please either change validation_fraction, "
+            "increase number of samples, or disable early_stopping."
+        )
+    return np.asarray(aside)

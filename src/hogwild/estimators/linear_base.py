@@ -1,0 +1,222 @@
+"""What the three estimators have in common: from checked data to fitted attributes, and scores."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.linear_model._base import SparseCoefMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from hogwild import strategies
+from hogwild.data import Memory
+from hogwild.data import open as open_data
+from hogwild.data.csr import Array
+from hogwild.data.dataset import Dataset
+from hogwild.errors import HogwildError
+from hogwild.estimators.fit import Learnt, State, Task, learn, state_of
+from hogwild.estimators.inputs import (
+    NOTHING_TO_VALIDATE,
+    float_types,
+    in_their_order,
+    is_source,
+    labels_and_weights,
+    parted,
+    refuse_labels,
+    rows_to_validate,
+)
+from hogwild.estimators.onnx_export import to_onnx
+from hogwild.estimators.sklearn_parameters import Parts, as_theirs, loss_of, strategy_of, translate
+from hogwild.estimators.sklearn_shuffle import LARGEST_SEED
+from hogwild.problems.linear_model import LinearModel
+from hogwild.rules import Sequential
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+UNASKED = {  # what a class without these parameters means by them
+    "loss": "hinge", "penalty": "l2", "l1_ratio": 0.0, "epsilon": 0.1, "early_stopping": False,
+    "validation_fraction": 0.1, "n_iter_no_change": 5,
+}  # fmt: skip
+
+
+class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear model that is learnt by ``minimise``."""
+
+    _state: State | None
+    _mean: tuple[Array, Array] | None
+
+    def _asked(self) -> dict[str, Any]:
+        kind: Any = type(self)
+        return {**UNASKED, **{name: getattr(self, name) for name in _parameters(kind)}}
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **how: Any) -> tuple[Any, Any, Any]:
+        """Arrays as kernels can take them: float32 stays, indices of 64 bits are welcome."""
+        how |= {
+            "accept_sparse": "csr",
+            "accept_large_sparse": True,
+            "dtype": float_types(X),
+            "order": "C",
+            "reset": reset,
+        }
+        if self.__sklearn_tags__().target_tags.required:
+            X, y = validate_data(self, X, y, **how)
+        else:
+            X = validate_data(self, X, **how)
+        if sample_weight is not None:
+            if self._asked()["early_stopping"] and not np.any(sample_weight):
+                raise ValueError(NOTHING_TO_VALIDATE)
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        return X, y, sample_weight
+
+    def _data(self, X: Any, y: Array, sample_weight: Array | None, numbers: Array) -> tuple[Dataset, Dataset | None]:
+        """The rows to learn from, and those that early stopping watches, if it is asked for."""
+        asked, data = self._asked(), open_data(X, numbers, sample_weight)
+        assert isinstance(data, Memory)
+        if as_theirs(asked):
+            data = in_their_order(data, sample_weight)
+        if not asked["early_stopping"]:
+            return data, None
+        stratified = hasattr(self, "classes_")
+        aside = rows_to_validate(
+            y, sample_weight, asked["validation_fraction"], asked["random_state"], stratified=stratified
+        )
+        return parted(data, aside)
+
+    def _known(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
+        """Take note of a data set's columns, and set rows aside if early stopping is asked for."""
+        asked = self._asked()
+        self.n_features_in_ = data.n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._reading = {"base": data.base}
+        if not asked["early_stopping"]:
+            return data, None
+        return data.split(asked["validation_fraction"], self._seed())
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(LARGEST_SEED))
+
+    def _seeds(self, task: Task, parts: Parts) -> tuple[int, ...]:
+        """The seed of the run, or of the run of each class where classes are learnt one after the other."""
+        return (self._seed(),)
+
+    def _learn(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Learnt:
+        """Learn, and keep what a later call goes on from."""
+        asked = self._asked()
+        step = getattr(self, "_step", None) if partial else None
+        parts = translate(
+            asked, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier
+        )
+        if isinstance(parts.rule, Sequential):
+            task = replace(task, labels=replace(task.labels, precision=np.dtype(dtype).name))
+        learnt = learn(replace(task, seeds=self._seeds(task, parts)), parts, asked)
+        self._step = learnt.step or step
+        self.t_ = 1.0 + task.earlier + learnt.epochs * rows
+        self.n_iter_ = learnt.epochs
+        # Where the weights are not all that training needs to go on: a rule's memory, iterates before averaging.
+        more = bool(asked["average"]) or learnt.state[0].shape[1] > 1
+        self._state = learnt.state if more else None
+        return self._averaged(learnt, task.earlier, rows) if asked["average"] else learnt
+
+    def _averaged(self, learnt: Learnt, earlier: int, rows: int) -> Learnt:
+        """Let the mean of this call's iterates join the mean of the calls before."""
+        before = max(0, earlier - int(self.average) + 1)
+        mean: tuple[Array, Array] | None = getattr(self, "_mean", None)
+        if before and mean is not None:
+            share = before / (self.t_ - int(self.average))
+            for new, old in zip((learnt.weights, learnt.intercept), mean, strict=True):
+                new += new.dtype.type(share) * (old - new)
+        self._mean = (learnt.weights.copy(), learnt.intercept.copy())
+        return learnt
+
+    def _going_on(self, outputs: int, constant: Array | None = None) -> State:
+        """Where ``partial_fit`` begins: where the call before ended, or at zero."""
+        kept: State | None = getattr(self, "_state", None)
+        if kept is not None:
+            return kept
+        coef, intercept = getattr(self, "coef_", None), getattr(self, "intercept_", constant)
+        if coef is None or intercept is None:
+            return state_of(np.zeros((outputs, self.n_features_in_)), np.zeros(outputs))
+        return state_of(coef.toarray() if hasattr(coef, "toarray") else coef, intercept)
+
+    def _scores(self, X: Any) -> Array:
+        """One column of scores per output."""
+        check_is_fitted(self)
+        intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
+        if is_source(X):
+            model = self._model(intercept)
+            return model.decide(X if hasattr(X, "in_order") else model.open(X))
+        X = validate_data(self, X, accept_sparse="csr", dtype=float_types(X), reset=False)
+        coef = self.coef_
+        if coef.ndim == 1:  # SciPy cannot reshape a sparse one
+            coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
+        scores: Array = safe_sparse_dot(X, coef.T, dense_output=True) + intercept
+        return scores
+
+    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Dataset, Array, Array | None]:
+        """A file or data set to be scored: its rows, their labels, and their weights if it has any."""
+        check_is_fitted(self)
+        refuse_labels(y, sample_weight)
+        intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
+        data = X if hasattr(X, "in_order") else self._model(intercept).open(X, unlabelled=False)
+        return data, *labels_and_weights(data)
+
+    def _model(self, intercept: Array) -> LinearModel:
+        coef = self.coef_.toarray() if hasattr(self.coef_, "toarray") else self.coef_
+        loss, classes = loss_of(self._asked()), getattr(self, "classes_", None)
+        return LinearModel(
+            np.ascontiguousarray(np.atleast_2d(coef).T, np.float32), np.asarray(intercept, np.float32), str(loss),
+            None if classes is None else tuple(range(len(classes))), loss.link, getattr(self, "_reading", {}),
+        )  # fmt: skip
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> ModelProto:
+        """The fitted model in ONNX form, for any runtime that reads it; also written to ``path`` if one is given.
+
+        The input ``X`` is a matrix of the type of ``coef_``. A classifier gives ``label`` and ``probabilities``, or
+        ``scores`` where its loss has no probabilities; a regressor gives ``variable``; a one-class SVM gives ``label``
+        and ``scores``. Needs the extra ``onnx``.
+        """
+        return to_onnx(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        try:
+            tags.non_deterministic = strategies.count(strategy_of(self._asked())) > 1
+        except (HogwildError, TypeError, AttributeError):  # wrong parameters are for fit to refuse
+            tags.non_deterministic = False
+        return tags
+
+
+@cache
+def _parameters(kind: Any) -> tuple[str, ...]:
+    """The names of a class's parameters, which scikit-learn looks up anew each time it is asked."""
+    return tuple(kind._get_param_names())
+
+
+def initial(coef: Any, intercept: Any, outputs: int, features: int, otherwise: float = 0.0) -> State:
+    """Parameters to begin with, as a user gives them: ``coef_init`` and ``intercept_init``.
+
+    >>> [part.ravel().tolist() for part in initial([1, 2], None, 1, 2)]
+    [[1.0, 2.0], [0.0]]
+    """
+    if coef is None:
+        coef = np.zeros((outputs, features))
+    elif hasattr(coef, "toarray"):
+        coef = coef.toarray()
+    given = np.asarray(coef, float)
+    if given.shape != (outputs, features) and (outputs > 1 or given.size != features):
+        raise ValueError("Provided coef_init does not match dataset.")
+    constant = np.full(outputs, otherwise) if intercept is None else np.asarray(intercept, float)
+    if constant.shape != (outputs,) and (outputs > 1 or constant.shape != ()):
+        raise ValueError("Provided intercept_init does not match dataset.")
+    if not (np.isfinite(given).all() and np.isfinite(constant).all()):
+        raise ValueError("Provided values to begin with are not finite.")
+    return state_of(given.reshape(outputs, features), constant)

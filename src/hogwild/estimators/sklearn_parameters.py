@@ -1,0 +1,210 @@
+"""From scikit-learn's parameters to a loss, penalties, a rule, a schedule, a strategy and a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from hogwild import losses, rules, strategies
+from hogwild.compiled import Function, bind
+from hogwild.estimators.parameter_constraints import processors_left
+from hogwild.losses import Loss
+from hogwild.rules import SGD, PassiveAggressive, Rule, Sequential
+from hogwild.run import Budget
+from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal, Schedule
+from hogwild.strategies import Hogwild, InMemory, Serial
+
+NAMES = {  # where ours differ from theirs by more than a dash
+    "log_loss": "logistic",
+    "squared_error": "squared",
+}
+WITH_WIDTH = ("huber", "epsilon_insensitive", "squared_epsilon_insensitive")
+UNBOUNDED_SLOPES = ("squared", "squared-hinge", "squared-epsilon-insensitive", "poisson")
+STEEPEST = 1e12
+PASSIVE_AGGRESSIVE = {"pa1": 1, "pa2": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What scikit-learn's parameters ask for, in the words of ``minimise``."""
+
+    loss: Loss
+    l1: float
+    l2: float
+    rule: Rule
+    schedule: Schedule
+    strategy: InMemory
+    budget: Budget
+
+
+def translate(
+    asked: Mapping[str, Any],
+    *,
+    epochs: int | None = None,
+    step: float | None = None,
+    precision: str = "float32",
+    earlier: int = 0,
+) -> Parts:
+    """Turn the parameters of an estimator into parts; ``epochs`` and ``step`` override what they say.
+
+    ``precision`` is that of the data, ``earlier`` counts the updates that were made before.
+
+    >>> from hogwild import HogwildClassifier
+    >>> parts = translate(HogwildClassifier(penalty="elasticnet", alpha=0.5, l1_ratio=0.25).get_params())
+    >>> parts.loss, parts.l1, parts.l2, parts.schedule.alpha, parts.strategy
+    (<loss hinge>, 0.125, 0.375, 0.5, Serial())
+    """
+    l1, l2 = _penalties(asked)
+    return Parts(
+        clipped(loss_of(asked)),
+        l1,
+        l2,
+        _rule(asked, precision, earlier, _watched(asked) == "met" and epochs is None),
+        _schedule(asked, step, epochs == 1),
+        strategy_of(asked),
+        _budget(asked, epochs),
+    )
+
+
+def loss_of(asked: Mapping[str, Any]) -> Loss:
+    """The loss, with ``epsilon`` where it has a width.
+
+    >>> loss_of({"loss": "huber", "epsilon": 1.5})
+    <loss huber:1.5>
+    """
+    name = asked["loss"]
+    if not isinstance(name, str):
+        return losses.named(name)
+    loss = losses.named(NAMES.get(name, name.replace("_", "-")))
+    return loss.with_parameter(float(asked["epsilon"])) if name in WITH_WIDTH else loss
+
+
+def clipped(loss: Loss) -> Loss:
+    """The same loss with slopes that end where scikit-learn's do, so that what diverges there diverges no worse here.
+
+    >>> clipped(losses.named("squared"))(1e15, 0.0)[1]
+    1000000000000.0
+    """
+    return replace(loss, function=_clipped(loss.function)) if loss.name in UNBOUNDED_SLOPES else loss
+
+
+@cache
+def _clipped(function: Function) -> Function:
+    """One function per loss, so that its kernels are compiled once."""
+    return bind(_with_clipped_slope, unclipped=function)
+
+
+def _with_clipped_slope(z: float, y: float, parameter: float) -> tuple[float, float]:
+    cost, slope = unclipped(z, y, parameter)  # type: ignore[name-defined]  # noqa: F821  (bound above)
+    return cost, min(max(slope, -STEEPEST), STEEPEST)
+
+
+def _penalties(asked: Mapping[str, Any]) -> tuple[float, float]:
+    alpha, penalty = float(asked["alpha"]), asked["penalty"]
+    ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, asked["l1_ratio"])
+    return (0.0, 0.0) if penalty is None else (alpha * ratio, alpha * (1 - ratio))
+
+
+def _rule(asked: Mapping[str, Any], precision: str, earlier: int, watches: bool) -> Rule:
+    variant = PASSIVE_AGGRESSIVE.get(asked["learning_rate"])
+    if asked["rule"] is not None:
+        return rules.named(asked["rule"])
+    if as_theirs(asked):
+        pace = "scheduled" if variant is None else PassiveAggressive(variant).pace
+        averages = max(1, int(asked["average"]) - earlier) if asked["average"] else 0
+        digits = "float64" if averages else precision
+        ratio = {"l1": 1.0, "l2": 0.0}.get(asked["penalty"], asked["l1_ratio"])
+        mix = None if asked["penalty"] is None else (float(asked["alpha"]), float(ratio))
+        return Sequential(pace, _penalties(asked)[0] > 0, averages, digits, watches, mix)
+    return SGD() if variant is None else PassiveAggressive(variant)
+
+
+def _schedule(asked: Mapping[str, Any], step: float | None, once: bool) -> Schedule:
+    rate, eta0 = asked["learning_rate"], float(asked["eta0"])
+    if rate == "optimal":
+        if asked["rule"] is not None:  # the theory behind it is about plain steps
+            return Constant("auto" if step is None else step)
+        alpha = float(asked["alpha"])
+        typical = math.sqrt(1 / math.sqrt(alpha))  # the size of weights to be expected, and of the first step
+        return Optimal(alpha, 1 / (typical * alpha))
+    if rate == "invscaling":
+        return InverseScaling(eta0, asked["power_t"])
+    falling = rate == "adaptive" and asked["tol"] is not None and not once  # else nothing tells when to fall
+    return Adaptive(eta0) if falling else Constant(eta0)
+
+
+def as_theirs(asked: Mapping[str, Any]) -> bool:
+    """Whether nothing is asked for that scikit-learn does not have: then a fit takes the path it takes there.
+
+    >>> from hogwild import HogwildClassifier
+    >>> [as_theirs(HogwildClassifier(**more).get_params()) for more in ({}, {"strategy": "serial"}, {"n_jobs": 2})]
+    [True, False, False]
+    """
+    ours = asked["rule"] is not None or asked["strategy"] is not None or asked["loss"] == "softmax"
+    return not ours and isinstance(strategy_of(asked), Serial)
+
+
+def strategy_of(asked: Mapping[str, Any]) -> InMemory:
+    """How many workers share the parameters, and how: one alone, or several without locks.
+
+    >>> from hogwild import HogwildClassifier
+    >>> [strategy_of(HogwildClassifier(n_jobs=2, strategy=name).get_params()) for name in (None, "locked")]
+    [Hogwild(workers=2, buffer='auto'), Locked(workers=2)]
+    """
+    strategy = asked["strategy"]
+    if strategy is not None and not isinstance(strategy, str):
+        return strategies.named(strategy)
+    workers = processors_left(asked["n_jobs"])
+    if strategy is not None:
+        return strategies.named(strategy, workers)
+    return Serial() if workers == 1 else Hogwild(workers, asked["buffer"])
+
+
+def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:
+    tol, stalls = asked["tol"], asked["n_iter_no_change"]
+    if epochs is not None:
+        return Budget(epochs=epochs)
+    if tol is None:
+        return Budget(epochs=asked["max_iter"])
+    return Budget(epochs=asked["max_iter"], tolerance=float(tol), stalls=stalls, watch=_watched(asked))
+
+
+def _watched(asked: Mapping[str, Any]) -> str:
+    """What tells whether a fit has converged."""
+    if asked["tol"] is not None and asked["early_stopping"]:
+        return "score"
+    if as_theirs(asked):
+        return "met"
+    return "loss" if asked["learning_rate"] in PASSIVE_AGGRESSIVE else "objective"
+
+
+def steadied(schedule: Schedule, loss: Loss, length: Callable[[], float]) -> Schedule:
+    """The same schedule; an optimal one no longer begins with steps that a loss with unbounded slopes cannot bear.
+
+    ``length()`` is the largest squared length of a row, intercept included, times its weight. A step above
+    2 / (curvature * length) makes such a loss larger, and the next slope with it. scikit-learn, and so one worker, lets
+    them grow for hundreds of epochs, cut off at 1e12.
+
+    >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), lambda: 10.0)
+    Optimal(alpha=0.01, start=1000.0)
+    """
+    if not isinstance(schedule, Optimal) or loss.name not in UNBOUNDED_SLOPES:
+        return schedule
+    assert schedule.alpha is not None
+    assert schedule.start is not None
+    bearable = loss.curvature * length() / schedule.alpha
+    return Optimal(schedule.alpha, bearable) if schedule.start < bearable / 2 else schedule
+
+
+def averaged_share(average: bool | int, rows: int, epochs: int, earlier: int = 0) -> float:
+    """The last share of a run over which its iterates are averaged, from update number ``average`` on.
+
+    >>> averaged_share(True, 100, 10), averaged_share(251, 100, 10), averaged_share(2_000, 100, 10)
+    (1.0, 0.75, 0.0)
+    """
+    if not average:
+        return 0.0
+    return max(0.0, 1 - max(0, int(average) - 1 - earlier) / (rows * epochs))

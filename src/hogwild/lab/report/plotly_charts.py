@@ -1,0 +1,144 @@
+"""A chart as a plot: curves with bands, points and bars with whiskers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hogwild.lab.report.axis_scales import Scale, cell_scale, line_scale
+from hogwild.lab.report.figure_tables import column
+from hogwild.lab.report.plotly_layout import Entry, Plot, axis, colour, label, layout, places
+from hogwild.lab.report.series_styles import Look, look
+from hogwild.lab.report_model import Chart, Series
+
+_MARKERS_SHOWN = 14  # on one curve, however many points it has
+
+
+def chart_plot(chart: Chart) -> Plot:
+    """Draw a chart: all bands below all curves.
+
+    >>> plot = chart_plot(Chart("Loss", "epoch", "loss", (Series("sgd", [1, 2], [0.5, 0.25], spread=[0.1, 0.05]),)))
+    >>> [trace["type"] for trace in plot.data], plot.entries[0].traces
+    (['scatter', 'scatter'], (0, 1))
+    """
+    x_scale, y_scale = scales(chart)
+    data: list[dict[str, Any]] = []
+    entries = []
+    bands = [
+        (index, edges(one, log=y_scale == "log"))
+        for index, one in enumerate(chart.series)
+        if one.spread is not None and one.style in ("line", "dashed")
+    ]
+    band_of = {}
+    for index, (low, high) in bands:
+        band_of[index] = len(data)
+        data.append(_band(places(chart.series[index].x, x_scale), low, high, look(index)))
+    for index, one in enumerate(chart.series):
+        below = (band_of[index],) if index in band_of else ()
+        entries.append(Entry(one.name, one.style, look(index), (*below, len(data))))
+        data.append(_trace(one, look(index), x_scale))
+    xs = [x for one in chart.series for x in places(one.x, x_scale)]
+    across = "closest" if all(one.style == "points" for one in chart.series) else "x unified"
+    return Plot(data, layout(axis(chart.x, x_scale, xs), axis(chart.y, y_scale), across), tuple(entries))
+
+
+def scales(chart: Chart) -> tuple[Scale, Scale]:
+    """How x and y lie along their axes."""
+    xs = [x for one in chart.series for x in column(one.x)]
+    ys = [y for one in chart.series for y in column(one.y)]
+    barred = any(one.style == "bars" for one in chart.series)
+    return (cell_scale if barred else line_scale)(xs, chart.log_x), line_scale(ys, chart.log_y)
+
+
+def edges(series: Series, *, log: bool) -> tuple[list[float | None], list[float | None]]:
+    """The lower and the upper edge of a band; on a logarithmic axis as far below as above, and never down to nothing.
+
+    >>> edges(Series("a", [1, 2], [3.0, 1.0], spread=[1.0, 2.0]), log=False)
+    ([2.0, -1.0], [4.0, 3.0])
+    >>> edges(Series("a", [1], [1.0], spread=[1.0]), log=True)
+    ([0.5], [2.0])
+    """
+    low: list[float | None] = []
+    high: list[float | None] = []
+    for y, more in zip(column(series.y), spread_of(series), strict=False):
+        below = None if y is None else y * y / (y + more) if log and y > 0 else y - more
+        low.append(below)
+        high.append(None if y is None else y + more)
+    return low, high
+
+
+def spread_of(series: Series) -> list[float]:
+    """How far repeated runs lie from each point; zero where that is not known."""
+    if series.spread is None:
+        return [0.0] * len(series.y)
+    return [more or 0.0 for more in column(series.spread)]
+
+
+def _trace(series: Series, seen: Look, x_scale: Scale) -> dict[str, Any]:
+    ink = colour(f"series-{seen.colour}")
+    trace: dict[str, Any] = {
+        "name": label(series.name, 60),
+        "x": places(series.x, x_scale),
+        "y": column(series.y),
+        "hovertemplate": "%{y:.4~g}",
+    }
+    if series.spread is not None:
+        trace |= {"customdata": spread_of(series), "hovertemplate": "%{y:.4~g} ± %{customdata:.2~g}"}
+        if series.style in ("points", "bars"):
+            whisker = colour("ink") if series.style == "bars" else ink
+            trace["error_y"] = {
+                "type": "data",
+                "array": spread_of(series),
+                "color": whisker,
+                "thickness": 1.5,
+                "width": 4,
+            }
+    if series.style == "bars":
+        pattern = {
+            "shape": seen.pattern.plotly,
+            "bgcolor": ink,
+            "fgcolor": colour("paper"),
+            "size": 8,
+            "solidity": 0.25,
+        }
+        return trace | {"type": "bar", "marker": {"color": ink, "pattern": pattern, "line": {"color": ink, "width": 1}}}
+    marker = {"symbol": seen.marker.plotly, "size": 9, "color": ink, "line": {"color": colour("paper"), "width": 1}}
+    if series.style == "points":
+        return trace | {"type": "scatter", "mode": "markers", "marker": marker}
+    line: dict[str, Any] = {"color": ink, "width": 2.25}
+    if series.style == "dashed":
+        line["dash"] = ",".join(f"{length}px" for length in seen.dash)
+        return trace | {"type": "scatter", "mode": "lines", "line": line}
+    marker["maxdisplayed"] = _MARKERS_SHOWN
+    return trace | {"type": "scatter", "mode": "lines+markers", "line": line, "marker": marker}
+
+
+def _band(x: Sequence[Any], low: list[float | None], high: list[float | None], seen: Look) -> dict[str, Any]:
+    """There along the upper edge and back along the lower one; a gap in the curve is a gap in the band."""
+    xs: list[Any] = []
+    ys: list[float | None] = []
+    for start, end in _stretches(high):
+        xs += [*x[start:end], *reversed(x[start:end]), None]
+        ys += [*high[start:end], *reversed(low[start:end]), None]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": xs,
+        "y": ys,
+        "fill": "toself",
+        "fillcolor": colour(f"series-{seen.colour}", 0.2),
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+
+
+def _stretches(values: Sequence[float | None]) -> list[tuple[int, int]]:
+    """Where there are values without a gap, as (start, end)."""
+    found, start = [], None
+    for index, value in enumerate([*values, None]):
+        if value is not None and start is None:
+            start = index
+        elif value is None and start is not None:
+            found.append((start, index))
+            start = None
+    return found

@@ -1,0 +1,178 @@
+"""Runs experiments: every trial is recorded as soon as it is over, so that an interrupted study goes on where it "
+"was."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from hogwild import machine
+from hogwild.errors import DataError
+from hogwild.lab.environment import about, pace
+from hogwild.lab.experiment import Experiment, Point
+from hogwild.lab.experiments import named
+from hogwild.lab.results import Results
+from hogwild.records import plain
+
+LIMIT = 1800.0  # seconds for one trial
+FORMAT = 1
+
+Progress = Callable[[int, int, str], None]
+"""(trials that are done, of how many, what is at work)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """An experiment that is run, or was: its file has a head, and a line for each trial."""
+
+    experiment: Experiment
+    where: str  # its name, or the file it is in
+    path: Path
+    quick: bool = False
+    seeds: int | None = None
+
+    @property
+    def trials(self) -> list[tuple[Point, int]]:
+        """All there are to be: every setting with the first seed, then with the next."""
+        points = self.experiment.quick if self.quick else self.experiment.points
+        seeds = self.seeds or self.experiment.seeds[self.quick]
+        return [(point, seed) for seed in range(seeds) for point in points]
+
+    @property
+    def expected(self) -> float:
+        """About how many seconds it takes on this machine."""
+        seconds = self.experiment.seconds[self.quick]
+        usual = self.experiment.seeds[self.quick]
+        return seconds * (self.seeds or usual) / usual * pace()
+
+    def run(self, progress: Progress = lambda done, of, what: None) -> Results:
+        """Run the trials that are not recorded yet."""
+        head = {"experiment": self.where, "format": FORMAT, "quick": self.quick, **about()}
+        done = {_key(record): record for record in recorded(self.path, head)}
+        left = [trial for trial in self.trials if _key_of(*trial) not in done]
+        total = len(self.trials)
+        finished = total - len(left)
+        with self.path.open("a") as file:
+            for record in self._outcomes(left):
+                file.write(json.dumps(plain(record), allow_nan=False) + "\n")
+                file.flush()
+                done[_key(record)] = record
+                finished += 1
+                progress(finished, total, self.experiment.name)
+        return results_of(done.values())
+
+    def _outcomes(self, left: Sequence[tuple[Point, int]]) -> Iterator[dict[str, Any]]:
+        if self.experiment.timed or len(left) < 2:
+            for point, seed in left:
+                yield _tried(self.experiment, point, seed)
+        else:
+            yield from self._side_by_side(left)
+
+    def _side_by_side(self, left: Sequence[tuple[Point, int]]) -> Iterator[dict[str, Any]]:
+        cores = machine.allowed_cores()
+        with ProcessPoolExecutor(cores, get_context("spawn"), _one_thread) as pool:
+            waiting: set[Future[dict[str, Any]]] = {pool.submit(_trial, self.where, *trial) for trial in left}
+            try:
+                while waiting:
+                    over, waiting = wait(waiting, LIMIT, FIRST_COMPLETED)
+                    if not over:
+                        raise TimeoutError(f"No trial of {self.experiment.name} has ended for {LIMIT:g} s.")
+                    for future in over:
+                        yield future.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The trials in a file; a last line that was cut off is as if it had never been begun.
+
+    With a ``head`` the file is made if it is not there, and one that belongs to another study is refused.
+    """
+    if not path.exists():
+        if head is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(plain(head)) + "\n")
+        return []
+    lines = path.read_text().splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
+    try:
+        found = [json.loads(line) for line in whole]
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{path}: this is no record of an experiment: {error}. Remove it, or choose another."
+        ) from error
+    if not found or "experiment" not in found[0]:
+        raise DataError(f"{path}: this is no record of an experiment. Choose another folder.")
+    if head is not None:
+        differ = [name for name in ("experiment", "format", "quick") if found[0].get(name) != head[name]]
+        if differ:
+            raise DataError(
+                f"{path}: here is another study: {', '.join(f'{name} is {found[0].get(name)!r}' for name in differ)}. "
+                "Choose another folder with --out."
+            )
+        if len(whole) < len(lines):
+            path.write_text("".join(whole))
+    return found[1:]
+
+
+def head_of(path: Path) -> dict[str, Any]:
+    """What the first line of a record says."""
+    with path.open() as file:
+        try:
+            head = json.loads(file.readline())
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path}: this is no record of an experiment: {error}.") from error
+    return head if isinstance(head, dict) else {}
+
+
+def results_of(records: Any) -> Results:
+    """The trials that came to something, flat: settings, seed and figures side by side."""
+    return Results(tuple(
+        {**record["point"], "seed": record["seed"], **record["figures"], "trial_seconds": record["seconds"]}
+        for record in records if record.get("figures") is not None
+    ))  # fmt: skip
+
+
+def failures(records: Any) -> list[str]:
+    """What went wrong, in words."""
+    return [f"{_spelt(record['point'])}: {record['failure']}" for record in records if record.get("failure")]
+
+
+def _tried(experiment: Experiment, point: Point, seed: int) -> dict[str, Any]:
+    started = time.perf_counter()
+    record: dict[str, Any] = {"point": dict(point), "seed": seed, "figures": None}
+    try:
+        record["figures"] = dict(experiment.trial(point, seed))
+    except Exception as error:
+        record["failure"] = f"{type(error).__name__}: {error}"
+    told: dict[str, Any] = plain({**record, "seconds": time.perf_counter() - started})
+    return told
+
+
+def _trial(where: str, point: Point, seed: int) -> dict[str, Any]:
+    return _tried(named(where), point, seed)
+
+
+def _one_thread() -> None:
+    """Trials side by side have a core each: libraries are not to start threads for others."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+def _key(record: Mapping[str, Any]) -> str:
+    return _key_of(record["point"], record["seed"])
+
+
+def _key_of(point: Point, seed: int) -> str:
+    return json.dumps([plain(point), seed], sort_keys=True)
+
+
+def _spelt(point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in point.items())

@@ -1,0 +1,80 @@
+"""One coordinate after the other: how much the loss rises when only that one is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.landscape.surface import Surface, Vector, checked
+from hogwild.naming import must
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sensitivity:
+    """How much the loss rises when a coordinate is moved up or down by ``radius`` of its units."""
+
+    radius: float
+    coordinates: NDArray[np.int64]
+    units: Vector  # what one is, for each of them
+    up: Vector
+    down: Vector
+
+    @property
+    def mean(self) -> Vector:
+        """The mean of both ways: at a minimum about ``(radius * unit)^2 / 2`` times the curvature."""
+        return (self.up + self.down) / 2
+
+    @property
+    def most(self) -> Vector:
+        """The larger of both."""
+        return np.maximum(self.up, self.down)
+
+
+def sensitivity(
+    surface: Surface, at: Vector, radius: float = 0.1, coordinates: int | Sequence[int] | None = None,
+    units: Any = None, seed: int = 0,
+) -> Sensitivity:  # fmt: skip
+    """Move one coordinate at a time, by ``radius`` units up and down.
+
+    Units make coordinates comparable (``surface.units``, or your own). Of a ``Linear`` the unit of a weight is one over
+    the standard deviation of its feature: the move is that of ``radius`` if all features were scaled to a deviation of
+    1, and scores move by ``radius`` times such a feature. The unit of an intercept, and of a feature that never varies,
+    is 1. Of a ``Module`` it is the root mean square of the tensor that the parameter is in (its norm over the root
+    of its size), and 1 where that is zero.
+
+    Each coordinate takes two looks at all data; ``coordinates`` says which of them, or how many random ones.
+
+    >>> from hogwild.landscape.quadratic import Quadratic
+    >>> sensitivity(Quadratic(np.diag([4.0, 1.0])), np.zeros(2), radius=1.0).mean
+    array([2. , 0.5])
+    """
+    at = checked(surface, at)
+    if not 0 < radius < float("inf"):
+        raise must("radius", "a positive number", radius)
+    chosen = _chosen(surface.size, coordinates, seed)
+    each = surface.units(at) if units is None else checked(surface, units, "units")
+    loss, up, down = surface.loss(at), np.empty(len(chosen)), np.empty(len(chosen))
+    for k, coordinate in enumerate(chosen):
+        there = at.copy()
+        there[coordinate] = at[coordinate] + radius * each[coordinate]
+        up[k] = surface.loss(there) - loss
+        there[coordinate] = at[coordinate] - radius * each[coordinate]
+        down[k] = surface.loss(there) - loss
+    return Sensitivity(radius, chosen, each[chosen], up, down)
+
+
+def _chosen(size: int, coordinates: int | Sequence[int] | None, seed: int) -> NDArray[np.int64]:
+    if coordinates is None:
+        return np.arange(size)
+    if isinstance(coordinates, int):
+        if not 1 <= coordinates <= size:
+            raise must("coordinates", f"some of 1 to {size:,}", coordinates)
+        return np.sort(np.random.default_rng(seed).choice(size, coordinates, replace=False))
+    given = np.array(coordinates, np.int64)
+    if given.ndim != 1 or not ((given >= 0) & (given < size)).all():
+        raise must("coordinates", f"numbers from 0 to {size - 1:,}", coordinates)
+    return given

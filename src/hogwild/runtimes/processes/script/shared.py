@@ -1,0 +1,236 @@
+"""``hogwild.shared``: a training loop of one's own, run by several workers around one model.
+
+Like ``torchrun``, it runs the whole script in every worker. The first process is worker 0, and starts the others when
+it comes to the block; each of them runs the script up to there, and then has the tensors of the first one. When the
+block is over the others sleep, so that what follows is run once. Should the script come to another block, they wake
+up, run what is between the two, and take part again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from hogwild.errors import ParameterError
+from hogwild.machine import usable_cores
+from hogwild.naming import must
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time
+from hogwild.runtimes.processes.config import Processes
+from hogwild.runtimes.processes.optimiser_state import shares_memory
+from hogwild.runtimes.processes.script import worker as script_worker
+from hogwild.runtimes.processes.script.handle import OwnWorker, steps_of
+from hogwild.runtimes.processes.script.handshake import Terms, settle, shared_tensors, signature
+from hogwild.runtimes.processes.script.main_script import Script, running_script
+from hogwild.runtimes.processes.script.peers import Others
+from hogwild.runtimes.processes.script.worker import Rerun, current_rerun
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_tensors import Arena, adopt
+from hogwild.runtimes.processes.start_barrier import wait_for_go
+from hogwild.strategies.shared_memory import check_workers
+
+T = TypeVar("T")
+Train = Callable[[OwnWorker, Any, Any], T]
+
+NO_SCRIPT = (
+    "There is no script that other workers could run again (a notebook, python -c, a test, another thread): put the "
+    "loop into a function train(worker, net, optimizer) and call hogwild.shared(net, optimizer, workers=...).run(train)"
+)
+
+_blocks = 0  # that this process has come to
+_others: Others | None = None  # which run this script as well
+
+
+def shared(
+    net: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    workers: int | None = None,
+    *,
+    runtime: Processes | None = None,
+    seed: int | None = None,
+    keep: bool = True,
+) -> Shared:
+    """Let several workers run a loop around one model in shared memory, with what its optimiser remembers.
+
+    ``workers`` is one per core where nothing is said. ``runtime`` says what happens when one dies, and how long to wait
+    for one. The ``seed`` of the shuffles is PyTorch's (``torch.manual_seed``) unless given. With ``keep=False`` the
+    other workers end with the block instead of sleeping until the script comes to another one.
+
+    >>> net = nn.Linear(1, 1)
+    >>> optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    >>> x = torch.ones(64, 1)
+    >>> with shared(net, optimizer, workers=1) as worker:
+    ...     for epoch in range(10):
+    ...         for x_, y_ in worker.split(torch.utils.data.TensorDataset(x, 3 * x), batch=8):
+    ...             optimizer.zero_grad()
+    ...             nn.functional.mse_loss(net(x_), y_).backward()
+    ...             optimizer.step()
+    >>> round(net(torch.ones(1)).item(), 2), worker.steps
+    (3.0, 80)
+    """
+    if not isinstance(net, nn.Module):
+        raise must("net", "a torch.nn.Module", type(net).__name__)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise must("optimizer", "a torch optimiser", type(optimizer).__name__)
+    if runtime is not None and not isinstance(runtime, Processes):
+        raise must("runtime", "Processes(...)", runtime)
+    check_workers(workers)
+    return Shared(net, optimizer, workers, runtime or Processes(), seed, keep)
+
+
+@dataclass(eq=False)
+class Shared:
+    """A block that several workers run, or with ``run`` a function."""
+
+    net: nn.Module
+    optimizer: torch.optim.Optimizer
+    workers: int | None
+    runtime: Processes
+    seed: int | None
+    keep: bool
+    _within: AbstractContextManager[OwnWorker] | None = None
+
+    def __enter__(self) -> OwnWorker:
+        copy = current_rerun()
+        self._within = self._lead_script() if copy is None else _follow(copy, self.net, self.optimizer)
+        return self._within.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._within is not None
+        self._within.__exit__(kind, error, trace)
+
+    def run(self, train: Train[T]) -> T:
+        """Call ``train(worker, net, optimizer)`` in every worker, and return, when all are done, what it gave here.
+
+        For notebooks and wherever else there is no script that others could run again.
+
+        >>> net = nn.Linear(1, 1)
+        >>> shared(net, torch.optim.SGD(net.parameters()), workers=1).run(lambda worker, net, optimizer: worker.rank)
+        0
+        """
+        workers = self.workers or usable_cores()
+        terms, board, arena = self._terms(workers, keep=False), Board(workers), self._adopted()
+        try:
+            others = Others(board, self.runtime, arena, _call, (train, self.net, self.optimizer, terms))
+            try:
+                with self._lead(others, terms) as worker:
+                    return train(worker, self.net, self.optimizer)
+            finally:
+                others.close()
+        finally:
+            arena.close()
+
+    @contextmanager
+    def _lead_script(self) -> Iterator[OwnWorker]:
+        """Be the first worker of those that run this script."""
+        others = self._those_who_run_the_script()
+        terms, arena = self._terms(others.board.workers, self.keep), self._adopted()
+        try:
+            others.board.reset()
+            others.invite(arena, terms)
+            with self._lead(others, terms) as worker:
+                yield worker
+        except BaseException:
+            others.close()
+            raise
+        finally:
+            arena.close()
+        if not self.keep or others.board.workers == 1:
+            others.close()
+
+    @contextmanager
+    def _lead(self, others: Others, terms: Terms) -> Iterator[OwnWorker]:
+        before = torch.get_num_threads()
+        worker = OwnWorker(0, others.board, terms.seed, others.look)
+        try:
+            if others.board.workers > 1:
+                torch.set_num_threads(terms.threads)
+            others.begin(self.runtime)
+            with steps_of(worker, self.optimizer, terms.alone):
+                yield worker
+            others.wait()
+        finally:
+            torch.set_num_threads(before)
+
+    def _those_who_run_the_script(self) -> Others:
+        global _others
+        script = running_script()
+        workers = self.workers or (usable_cores() if script else 1)
+        if script is None and workers > 1:
+            raise ParameterError(f"{NO_SCRIPT}.")
+        if script is None and self.workers is None:
+            warnings.warn(f"{NO_SCRIPT}. This time there is one worker.", UserWarning, stacklevel=5)
+        if workers == 1:
+            return self._start(workers, script)
+        if _others is None:
+            _others = self._start(workers, script)
+            atexit.register(_others.close)
+        if _others.ended:
+            raise ParameterError(
+                "The other workers ended with the block before, because of keep=False or an error: they cannot take "
+                "part in this one. Leave out keep=False, or use hogwild.shared(...).run(train)."
+            )
+        if _others.board.workers != workers:
+            raise ParameterError(
+                f"All blocks of a script have the same number of workers. Got {workers} after {_others.board.workers}."
+            )
+        return _others
+
+    def _start(self, workers: int, script: Script | None) -> Others:
+        board, nothing = Board(workers), adopt([])  # tensors come with the invitation to each block
+        try:
+            return Others(board, self.runtime, nothing, script_worker.run, script)
+        finally:
+            nothing.close()
+
+    def _terms(self, workers: int, keep: bool) -> Terms:
+        global _blocks
+        _blocks += 1
+        if workers > 1 and not shares_memory(self.optimizer):
+            name = type(self.optimizer).__name__
+            warnings.warn(f"What {name} remembers cannot be shared: each worker has a memory of its own.",
+                          UserWarning, stacklevel=5)  # fmt: skip
+        if workers > 1:
+            fuse(self.optimizer)
+        given = abs(torch.initial_seed() if self.seed is None else self.seed)
+        seed = int(np.random.SeedSequence([given, _blocks]).generate_state(1)[0])
+        alone = workers > 1 and one_at_a_time(self.optimizer)
+        return Terms(signature(self.net, self.optimizer), seed, self.runtime.threads_for(workers), alone, keep)
+
+    def _adopted(self) -> Arena:
+        return adopt(shared_tensors(self.net, self.optimizer))
+
+
+@contextmanager
+def _follow(copy: Rerun, net: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[OwnWorker]:
+    """Be one of the others that run the script."""
+    terms = copy.join(net, optimizer)
+    worker = OwnWorker(copy.rank, copy.board, terms.seed)
+    try:
+        with steps_of(worker, optimizer, terms.alone):
+            yield worker
+    except BaseException:
+        copy.fail()
+    copy.finish()
+
+
+def _call(work: tuple[Train[Any], nn.Module, torch.optim.Optimizer, Terms], rank: int, board: Board, **_: Any) -> None:
+    """Be one of the others that call a function."""
+    train, net, optimizer, terms = work
+    settle(terms, rank)
+    wait_for_go(board, rank)
+    worker = OwnWorker(rank, board, terms.seed)
+    with steps_of(worker, optimizer, terms.alone):
+        train(worker, net, optimizer)
+    board.counts[rank, at.STATE] = at.FINISHED

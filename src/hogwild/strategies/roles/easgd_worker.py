@@ -1,0 +1,118 @@
+"""A worker on an elastic band: trains on parameters of its own, and is now and then pulled towards the centre."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.compression import Compression, Sender
+from hogwild.messaging.deltas import Floats, Sparse, frozen, part
+from hogwild.messaging.events import Event, Heard, Joined, Started, Trained
+from hogwild.messaging.messages import (
+    COORDINATOR,
+    Assign,
+    Begin,
+    Body,
+    Halt,
+    Halted,
+    Leave,
+    Pull,
+    Push,
+    Ready,
+    Values,
+    number_of,
+    server,
+)  # fmt: skip
+from hogwild.messaging.run_config import Setting
+from hogwild.strategies.roles.shard_cursor import Labour
+
+
+class Elastic:
+    """Trains ``period`` terms, looks at the centre, and lets both move towards each other by a ``share``."""
+
+    def __init__(
+        self, setting: Setting, parts: tuple[tuple[int, int], ...], period: int, share: float,
+        compression: Compression | None = None,
+    ) -> None:  # fmt: skip
+        self.setting, self.parts, self.period, self.share = setting, parts, period, share
+        self.labour, self.sender = Labour(setting), Sender(compression)
+        self.clock = 0
+        self.values: Floats | None = None  # its own, once it has seen the centre
+        self.last: Trained | None = None  # the burst before it looks at the centre
+        self.got: dict[int, Values] = {}
+        self.awaits = self.halting = self.ended = False
+
+    @property
+    def epoch(self) -> int:
+        """In which walk over the data it is."""
+        return self.labour.epoch
+
+    def react(self, event: Event) -> Iterable[Action]:
+        """React to what happened."""
+        if isinstance(event, Started):
+            yield Say(COORDINATOR, Ready())
+        elif isinstance(event, Heard):
+            yield from self._heard(event.sender, event.body)
+        elif isinstance(event, Trained):
+            self.values, self.last = frozen(event.values), event
+            yield from self.labour.trained(event, self.clock)
+            yield from self._look()
+        elif isinstance(event, Joined) and event.peer.startswith("server"):
+            number = number_of(event.peer)
+            if self.awaits and number not in self.got:
+                yield Say(event.peer, Pull(self.clock))
+
+    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+        if isinstance(body, Begin) and not self.ended:  # it was told to end before it began
+            self.labour.take(body)
+            yield from self._look()
+        elif isinstance(body, Assign):
+            self.labour.take(body)
+        elif isinstance(body, Values) and self.awaits and body.clock == self.clock:
+            self.got[number_of(sender)] = body
+            if len(self.got) == len(self.parts):
+                yield from self._looked()
+        elif isinstance(body, Halt) and not self.ended:
+            self.halting = True
+            if self.values is None:
+                yield from self._leave()
+
+    def _look(self) -> Iterator[Action]:
+        self.awaits, self.got = True, {}
+        for number in range(len(self.parts)):
+            yield Say(server(number), Pull(self.clock))
+
+    def _looked(self) -> Iterator[Action]:
+        self.awaits = False
+        pieces = [self.got[number].values for number in range(len(self.parts))]
+        centre = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        if self.values is None:
+            self.values = frozen(centre)
+        elif self.last is not None:
+            yield from self._pulled_together(centre, self.last)
+        left = self.period if self.setting.goal is None else self.setting.goal - self.labour.done
+        if self.halting or left <= 0:
+            yield from self._leave()
+            return
+        heard = self.got[0]
+        yield self.labour.burst(self.values, min(self.period, left), heard.progress, heard.members)
+
+    def _pulled_together(self, centre: Floats, last: Trained) -> Iterator[Action]:
+        assert self.values is not None
+        pull = self.sender(frozen((self.share * (self.values - centre)).astype(centre.dtype)))
+        away = pull.dense() if isinstance(pull, Sparse) else pull
+        self.values = frozen((self.values - away).astype(centre.dtype))
+        for number, (start, stop) in enumerate(self.parts):
+            piece, read = part(pull, start, stop), self.got[number].version
+            yield Say(server(number), Push(piece, self.clock, read, 0, last.terms, last.samples, last.step))
+        self.clock += 1
+        self.last = None
+
+    def _leave(self) -> Iterator[Action]:
+        self.ended, self.awaits = True, False
+        yield from self.labour.report()
+        for number in range(len(self.parts)):
+            yield Say(server(number), Leave())
+        yield Say(COORDINATOR, Halted({"terms": self.labour.done, "clock": self.clock}))

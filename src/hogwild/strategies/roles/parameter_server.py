@@ -1,0 +1,246 @@
+"""A server: has a part of the parameters, adds what workers push, and lets them wait as long as the bound says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from hogwild.messaging.actions import Action, Keep, Say
+from hogwild.messaging.deltas import Floats, add, checked, frozen, plus
+from hogwild.messaging.events import Event, Heard, Joined, Lost, Resumed, Started
+from hogwild.messaging.messages import (
+    COORDINATOR,
+    Answer,
+    Ask,
+    Begin,
+    Body,
+    Enter,
+    Halted,
+    Leave,
+    Place,
+    Pull,
+    Push,
+    Ready,
+    Values,
+    number_of,
+)  # fmt: skip
+from hogwild.messaging.run_config import Setting
+from hogwild.strategies.delay_correction import Correction, Late
+from hogwild.strategies.roles.clock_vector import Clocks
+from hogwild.strategies.roles.outer_optimiser import Outer, Plain
+
+
+class Server:
+    """Parameters from ``start`` to ``stop``.
+
+    Without a bound each push is added as it comes. With ``staleness=0`` those of one clock are added together, when all
+    are there, in the order of the workers; with more, a worker gets parameters only when all others have pushed what is
+    more than so many clocks behind it. Who has died or left is not waited for.
+    """
+
+    def __init__(
+        self, number: int, start: int, stop: int, setting: Setting, *, staleness: int | None = None, mean: bool = False,
+        correction: Correction | None = None, outer: Outer | None = None,
+    ) -> None:  # fmt: skip
+        self.number, self.start, self.stop, self.setting = number, start, stop, setting
+        self.staleness, self.mean, self.correction = staleness, mean, correction
+        self.outer: Outer = outer or Plain()
+        self.values: Floats = frozen(setting.start[start:stop].copy())
+        whole = setting.size if setting.parameters is None else setting.parameters
+        self.parameters = min(max(whole - start, 0), stop - start)  # of this part
+        self.average: Floats | None = None
+        self.averaged = 0
+        self.version = 0  # pushes that were added
+        self.progress = 0  # terms they were made of
+        self.clocks = Clocks()
+        self.pending: dict[int, list[tuple[str, Push]]] = {}  # by clock, for a bound of zero
+        self.round = 0  # the clock whose pushes are added next, for a bound of zero
+        self.waiting: dict[str, int] = {}  # who wants parameters for which clock
+        self.asked: list[Ask] = []  # by the coordinator, for when all have left
+        self.begun = False
+        self.ended = 0  # workers that have done their part: in the steps of the others they still count
+        self.here: set[str] = set()
+        self.left: set[str] = set()  # who has said so
+        self.delays: dict[str, Counter[int]] = {}  # of pushes, in pushes of others, by worker
+        self.lags: Counter[int] = Counter()  # of reads, in clocks
+        self.reads: dict[str, Floats] = {}  # what each worker has read, where a correction needs it
+        self._unkept = 0
+        self._answered_at = -1  # the least clock when all who wait were looked at
+
+    @property
+    def clock(self) -> int:
+        """How far the slowest worker is."""
+        return self.clocks.least
+
+    @property
+    def epoch(self) -> int:
+        """How many walks over the data that makes."""
+        return self.progress // max(1, self.setting.epoch)
+
+    def react(self, event: Event) -> Iterable[Action]:
+        """React to what happened."""
+        if isinstance(event, Started):
+            self.here = set(event.here)
+            if event.kept is not None:
+                self._restore(event.kept)
+            yield Say(COORDINATOR, Ready())
+        elif isinstance(event, Heard):
+            yield from self._heard(event.sender, event.body)
+        elif isinstance(event, Lost):
+            self.here.discard(event.peer)
+            yield from self._without(event.peer)
+        elif isinstance(event, Resumed):
+            yield from self._keep()
+        elif isinstance(event, Joined):
+            self.here.add(event.peer)
+            self.left.discard(event.peer)
+            if event.peer == COORDINATOR:
+                yield Say(COORDINATOR, Ready())
+
+    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+        if isinstance(body, Push):
+            yield from self._pushed(sender, body)
+        elif isinstance(body, Pull):
+            self.waiting[sender] = body.clock
+            self.clocks.at_least(sender, body.clock)
+            yield from self._settle()
+            if sender in self.waiting:
+                yield from self._answer(sender)
+        elif isinstance(body, Enter):
+            self.clocks.at_least(sender, max(self.round, self.clocks.least))
+            yield from self._keep()  # or it would not be waited for after a crash, until it is heard of again
+            yield Say(sender, Place(self.clocks.of(sender)))
+        elif isinstance(body, Leave):
+            self.ended += sender in self.clocks
+            self.left.add(sender)
+            yield from self._without(sender)
+        elif isinstance(body, Begin) and not self.begun:
+            self.begun = True
+            # It may have been said long ago: nobody tells any more that somebody of then is gone.
+            for name in body.members:
+                if name in self.here and name not in self.left:
+                    self.clocks.at_least(name, 0)
+            yield from self._keep()
+            yield from self._settle()
+        elif isinstance(body, Ask):
+            self.asked.append(body)
+            yield from self._settle()
+
+    def _without(self, worker: str) -> Iterator[Action]:
+        """Somebody has died or left: others may have waited for it."""
+        self.waiting.pop(worker, None)
+        self.reads.pop(worker, None)
+        if self.clocks.without(worker):
+            yield from self._settle()
+
+    def _pushed(self, sender: str, push: Push) -> Iterator[Action]:
+        checked(push.change, self.stop - self.start)
+        if self.staleness == 0:
+            self.pending.setdefault(push.clock, []).append((sender, push))  # one of its earlier life may be there
+        else:
+            self._add([(sender, push)])
+        self.clocks.at_least(sender, push.clock + 1)
+        self._unkept += 1
+        yield from self._settle()
+        if self._unkept >= max(1, len(self.clocks)):
+            yield from self._keep()
+
+    # Adding
+
+    def _settle(self) -> Iterator[Action]:
+        """Add what is complete, and answer whoever need not wait any more."""
+        if not self.begun:
+            return
+        while self.pending and (not self.clocks or self.clocks.least > min(self.pending)):
+            self.round = min(self.pending)
+            self._add(sorted(self.pending.pop(self.round), key=lambda item: number_of(item[0])))
+            self.round += 1
+        if self.clocks.least != self._answered_at:  # else nobody who has waited so far can go on
+            self._answered_at = self.clocks.least
+            for worker in list(self.waiting):
+                yield from self._answer(worker)
+        for ask in [ask for ask in self.asked if not ask.last or not self.clocks]:
+            self.asked.remove(ask)
+            if ask.last:
+                yield Say(COORDINATOR, Halted({"delays": self._delays(), "lags": dict(self.lags)}))
+            yield Say(COORDINATOR, Answer(ask.number, self._best(), self.start, self.clocks.least))
+
+    def _answer(self, worker: str) -> Iterator[Action]:
+        """Give a worker its parameters, if it need not wait."""
+        clock = self.waiting[worker]
+        if self.begun and (self.staleness is None or self.clocks.least >= clock - self.staleness):
+            del self.waiting[worker]
+            yield self._answered(worker, clock)
+
+    def _answered(self, worker: str, clock: int) -> Action:
+        if self.staleness is not None:
+            self.lags[max(0, clock - self.clocks.least)] += 1
+        if self.correction is not None:
+            self.reads[worker] = self.values
+        return Say(worker, Values(self.values, clock, self.version, self.progress, self.ended + len(self.clocks) or 1))
+
+    def _add(self, pushes: list[tuple[str, Push]]) -> None:
+        """Add some pushes at once: each in full, or their mean, each counting as much as it has samples."""
+        total = sum(push.samples for _, push in pushes)
+        change = np.zeros(self.stop - self.start, self.values.dtype) if self.outer.accumulates else self.values
+        for worker, push in pushes:
+            delay = max(0, self.version - push.read - push.own)
+            self.delays.setdefault(worker, Counter())[delay] += 1
+            weight = 1.0
+            if self.mean:
+                weight = push.samples / total if self.staleness == 0 else 1 / max(1, len(self.clocks))
+            vector = push.change
+            if self.correction is not None:
+                late = Late(
+                    delay, self.setting.workers, self.values, self.reads.get(worker), self.parameters, push.step
+                )
+                vector = self.correction(vector, late)
+            if change is self.values:  # which others may have
+                change = plus(change, vector, weight)
+            else:
+                add(change, vector, weight)
+            self.progress += push.terms
+        self.version += len(pushes)
+        self.values = frozen(self.outer(self.values, change) if self.outer.accumulates else change)
+        if self.setting.begins_mean(self.progress):
+            self._average()
+
+    def _average(self) -> None:
+        """The mean of the iterates (Polyak)."""
+        self.averaged += 1
+        if self.average is None:
+            self.average = self.values.astype(np.float64)
+        else:
+            self.average += (self.values - self.average) / self.averaged
+
+    def _best(self) -> Floats:
+        return self.values if self.average is None else frozen(self.average.astype(self.values.dtype))
+
+    def _delays(self) -> dict[str, dict[int, int]]:
+        return {worker: dict(counts) for worker, counts in self.delays.items()}
+
+    # Being there after a crash
+
+    def _keep(self) -> Iterator[Action]:
+        self._unkept = 0
+        yield Keep({
+            "values": self.values, "average": None if self.average is None else self.average.copy(),
+            "averaged": self.averaged, "version": self.version, "progress": self.progress, "clocks": self.clocks.copy(),
+            "pending": {clock: list(pushes) for clock, pushes in self.pending.items()}, "round": self.round,
+            "delays": {worker: counts.copy() for worker, counts in self.delays.items()}, "lags": self.lags.copy(),
+            "outer": self.outer.copy(), "begun": self.begun, "ended": self.ended,
+        })  # fmt: skip
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        for name, value in kept.items():
+            setattr(self, name, value)
+        self.clocks, self.outer = self.clocks.copy(), self.outer.copy()
+        for name in self.clocks.missing(self.here):
+            self.clocks.without(name)
+        self.pending = {clock: list(pushes) for clock, pushes in self.pending.items()}
+        self.average = None if self.average is None else self.average.copy()
+        self.delays = {worker: counts.copy() for worker, counts in self.delays.items()}
+        self.lags = self.lags.copy()

@@ -1,0 +1,166 @@
+"""A worker that has the parameters itself and goes in step with the others: train, send, wait, mix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.deltas import checked
+from hogwild.messaging.events import Event, Heard, Started, Trained
+from hogwild.messaging.messages import (
+    COORDINATOR,
+    Answer,
+    Ask,
+    Assign,
+    Begin,
+    Body,
+    Halt,
+    Halted,
+    Mix,
+    Ready,
+    Regroup,
+    Standing,
+    number_of,
+    worker,
+)  # fmt: skip
+from hogwild.messaging.run_config import Setting
+from hogwild.strategies.roles.iterate_average import Iterates
+from hogwild.strategies.roles.mixing import Exchange
+from hogwild.strategies.roles.shard_cursor import Labour
+
+
+class InStep:
+    """Trains ``period`` terms a round, as many rounds as all have.
+
+    Who takes part is a view of the coordinator's. When that changes it says where it stands after its burst, and goes
+    on when it is told from where; what comes from an earlier view is ignored, what comes from a later one is held.
+    """
+
+    def __init__(self, me: int, setting: Setting, period: int, exchange: Exchange) -> None:
+        self.me, self.setting, self.period, self.exchange = me, setting, period, exchange
+        self.labour, self.iterates = Labour(setting), Iterates(setting)
+        self.clock = 0  # the round
+        self.view = -1
+        self.members = 1
+        self.base = 0, 0  # the round in which the view began, and how far all were
+        self.inbox: dict[tuple[int, int], dict[int, Mix]] = {}  # by view and round
+        self.training = self.waiting = self.halting = self.ended = False
+        self.asked: int | None = None  # for which view it is to say where it stands, after its burst
+        self.bursts = 0
+
+    @property
+    def epoch(self) -> int:
+        """In which walk over the data it is."""
+        return self.labour.epoch
+
+    @property
+    def progress(self) -> int:
+        """How far all are together."""
+        clock, progress = self.base
+        return progress + (self.clock - clock) * self.period * self.members
+
+    def react(self, event: Event) -> Iterable[Action]:
+        """React to what happened."""
+        if isinstance(event, Started):
+            yield Say(COORDINATOR, Ready())
+        elif isinstance(event, Heard):
+            yield from self._heard(event.sender, event.body)
+        elif isinstance(event, Trained):
+            yield from self._trained(event)
+
+    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+        if isinstance(body, Mix):
+            yield from self._received(number_of(sender), body)
+        elif isinstance(body, Begin):
+            yield from self._begin(body)
+        elif isinstance(body, Assign):
+            self.labour.take(body)
+        elif isinstance(body, Regroup):
+            self.asked = body.view
+            if not self.training:
+                yield from self._stand(body.view)
+        elif isinstance(body, Ask):
+            values = self.iterates.best(self.exchange.values)
+            yield Say(COORDINATOR, Answer(body.number, values, 0, self.clock))
+        elif isinstance(body, Halt) and not self.ended:
+            self.halting = True
+            if not self.training:
+                self._alone()
+                yield from self._end()
+
+    # Rounds
+
+    def _begin(self, body: Begin) -> Iterator[Action]:
+        members = tuple(number_of(name) for name in body.members)
+        self.labour.take(body)
+        self.view, self.members, self.clock = body.view, len(members), body.clock
+        self.base = body.clock, body.progress
+        self.exchange.begin(body.view, members, body.values)
+        self.inbox = {key: got for key, got in self.inbox.items() if key[0] >= body.view}
+        if not self.ended:
+            yield from self._next()
+
+    def _next(self) -> Iterator[Action]:
+        terms = min(self.period, self.setting.quota - self.clock * self.period)
+        if terms <= 0:
+            yield from self._end()
+            return
+        self.training = True
+        yield self.labour.burst(self.exchange.values, terms, self.progress, self.members)
+
+    def _trained(self, event: Trained) -> Iterator[Action]:
+        self.training, self.waiting = False, True
+        self.bursts += 1
+        self.exchange.trained(event)
+        yield from self.labour.trained(event, self.clock + 1)
+        if self.asked is not None:
+            yield from self._stand(self.asked)
+        if self.halting:
+            self._alone()
+            yield from self._end()
+        elif self.waiting:
+            for target in self.exchange.targets(self.clock):
+                yield Say(worker(target), self.exchange.message(self.clock))
+            yield from self._mix()
+
+    def _received(self, sender: int, body: Mix) -> Iterator[Action]:
+        if body.view >= self.view and not self.ended:
+            checked(body.vector, self.setting.size)
+            self.inbox.setdefault((body.view, body.clock), {})[sender] = body
+            yield from self._mix()
+
+    def _mix(self) -> Iterator[Action]:
+        """Go on to the next round if all have been heard that are to be."""
+        got = self.inbox.get((self.view, self.clock), {})
+        if not self.waiting or any(source not in got for source in self.exchange.sources(self.clock)):
+            return
+        self.exchange.mix(self.clock, got)
+        self.inbox.pop((self.view, self.clock), None)
+        self._on()
+        yield from self._next()
+
+    def _on(self) -> None:
+        self.waiting = False
+        self.clock += 1
+        self.iterates.add(self.exchange.values, self.progress)
+
+    def _alone(self) -> None:
+        if self.waiting:
+            self.exchange.alone()
+            self._on()
+
+    # Changes of the view, and the end
+
+    def _stand(self, view: int) -> Iterator[Action]:
+        self.asked = None
+        self._alone()
+        yield from self.labour.report()
+        values = None if self.view < 0 else self.exchange.values
+        yield Say(COORDINATOR, Standing(view, self.clock, self.progress, values, self.exchange.weight))
+
+    def _end(self) -> Iterator[Action]:
+        self.ended = True
+        self.inbox = {}
+        yield from self.labour.report()
+        delays = {worker(self.me): {0: self.bursts}} if self.bursts else {}
+        yield Say(COORDINATOR, Halted({"terms": self.labour.done, "clock": self.clock, "delays": delays}))

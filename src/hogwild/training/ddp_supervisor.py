@@ -1,0 +1,204 @@
+"""Synchronous runs: how workers are brought together, and runs whose workers ``torchrun`` has started."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from hogwild.errors import ParameterError
+from hogwild.records import plain
+from hogwild.runtimes.processes import rng_state
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.config import Processes
+from hogwild.runtimes.processes.ddp.collectives import Group, Together, answered, launched, meeting_place
+from hogwild.runtimes.processes.ddp.worker import GO_ON, PAUSE, STOP, Rank
+from hogwild.runtimes.processes.optimiser_state import remembered
+from hogwild.strategies import Synchronous
+from hogwild.training.module_state_dict import copy
+from hogwild.training.process_supervisor import Watch
+
+
+def check_synchronous(runtime: Processes) -> None:
+    """Refuse what workers that wait for each other cannot do."""
+    if runtime.failures == "continue":
+        raise ParameterError(
+            "Workers of Synchronous wait for each other, so none can go on without one that died: leave out "
+            "failures='continue', or use Hogwild. A run that stopped goes on from its checkpoint with resume=True."
+        )
+
+
+def engaged(strategy: Any) -> tuple[int, int] | None:
+    """Which worker this process is, and how many there are, if a launcher started it for a synchronous run."""
+    found = launched() if isinstance(strategy, Synchronous) else None
+    if found is not None and strategy.workers not in (None, found[1]):
+        raise ParameterError(
+            f"The launcher has started {found[1]} workers (WORLD_SIZE), and Synchronous(workers={strategy.workers}) "
+            "asks for another number. Leave out 'workers'."
+        )
+    return found
+
+
+@contextlib.contextmanager
+def meeting(strategy: Any, runtime: Processes, rank: int | None) -> Iterator[Together | None]:
+    """What workers that take their steps together must know; None for others."""
+    if not isinstance(strategy, Synchronous):
+        yield None
+        return
+    store = meeting_place(runtime.patience) if rank is None else None
+    yield Together(
+        strategy.accumulate, strategy.recipe is None or strategy.recipe.momentum_correction,
+        0 if store is None else store.port, runtime.patience, runtime.silence,
+    )  # fmt: skip
+    del store
+
+
+class Examiner:
+    """Measures held-out data in the process that trains, between two steps."""
+
+    def __init__(self, lead: Lead) -> None:
+        self._lead, self._feed = lead, lead.work.problem.feed(lead.test)
+        self._orders: list[dict[str, Any]] = []
+
+    def tell(self, what: dict[str, Any]) -> None:
+        """Take an order."""
+        self._orders.append(what)
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        """Do what was ordered."""
+        while self._orders:
+            order = self._orders.pop(0)
+            with self._mean_in_place(order["mean"]):
+                figures = self._lead.work.problem.measure(self._feed)
+                if self._lead.best is not None and figures["loss"] < order["least"]:
+                    copy(self._lead.best, self._lead.work.values)
+            yield {"kind": "measured", "figures": figures, **order}
+
+    @contextlib.contextmanager
+    def _mean_in_place(self, wanted: bool) -> Iterator[None]:
+        work = self._lead.work
+        if not wanted or work.mean is None:
+            yield
+            return
+        parameters = list(work.problem.net.parameters())
+        trained = [tensor.detach().clone() for tensor in parameters]
+        copy(parameters, work.mean.tensors)
+        try:
+            yield
+        finally:
+            copy(parameters, trained)
+
+
+@dataclass(eq=False)
+class Lead(Watch):
+    """A run in which this process is one of the workers; the first of them also does what else is to be done.
+
+    No process is started: held-out data is measured and checkpoints are written between two steps, while the others
+    wait for the first one's next word.
+    """
+
+    rank: int = 0
+    lines: list[int] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Train with the others; in the end all have the same model, and know the same of the run."""
+        work = self.work
+        assert work.together is not None
+        self.lines = list(range(work.workers))
+        if self.runtime.threads is not None:
+            torch.set_num_threads(self.runtime.threads)
+        self._group = Group(self.rank, work.workers, work.problem.device, work.together)
+        try:
+            with answered():
+                self._train_with_the_others()
+        finally:
+            self._group.leave()
+
+    def _train_with_the_others(self) -> None:
+        self._begin_where_the_first_does()
+        if self.rank == 0 and self.test is not None:
+            self.records.evaluator = Examiner(self)
+        worker = Rank(self.work, self.board, self._group, self)
+        self.journal.tell("training", workers=self.work.workers)
+        self._before = self.board.counts[:, at.SAMPLES].copy()
+        self._began = time.monotonic()
+        worker.train()
+        self._gather()
+        self._ended = time.monotonic()
+        self.stopped = self.stopped or "epochs"
+        if self.rank == 0:
+            self._conclude()
+        self._agree()
+
+    def _begin_where_the_first_does(self) -> None:
+        """It may have begun where a checkpoint left off, and models are not always made from the same seed."""
+        counts, loss = torch.from_numpy(self.board.counts), torch.from_numpy(self.board.sums[:, at.LOSS].copy())
+        self._group.take_from_first([
+            *self.work.values, *remembered(self.work.optimiser), *(self.work.mean.tensors if self.work.mean else ()),
+            self.work.random, counts, loss,
+        ])  # fmt: skip
+        self.board.sums[:, at.LOSS] = loss.numpy()
+
+    # What the workers' loop asks for
+
+    def decide(self) -> tuple[int, float]:
+        """What all shall do now; only the first worker is asked."""
+        self._tell_progress()
+        if self.interrupt.pressed:
+            self._stop("interrupted")
+        elif self.budget.seconds is not None and self.seconds >= self.budget.seconds:
+            self._stop("seconds")
+        due = self.checkpoints is not None and self.checkpoints.due
+        return STOP if self.board.flags[at.STOP] else PAUSE if due else GO_ON, self.seconds
+
+    def pause(self) -> None:
+        """A checkpoint in the middle of an epoch."""
+        self._gather()
+        if self.checkpoints is not None:
+            self._write()
+
+    def show(self) -> None:
+        """What is trained is the model itself: it can be seen as it is."""
+
+    def epoch_over(self, epoch: int) -> None:
+        """Make a record of it, and a checkpoint; the last one's are made in the end."""
+        self._gather()
+        if self.rank == 0 and epoch != self.budget.epochs:
+            self.records.make(epoch, self.seconds)
+            self._tell_what_comes()
+
+    def waiting(self) -> contextlib.AbstractContextManager[None]:
+        """Nobody looks whether this process is alive; the group has a limit to how long it waits."""
+        return contextlib.nullcontext()
+
+    # What a watcher does by looking at others
+
+    def _hear(self, seconds: float = 0.0) -> None:
+        evaluator: Any = self.records.evaluator
+        for what in evaluator.answers():
+            self.records.measured(what)
+
+    def _save(self) -> None:
+        self._write()
+
+    def _gather(self) -> None:
+        """Let the board and the list of generators have everybody's line."""
+        rng_state.note(self.work.random[self.rank])
+        for kept in (torch.from_numpy(self.board.sums[:, at.LOSS]), self.work.random):
+            mine = torch.zeros_like(kept)
+            mine[self.rank] = kept[self.rank]
+            kept.copy_(self._group.summed(mine))
+
+    def _agree(self) -> None:
+        """Let all have what the first one kept."""
+        result = [event for event in self.journal.events if event["event"] == "result"]
+        said = json.loads(self._group.text(json.dumps(plain([self.stopped, self.records.history, result]))))
+        self._group.take_from_first(self.work.values)
+        if self.rank:
+            self.stopped, self.records.history, (result,) = said
+            self.journal.tell(**result)

@@ -1,0 +1,98 @@
+"""What a run is made ready with: where it begins, its held-out data, and its step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogwild import rules, schedules
+from hogwild.data import open as open_data
+from hogwild.data import opened
+from hogwild.data.dataset import Dataset
+from hogwild.data.reader import Reading
+from hogwild.errors import ParameterError
+from hogwild.losses import Loss
+from hogwild.naming import must
+from hogwild.problems.problem import Usual
+from hogwild.run import Budget, Start
+from hogwild.schedules import Optimal, Schedule, step_of, with_step
+from hogwild.training.event_log import Journal
+from hogwild.training.step_search import choose_step
+
+TRIED_EPOCHS = 10  # what a trial of the step assumes where only time is limited
+
+
+def put(start: Start, state: Any) -> None:
+    """Let a run begin where another ended; what only its values are given of has a fresh memory."""
+    for part, given in zip(state, start.state, strict=True):
+        given = np.asarray(given, part.dtype)
+        if given.shape not in (part.shape, (len(part), 1)):
+            raise must("start", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
+        part[:, : given.shape[1]] = given
+
+
+def usually(usual: Usual, rule: Any, schedule: Any) -> tuple[Any, Schedule]:
+    """Rule and schedule as they are asked for, or as usual; a schedule that is only named has the usual step.
+
+    >>> usually(Usual("sgd", "cosine", 0.05), None, "constant"), usually(Usual("sgd", "cosine", 0.05), "adagrad", None)
+    ((SGD(), Constant(step=0.05)), (AdaGrad(floor=1e-06), Cosine(step='auto', floor=0.0)))
+    """
+    rule = rules.named(usual.rule if rule is None else rule)
+    named = schedules.named(usual.schedule if schedule is None else schedule)
+    if isinstance(schedule, str | None) and step_of(named) == "auto" and rule == rules.named(usual.rule):
+        named = with_step(named, usual.step)
+    return rule, named
+
+
+def held_out_for(problem: Any, test: Any) -> Dataset | None:
+    """Held-out data as a problem wants it; None where there is none."""
+    if test is None:
+        return None
+    opened = problem.open_like(test) if hasattr(problem, "open_like") else opened_like(problem.data, test)
+    encoded: Dataset = problem.encoded(opened)
+    return encoded
+
+
+def opened_like(data: Dataset, source: Any) -> Dataset:
+    """Open held-out data; files are read so that their columns mean the same as those of the training data."""
+    if not isinstance(source, (str, Path)):
+        return opened(source)
+    features = data.n_features
+    table = getattr(data, "table", None)
+    reading = Reading(base=1 if data.base else 0, features=features, extra="ignore", table=table)
+    if features.bit_count() == 1 and features > 1:  # perhaps hashed, and then into as many columns
+        reading = replace(reading, bits=features.bit_length() - 1)
+    return open_data(source, reading=reading)
+
+
+def resolved(problem: Any, schedule: Schedule) -> Schedule:
+    """Fill in what a schedule takes from the problem."""
+    if hasattr(schedule, "then"):
+        return replace(schedule, then=resolved(problem, schedule.then))  # type: ignore[type-var]
+    if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.start):
+        return schedule
+    if not isinstance(getattr(problem, "loss", None), Loss) or not hasattr(problem, "l1"):
+        raise ParameterError(
+            f"The schedule 'optimal' is for linear models. {type(problem).__name__} goes with 'cosine', among others."
+        )
+    alpha = schedule.alpha or problem.l2 or problem.l1
+    if not alpha:
+        raise ParameterError("The schedule 'optimal' is for penalised problems: give l2 (or Optimal(alpha=...)).")
+    typical = np.sqrt(1 / np.sqrt(alpha))
+    first = typical / max(1.0, abs(problem.loss(-typical, 1.0)[1]))
+    return Optimal(alpha, schedule.start or float(1 / (first * alpha)))
+
+
+def with_chosen_step(
+    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, workers: int, alone: bool, journal: Journal
+) -> Schedule:
+    """The schedule with a step, found by trials if none is given."""
+    if step_of(schedule) != "auto":
+        return schedule
+    epochs = budget.epochs or TRIED_EPOCHS
+    choice = choose_step(problem, rule, schedule, epochs, seed, workers, alone)
+    journal.tell("step chosen", step=choice.step, trials=choice.trials)
+    return with_step(schedule, choice.step)

@@ -1,0 +1,131 @@
+"""Bursts along rows by several workers in one memory: what a node does on its own cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogwild import strategies
+from hogwild.data.dataset import Chunk
+from hogwild.errors import ParameterError
+from hogwild.kernels.turns import restart
+from hogwild.messaging.actions import Train
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.events import Trained
+from hogwild.problems.problem import State
+from hogwild.runtimes.shared_memory.epoch_runner import average
+from hogwild.training.local_trainers.rows import RowLearner, Rows, packed, unpack
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cores:
+    """A strategy in one memory, and the threads of all nodes in this process."""
+
+    strategy: Any
+    workers: int  # of each node
+    pool: ThreadPoolExecutor
+
+    def __reduce__(self) -> Any:
+        """Sent to another process, it has threads there, of one node."""
+        return _of_one_node, (self.strategy, self.workers)
+
+
+def _of_one_node(strategy: Any, workers: int) -> Cores:
+    return Cores(strategy, workers, ThreadPoolExecutor(workers, thread_name_prefix="hogwild-node"))
+
+
+def inner_strategy(within: Any) -> Any:
+    """The strategy that a node uses on its own cores; None where one works alone.
+
+    >>> inner_strategy("serial"), inner_strategy(strategies.Locked(workers=2))
+    (None, Locked(workers=2))
+    """
+    if within is None:
+        return None
+    found = strategies.named(within)
+    if not hasattr(found, "access"):
+        raise ParameterError(
+            f"'within' is a strategy in one memory, such as Hogwild(workers=2). Got {found!r} instead."
+        )
+    if getattr(found, "buffer", 0) not in (0, "auto"):
+        raise ParameterError(
+            f"Bursts are too short for buffers: use within=Hogwild(workers=...) without 'buffer'. Got {found!r}."
+        )
+    return None if strategies.count(found) == 1 else found
+
+
+@contextmanager
+def cores_of(within: Any, nodes: int) -> Iterator[Cores | None]:
+    """The cores of each node; None where one worker a node needs no others."""
+    strategy = inner_strategy(within)
+    if strategy is None:
+        yield None
+        return
+    workers = strategies.count(strategy)
+    # As many threads as can ever be at work: who waits for its turn must not keep the one before it from running.
+    with ThreadPoolExecutor(nodes * workers, thread_name_prefix="hogwild-node") as pool:
+        yield Cores(strategy, workers, pool)
+
+
+class NodeLearner:
+    """A node on rows: a burst is dealt out among its workers, who share one memory while it lasts."""
+
+    def __init__(self, rows: Rows, cores: Cores) -> None:
+        self.rows, self.cores = rows, cores
+        problem, strategy = rows.problem, cores.strategy
+        self.alone = RowLearner(rows)
+        self.state: State = problem.start(rows.rule)
+        self.descend = problem.descent(rows.rule, strategy.access, 1 if strategy.replicas else cores.workers, False)
+        self.sync = problem.sync(strategy.access)
+
+    def rehearse(self, start: Floats) -> None:
+        """Have everything compiled and at hand before others wait for it."""
+        self.alone.rehearse(start)
+        self.burst(Train(start, (0, self.rows.workers), 0, 2 * self.cores.workers, 0, 1))
+
+    def burst(self, train: Train) -> Trained:
+        """Descend along some rows, on all cores; along too few for that, on one."""
+        if train.together or train.terms < 2 * self.cores.workers:
+            return self.alone.burst(train)
+        rates = self.rows.rates(train.progress, train.terms, train.stride)
+        unpack(train.values, self.state)
+        loss, done = 0.0, 0
+        for chunk in self.rows.chunks(train):
+            terms = len(chunk.order)
+            loss += self._walk(chunk, rates[done : done + terms])
+            done += terms
+        return Trained(frozen(packed(self.state)), train.terms, train.terms, loss, float(rates.mean()))
+
+    def _walk(self, chunk: Chunk, rates: Floats) -> float:
+        strategy, count = self.cores.strategy, self.cores.workers
+        if strategy.access == "turns":
+            restart(self.sync)
+            return self._all(lambda worker: self.descend(chunk, rates, self.state, self.sync, worker, count))
+        states = [self.state] * count
+        if strategy.replicas:
+            states = [tuple(part.copy("K") for part in self.state) for _ in range(min(count, len(chunk.order)))]
+
+        def own(worker: int) -> float:
+            """Every n-th row: then the steps of all are alike."""
+            order = np.ascontiguousarray(chunk.order[worker::count])
+            mine = Chunk(chunk.rows, order)
+            loss: float = self.descend(mine, np.ascontiguousarray(rates[worker::count]), states[worker], self.sync)
+            return loss
+
+        loss = self._all(own, len(states))
+        average(states if strategy.replicas else [], self.state)
+        return loss
+
+    def _all(self, work: Callable[[int], float], count: int | None = None) -> float:
+        """Have all do it at the same time, this thread too; the sum of what comes of it."""
+        futures = [self.cores.pool.submit(work, worker) for worker in range(1, count or self.cores.workers)]
+        try:
+            loss = work(0)
+        finally:
+            losses = [future.result() for future in futures]
+        return loss + sum(losses)

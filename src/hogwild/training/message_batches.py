@@ -1,0 +1,166 @@
+"""A model, learnt by participants who talk to each other."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from hogwild import strategies
+from hogwild.averages import EMA
+from hogwild.errors import DataError, ParameterError
+from hogwild.machine import usable_cores
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.naming import must
+from hogwild.problems.feed import Feed
+from hogwild.problems.module import Module
+from hogwild.problems.module_model import ModuleModel
+from hogwild.records import plain
+from hogwild.run import Budget, Callback, Run
+from hogwild.runtimes.processes import rng_state
+from hogwild.training.event_log import Journal
+from hogwild.training.local_trainers.batches import Batches, BatchLearner
+from hogwild.training.local_trainers.flat_parameters import Flat
+from hogwild.training.message_checkpoints import Keeper, epochs
+from hogwild.training.message_launch import Task, converse
+from hogwild.training.torch_optimisers import described, optimiser_of, rate_of
+
+
+def minimise_module_by_messages(
+    problem: Module, rule: Any, schedule: Any, strategy: Any, runtime: Any, budget: Budget, *, test: Any,
+    average: float | EMA, seed: int, callbacks: Iterable[Callback], checkpoint: Any, resume: bool,
+) -> Run:  # fmt: skip
+    """Train a model by messages; see :func:`hogwild.minimise`.
+
+    Every worker has a copy of the model and an optimiser of its own: with n workers there are n of each in memory. An
+    update is that of one minibatch. What is exchanged are parameters and floating buffers, in single precision; what
+    optimisers remember is not: it is in checkpoints, and lost with a worker that crashes. Samples are read by the
+    workers themselves, whatever number of reading processes a ``DataLoader`` asks for. After each epoch the loss of all
+    training data is measured.
+    """
+    _check(problem, strategy, budget, test, average)
+    workers = strategies.count(strategy)
+    optimiser = optimiser_of(rule, problem)
+    labels = problem.labels()
+    samples, batch = problem.samples_of_epoch(workers, labels), problem.batch or 1
+    total = strategy.total(batch, workers) if hasattr(strategy, "total") else batch
+    rate = rate_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
+    damping = 1 / workers if adds_in_full(strategy) else 1.0
+    keeper = Keeper(checkpoint, resume, runtime)
+    remembers = keeper.checkpoints is not None
+    batches = Batches(problem, optimiser, rate, seed, workers, labels, damping, remembers)
+    journal = Journal(callbacks)
+    asked = plain({
+        **problem.describe(), "rule": described(optimiser), "schedule": repr(schedule), "average": average,
+        "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
+    })  # fmt: skip
+    at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
+    journal.tell("started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
+                 budget=repr(budget), **at)  # fmt: skip
+    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
+    assert not isinstance(average, EMA)
+    with _threads(1 if runtime.virtual else workers_share(workers)), _generators():
+        task = task_of_batches(batches, test)
+        outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
+    assert outcome.values is not None
+    Flat(problem.net).put(outcome.values)
+    asked |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    history = keeper.history + epochs(journal)
+    state = problem.net.state_dict(), optimiser.state_dict()
+    return Run(
+        ModuleModel(problem.net, asked), asked, history, journal.events, outcome.reason, state, outcome.seconds, 0.0
+    )
+
+
+def task_of_batches(batches: Batches, test: Any) -> Task:
+    """A task for minibatches. Each life of a worker has a learner of its own, which begins as the model does now."""
+    problem = batches.problem
+    start, parameters = Flat(problem.net).values(), Flat(problem.net).parameters
+    spare = replace(problem, net=copy.deepcopy(problem.net))
+    flat, feed = Flat(spare.net), _read_here(problem.feed())
+    held_out = None if test is None else _read_here(problem.feed(test))
+
+    def measure(values: Floats) -> dict[str, float]:
+        if not np.isfinite(values).all():
+            return {"loss": float("nan")}
+        flat.put(values)
+        figures = spare.measure(feed)
+        figures["objective"] = figures["loss"]
+        if held_out is not None:
+            figures |= {f"test_{name}": value for name, value in spare.measure(held_out).items()}
+        return figures
+
+    return Task(frozen(start), parameters, batches.epoch, lambda worker: BatchLearner(batches, feed), measure)
+
+
+def adds_in_full(strategy: Any) -> bool:
+    """Whether the changes of all workers are added each in full; not where they are averaged or parameters are mixed.
+
+    >>> from hogwild.strategies import ElasticAveraging, ParameterServer
+    >>> [adds_in_full(each) for each in (ParameterServer(), ParameterServer(staleness=0), ElasticAveraging())]
+    [True, False, False]
+    """
+    combine = getattr(strategy, "combine", None)
+    if combine is not None:
+        return bool(combine == "sum")
+    return not getattr(strategy, "bounded", True) and not getattr(strategy, "mixes", False)
+
+
+def workers_share(workers: int) -> int:
+    """How many threads each of so many workers in this process has for its arithmetic."""
+    return max(1, usable_cores() // workers)
+
+
+def _check(problem: Module, strategy: Any, budget: Budget, test: Any, average: float | EMA) -> None:
+    """Refuse what cannot work before anything starts."""
+    if not hasattr(strategy, "cast"):
+        raise ParameterError(
+            f"The strategy {strategy!r} has its workers around one model: use runtime=Processes(), or a strategy by "
+            "messages such as ParameterServer()."
+        )
+    within = getattr(strategy, "within", None)
+    if within is not None and not isinstance(strategies.named(within), strategies.Serial):
+        raise ParameterError(
+            f"Each node of a Module trains alone, on threads of PyTorch's: leave out 'within'. Got {within!r}."
+        )
+    if budget.patience and test is None:
+        raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    if test is not None and len(problem.feed(test)) == 0:
+        raise DataError("the test data has no samples")
+    if isinstance(average, EMA):
+        raise ParameterError("A fading mean is for runtime=Processes(): give 'average' a number between 0 and 1.")
+    if not 0 <= average <= 1:
+        raise must("average", "between 0 and 1", average)
+
+
+def _read_here(feed: Feed) -> Feed:
+    """The same, without processes that read: bursts are too short to start some for each."""
+    feed.options = {}
+    return feed
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """So many threads of PyTorch's for each worker; in a simulation one, so that sums are added in the same order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _generators() -> Iterator[None]:
+    """Random numbers outside go on as if nothing had been drawn meanwhile."""
+    before = rng_state.now()
+    try:
+        yield
+    finally:
+        rng_state.go_on(before)

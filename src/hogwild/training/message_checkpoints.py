@@ -1,0 +1,91 @@
+"""Checkpoints of runs by messages: what all participants knew at one moment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hogwild.errors import CheckpointError, ParameterError
+from hogwild.messaging.state_codec import joined, split
+from hogwild.naming import must
+from hogwild.run import Event
+from hogwild.training.checkpoints import Checkpoints, check_same
+from hogwild.training.event_log import Journal
+
+KIND = "messages"
+
+
+class Keeper:
+    """Writes the cuts of one run, and finds the last one of an earlier sitting."""
+
+    def __init__(self, checkpoint: Any, resume: bool, runtime: Any) -> None:
+        if checkpoint is not None and not getattr(runtime, "saves", False):
+            raise ParameterError(
+                f"{type(runtime).__name__} writes no checkpoints: use runtime=Local() or Simulator(), or "
+                "leave out 'checkpoint'."
+            )
+        if resume and checkpoint is None:
+            raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
+        self.checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
+        if self.checkpoints is not None and not isinstance(self.checkpoints, Checkpoints):
+            raise must("checkpoint", "a folder, or Checkpoints(folder)", checkpoint)
+        if self.checkpoints is not None and self.checkpoints.seconds is not None:
+            raise ParameterError("Checkpoints of runs by messages are written after each epoch: leave out 'seconds'.")
+        found = self.checkpoints.load() if resume and self.checkpoints is not None else None
+        self._arrays, self._record = found or ({}, {})
+        self._virtual = runtime.virtual
+        self.resume, self.asked = resume, dict[str, Any]()
+        self.more: dict[str, Any] = {}  # what is written beside a cut
+        self._journal: Journal | None = None
+
+    @property
+    def step(self) -> float | None:
+        """The step that was chosen in an earlier sitting."""
+        return self._record.get("step")
+
+    @property
+    def history(self) -> list[Event]:
+        """The epochs of earlier sittings."""
+        return list(self._record.get("history", []))
+
+    def begin(self, asked: Mapping[str, Any], journal: Journal) -> None:
+        """Check that it is the same run, and say from where it goes on."""
+        self.asked, self._journal = dict(asked), journal
+        at = {"at": 0.0} if self._virtual else {}
+        if self._record:
+            assert self.checkpoints is not None
+            check_same(self.asked, self._record.get("asked", {}), self.checkpoints.folder)
+            if self._record.get("by") != KIND:
+                raise CheckpointError(f"{self.checkpoints.folder}: the checkpoint is not of a run by messages.")
+            journal.tell("resumed", epoch=self.history[-1]["epoch"], **at)
+        elif self.resume:
+            journal.tell("resumed", epoch=0, message="there is no checkpoint yet: from the beginning", **at)
+
+    @property
+    def found(self) -> dict[str, Any] | None:
+        """The cut to go on from."""
+        if not self._record:
+            return None
+        try:
+            cut: dict[str, Any] = joined(self._record["cut"], self._arrays)
+        except (KeyError, TypeError) as reason:
+            raise CheckpointError(f"The checkpoint is incomplete or inconsistent ({reason}).") from None
+        return cut
+
+    def save(self, cut: dict[str, Any]) -> None:
+        """Write a cut."""
+        assert self.checkpoints is not None
+        assert self._journal is not None
+        arrays: dict[str, Any] = {}
+        history = self.history + epochs(self._journal)
+        record = {"by": KIND, "asked": self.asked, "history": history, "cut": split(cut, arrays), **self.more}
+        self.checkpoints.save(arrays, record)
+        at = {"at": round(cut["seconds"], 9)} if self._virtual else {}
+        self._journal.tell("checkpoint", epoch=history[-1]["epoch"], **at)
+
+
+def epochs(journal: Journal) -> list[Event]:
+    """The records of the epochs that a journal has."""
+    return [event for event in journal.events if event["event"] == "epoch"]

@@ -1,0 +1,104 @@
+"""``minimise`` for strategies whose participants talk to each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hogwild.errors import DivergedError, ParameterError, WorkerError
+from hogwild.messaging.deltas import Floats
+from hogwild.messaging.job import Company, Learner, Outcome
+from hogwild.messaging.messages import worker
+from hogwild.messaging.run_config import Setting
+from hogwild.run import Budget
+from hogwild.training.event_log import Journal
+from hogwild.training.message_checkpoints import Keeper
+from hogwild.training.message_report import summary
+from hogwild.training.sigint import first_one_waits
+
+STOPPED = ("epochs", "target", "patience", "seconds", "interrupted")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What is to be learnt, in a form that can be sent: a vector, terms of an epoch, bursts along them, figures."""
+
+    start: Floats
+    parameters: int  # of the numbers exchanged, those that are parameters: the first ones
+    epoch: int  # terms
+    learner: Callable[[int], Learner]
+    measure: Callable[[Floats], dict[str, float]]
+    cores: int = 1  # that train each burst
+
+
+def converse(
+    task: Task, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, journal: Journal,
+    keeper: Keeper,
+) -> Outcome:  # fmt: skip
+    """Run a strategy by messages to its end."""
+    goal = None if budget.epochs is None else budget.epochs * task.epoch
+    setting = Setting(
+        workers, task.start, task.epoch, goal, average, budget.target, budget.patience, budget.seconds,
+        runtime.silence, frozenset(getattr(runtime, "late", ())), task.parameters,
+        keeper.checkpoints is not None,
+    )  # fmt: skip
+    check(strategy, runtime, setting, budget, average)
+
+    def tell(event: str, seconds: float, **what: Any) -> None:
+        if event == "progress":
+            fraction = what["terms"] / goal if goal else seconds / (budget.seconds or math.inf)
+            what["fraction"] = min(1.0, fraction)
+        at = {"at": round(seconds, 9)} if runtime.virtual else {}
+        journal.tell(event, **at, seconds=seconds, **what)
+
+    with first_one_waits() as interrupt:
+        company = Company(
+            setting, strategy.cast(setting), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed),
+            task.cores, keeper.save if setting.saves else None, keeper.found,
+        )  # fmt: skip
+        outcome: Outcome = runtime.play(company)
+    at = {"at": round(outcome.seconds, 9)} if runtime.virtual else {}
+    for event, what in summary(outcome):
+        journal.tell(event, **at, **what)
+    if outcome.values is None:
+        raise _failure(outcome)
+    journal.tell("result", **at, stopped=outcome.reason, **outcome.record)
+    return outcome
+
+
+def check(strategy: Any, runtime: Any, setting: Setting, budget: Budget, average: float) -> None:
+    """Refuse what cannot work before anything starts."""
+    if budget.tolerance is not None:
+        raise ParameterError("The 'tolerance' of a budget is for strategies in one memory: use 'patience' or 'target'.")
+    if setting.goal is None and getattr(strategy, "bounded", True):
+        raise ParameterError(
+            "Workers that wait for each other need a number of epochs: give budget=Budget(epochs=...)."
+        )
+    if average and setting.goal is None:
+        raise ParameterError("To average over the last share of a run, its length must be known: give it epochs.")
+    named = {*getattr(runtime, "slow", ()), *getattr(runtime, "late", ())}
+    if any(number >= setting.workers for number in named):
+        raise ParameterError(f"There are workers 0 to {setting.workers - 1}; {max(named)} is none of them.")
+    if len(setting.late) >= setting.workers:
+        raise ParameterError("Somebody must be there at the start: not all workers can be late.")
+    names = {fault.who for fault in getattr(runtime, "faults", ()) if hasattr(fault, "who")}
+    unknown = sorted(names - set(strategy.cast(setting)))
+    if unknown:
+        raise ParameterError(f"Nobody is called {unknown[0]!r}: workers are {worker(0)!r}, {worker(1)!r} and so on.")
+    if setting.size == 0 or not np.isfinite(setting.start).all():
+        raise ParameterError("The parameters to start from must be finite numbers, at least one.")
+
+
+def _failure(outcome: Outcome) -> BaseException:
+    if outcome.reason == "diverged":
+        return DivergedError(
+            "The loss is not a number any more: delayed changes were too large. Give a smaller step, exchange more "
+            "often, or combine by the mean."
+        )
+    if outcome.reason == "interrupted":
+        return KeyboardInterrupt()
+    return WorkerError(f"The run could not be finished: {outcome.reason}.")

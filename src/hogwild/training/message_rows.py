@@ -1,0 +1,119 @@
+"""A problem in memory, learnt by participants who talk to each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hogwild import strategies
+from hogwild.data.dataset import Dataset
+from hogwild.errors import ParameterError
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.job import Learner
+from hogwild.problems.problem import State
+from hogwild.records import plain
+from hogwild.run import Budget, Callback, Run, Start
+from hogwild.schedules import Schedule, step_of, with_step
+from hogwild.training.event_log import Journal
+from hogwild.training.job_defaults import held_out_for, put, resolved, with_chosen_step
+from hogwild.training.local_trainers.multicore import Cores, NodeLearner, cores_of
+from hogwild.training.local_trainers.rows import RowLearner, Rows, packed, unpack
+from hogwild.training.message_checkpoints import Keeper, epochs
+from hogwild.training.message_launch import Task, converse
+
+
+def minimise_rows(
+    problem: Any, rule: Any, schedule: Any, strategy: Any, runtime: Any, budget: Budget, *, test: Any, average: float,
+    start: Start | None, shuffle: bool, seed: int, callbacks: Iterable[Callback],
+    checkpoint: Any = None, resume: bool = False,
+) -> Run:  # fmt: skip
+    """Minimise a problem in memory by messages; see :func:`hogwild.minimise`."""
+    if not hasattr(strategy, "cast"):
+        raise ParameterError(
+            f"The strategy {strategy!r} has its workers in one memory: use runtime=Threads(), or a strategy by "
+            "messages such as ParameterServer()."
+        )
+    workers = strategies.count(strategy)
+    # Every exchange passes over all parameters, whatever the terms between two touch.
+    exchanges = problem.data.n_rows // getattr(strategy, "period", 1) or 1
+    budget = budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
+    held_out = held_out_for(problem, test)
+    if budget.patience and test is None:
+        raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
+    keeper = Keeper(checkpoint, resume, runtime)
+    journal = Journal(callbacks)
+    at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
+    asked = plain({
+        **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
+        "held_out": None if held_out is None else held_out.fingerprint,
+    })  # fmt: skip
+    journal.tell(
+        "started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget), **at
+    )
+    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
+    state = problem.start(rule)
+    if start is not None:
+        put(start, state)
+        put(Start(problem.inward(state, rule)), state)
+    began = time.perf_counter()
+    schedule = resolved(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
+    schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, journal)
+    keeper.more["step"] = step_of(schedule)
+    if runtime.virtual:
+        journal.events[-1]["at"] = 0.0
+    with cores_of(getattr(strategy, "within", None), workers) as cores:
+        task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state, cores)
+        preparing = time.perf_counter() - began
+        outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
+    assert outcome.values is not None
+    unpack(outcome.values, state)
+    asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    model = problem.model(problem.outward(values_of(state, rule), rule), asked)
+    return Run(
+        model, asked, keeper.history + epochs(journal), journal.events, outcome.reason, problem.outward(state, rule),
+        outcome.seconds, preparing, outcome.trace,
+    )  # fmt: skip
+
+
+def task_of_rows(
+    problem: Any, rule: Any, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
+    held_out: Dataset | None, start: State, cores: Cores | None = None,
+) -> Task:  # fmt: skip
+    """A task for rows. What a learner remembers is exchanged: another may go on where it was."""
+    rows = Rows(problem, rule, schedule, epochs, seed, workers, shuffle)
+    state = problem.start(rule)
+
+    def measure(values: Floats) -> dict[str, float]:
+        here = problem.start(rule)  # where this is sent to, what is sent along cannot be written to
+        unpack(values, here)
+        parameters = values_of(here, rule)
+        if not all(np.isfinite(part).all() for part in parameters):
+            return {"loss": float("nan")}
+        figures: dict[str, float] = problem.metrics(_sums(problem, problem.data, parameters))
+        figures["objective"] = figures["loss"] + problem.penalty(parameters)
+        if held_out is not None:
+            others = problem.metrics(_sums(problem, held_out, parameters))
+            figures |= {f"test_{name}": value for name, value in others.items()}
+        return figures
+
+    size = sum(len(part) for part in state)
+
+    def learner(worker: int) -> Learner:
+        return RowLearner(rows) if cores is None else NodeLearner(rows, cores)
+
+    each = 1 if cores is None else cores.workers
+    return Task(frozen(packed(start)), size, problem.data.n_rows, learner, measure, each)
+
+
+def values_of(state: State, rule: Any) -> State:
+    """The parameters alone, without what the rule remembers."""
+    own = getattr(rule, "values", None)
+    return own(state) if own else tuple(part[:, :1].copy() for part in state)
+
+
+def _sums(problem: Any, data: Dataset, values: State) -> Any:
+    walk = data.in_order()
+    return np.sum([problem.measure(walk[number], values) for number in range(len(walk))], axis=0)

@@ -1,0 +1,312 @@
+"""Watching workers train a model: the clock, the user, and who is still alive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hogwild.errors import CheckpointError, DivergedError, WorkerError
+from hogwild.problems.module_model import ModuleModel
+from hogwild.run import Budget, Event
+from hogwild.runtimes.processes import evaluator, hogwild_worker
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.config import Processes
+from hogwild.runtimes.processes.evaluator import Evaluation
+from hogwild.runtimes.processes.process_group import Fleet, Member, lost
+from hogwild.runtimes.processes.shared_counters import Board
+from hogwild.runtimes.processes.shared_tensors import Arena
+from hogwild.runtimes.processes.worker_config import Tensors, Work
+from hogwild.runtimes.processes.write_policies import average
+from hogwild.training import module_checkpoints
+from hogwild.training.checkpoints import Checkpoints, check_same
+from hogwild.training.event_log import Journal
+from hogwild.training.module_state_dict import copy, counts_of, put_back, tensors_of
+from hogwild.training.module_stopping import Records
+from hogwild.training.sigint import Interrupt
+
+LOOK = 0.01  # seconds between two looks at the board
+TOLD = 0.2  # seconds between two events of progress
+
+
+@dataclass(eq=False)
+class Watch:
+    """One run in progress, seen from the process that was asked for it."""
+
+    work: Work
+    arena: Arena
+    board: Board
+    runtime: Processes
+    budget: Budget
+    test: Any
+    best: Tensors | None  # where the evaluator keeps the best parameters, with patience
+    journal: Journal
+    checkpoints: Checkpoints | None
+    asked: dict[str, Any]
+    records: Records
+    run_worker: Any = hogwild_worker.run
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    stopped: str = ""
+    _earlier: float = 0.0  # seconds of sittings before this one
+    _began: float | None = None
+    _ended: float | None = None
+    _told: float = 0.0
+    _before: Any = 0  # samples of each worker in sittings before this one
+    _left: int | None = None  # who had the turn at the last look, and was not there to take it
+
+    @property
+    def seconds(self) -> float:
+        """Trained so far, over all sittings."""
+        if self._began is None:
+            return self._earlier
+        return self._earlier + (self._ended or time.monotonic()) - self._began
+
+    def run(self) -> None:
+        """Start workers, watch them to the end, and leave the parameters to keep in the model."""
+        self._fleet = Fleet(self.arena, self.board)
+        try:
+            names = [f"worker {rank}" for rank in range(self.board.workers)]
+            self._workers = self._fleet.start(self.run_worker, self.work, names)
+            if self.test is not None:
+                self.records.evaluator = self._start_evaluator()
+            self._wait_until_ready()
+            self._train()
+            self._conclude()
+        finally:
+            self._fleet.close()
+
+    # Before the start
+
+    def _start_evaluator(self) -> Member:
+        mean = self.work.mean.tensors if self.work.mean else None
+        what = Evaluation(self.work.problem, self.test, mean, self.best, self.work.threads)
+        return self._fleet.start(evaluator.run, what, ["the evaluator"])[0]
+
+    def _wait_until_ready(self) -> None:
+        until = time.monotonic() + self.runtime.patience
+        heard = self.test is None
+        while not (heard and all(state >= at.READY for state in self.board.states())):
+            for member, what in self._fleet.hear(LOOK):
+                heard = heard or what["kind"] == "ready"
+                self._note(member, what)
+            if time.monotonic() > until:
+                late = [member.name for member in self._workers if self.board.counts[member.rank, at.STATE] < at.READY]
+                raise WorkerError(
+                    f"Not ready after {self.runtime.patience:g} seconds: {', '.join(late) or 'the evaluator'}. "
+                    "Look what takes the model or the data set so long to load, or give Processes(patience=...)."
+                )
+            if self.interrupt.pressed:
+                raise KeyboardInterrupt
+        self.journal.tell("training", workers=self.board.workers)
+
+    # While workers train
+
+    def _train(self) -> None:
+        self._began = time.monotonic()
+        self._before = self.board.counts[:, at.SAMPLES].copy()
+        self.board.sums[:, at.BEAT] = self._began
+        self.board.flags[at.GO] = 1
+        while not self._all_finished():
+            self._hear()
+            self._look()
+        self._ended = time.monotonic()
+        self.stopped = self.stopped or "epochs"
+        if self.work.replicas is not None:
+            average(self.work.values, [self.work.replicas[rank] for rank in self.board.living()])
+
+    def _all_finished(self) -> bool:
+        states = self.board.states()
+        if not states:
+            raise lost(self._workers)
+        return all(state == at.FINISHED for state in states)
+
+    def _hear(self, seconds: float = LOOK) -> None:
+        for member, what in self._fleet.hear(seconds):
+            self._note(member, what)
+
+    def _look(self) -> None:
+        self._tell_progress()
+        following = self.records.epoch + 1
+        while self.board.samples >= following * self.work.rate.samples and following != self.budget.epochs:
+            self.records.make(following, self.seconds)
+            following += 1
+        self._tell_records()
+        if self.interrupt.pressed:
+            self._stop("interrupted")
+        elif self.budget.seconds is not None and self.seconds >= self.budget.seconds:
+            self._stop("seconds")
+        if self.checkpoints is not None and self.checkpoints.due and not self.stopped:
+            self._save()
+        self._mind_the_silent()
+        self._mind_the_turn()
+
+    def _tell_records(self) -> None:
+        told = list(self.records.ready())
+        for record in told:
+            self.journal.tell("epoch", **record)
+            why = self.records.reason_to_stop(record)
+            if why:
+                self._stop(why)
+        if told and self.checkpoints is not None and self._ended is None and not self.stopped:
+            self._save()
+        self.records.measure(self.seconds)
+
+    def _stop(self, why: str) -> None:
+        self.stopped = self.stopped or why
+        self.board.flags[at.STOP] = 1
+
+    def _tell_progress(self) -> None:
+        now = time.monotonic()
+        if now - self._told < TOLD:
+            return
+        self._told, here, samples = now, max(self.seconds - self._earlier, 1e-9), self.board.samples
+        self.journal.tell(
+            "progress", updates=samples, seconds=self.seconds,
+            fraction=self.work.rate.spent(samples, self.seconds),
+            workers=[round(float(done) / here, 1) for done in self.board.counts[:, at.SAMPLES] - self._before],
+        )  # fmt: skip
+
+    # Who is still there
+
+    def _note(self, member: Member, what: Event) -> None:
+        if what["kind"] == "measured":
+            self.records.measured(what)
+        elif what["kind"] == "gone" and not member.done:
+            self._bury(member)
+
+    def _bury(self, member: Member) -> None:
+        """Go on without one that died, if that is what was asked for; else end the run with what it died of."""
+        kind, _, what = member.failure.get("error", "").partition(": ")
+        if kind == "DivergedError":
+            raise DivergedError(
+                f"{member.name}: {what}. Give the optimiser a smaller step, warm up (schedule=Warmup(...)), or look "
+                "for outliers in the data."
+            )
+        if self.runtime.failures == "stop" or self._began is None:
+            raise lost([member])
+        self.journal.tell("worker lost", worker=member.name, message=member.obituary())
+        if member is self.records.evaluator:
+            self.records.evaluator = None
+        else:
+            self.board.counts[member.rank, at.GONE] = 1
+
+    def _mind_the_silent(self) -> None:
+        limit = time.monotonic() - self.runtime.silence
+        for member in self._workers:
+            line = self.board.counts[member.rank]
+            working = not line[at.GONE] and line[at.STATE] != at.FINISHED
+            if working and self.board.sums[member.rank, at.BEAT] < limit and member.code is None:
+                self._end_silent(member)
+
+    def _end_silent(self, member: Member) -> None:
+        member.failure = member.failure or {
+            "error": f"nothing was heard of it for {self.runtime.silence:g} seconds",
+            "traceback": "A batch that takes longer needs Processes(silence=...).",
+        }
+        member.end()
+
+    def _mind_the_turn(self) -> None:
+        """A turn that is left with one who died goes to the next. One who finishes has a moment to pass it on."""
+        holder = int(self.board.flags[at.TURN])
+        if holder in self.board.working():
+            self._left = None
+        elif holder == self._left:
+            self.board.pass_turn(holder)
+        else:
+            self._left = holder
+
+    # The end
+
+    def _conclude(self) -> None:
+        """Measure what came out, and put the parameters that are kept into the model."""
+        self._tell_what_comes()
+        over = min(int(self.board.counts[rank, at.EPOCH]) for rank in self.board.living())
+        last = self.records.history[-1] if self.records.history else {"updates": -1, "epoch": 0}
+        if last["updates"] != self.board.samples or last["epoch"] < over:
+            self.records.make(max(over, self.records.epoch), self.seconds)
+            self._tell_what_comes()
+        if self.checkpoints is not None:
+            self._write()  # the last parameters, from which the run can go on
+        kept = self._keep()
+        if self.checkpoints is not None:
+            module_checkpoints.save_weights(self.checkpoints, ModuleModel(self.work.problem.net, self.asked))
+        self.journal.tell("result", stopped=self.stopped, **kept)
+
+    def _tell_what_comes(self) -> None:
+        """Wait for the evaluator, as long as it lives and is not silent."""
+        until = time.monotonic() + self.runtime.silence
+        self._tell_records()
+        while self.records.busy:
+            self._hear()
+            self._tell_records()
+            if time.monotonic() > until and isinstance(self.records.evaluator, Member):  # not one in this process
+                self._end_silent(self.records.evaluator)
+
+    def _keep(self) -> Event:
+        records, net = self.records, self.work.problem.net
+        if self.best is not None and records.least[0] < float("inf"):
+            copy([*net.parameters(), *net.buffers()], self.best)
+            return next(record for record in records.history if record.get("test_loss") == records.least[0])
+        if self.work.mean is not None and records.mean_has_begun(self.seconds):
+            copy(list(net.parameters()), self.work.mean.tensors)
+        return records.history[-1]
+
+    # Going on later
+
+    def _save(self) -> None:
+        """Let everybody rest for a moment, so that what is written is of one moment."""
+        self.board.flags[at.PAUSE] = 1
+        try:
+            self._wait_while(lambda: any(state not in (at.PAUSED, at.FINISHED) for state in self.board.states()))
+            self._write()
+        finally:
+            self.board.flags[at.PAUSE] = 0
+            self.board.sums[:, at.BEAT] = time.monotonic()
+        # Until all go on: at the next rest, one that is about to would be taken for one that rests.
+        self._wait_while(lambda: at.PAUSED in self.board.states())
+
+    def _wait_while(self, something: Callable[[], bool]) -> None:
+        while something():
+            self._hear(0.001)
+            self._mind_the_silent()
+            self._mind_the_turn()
+            self._all_finished()
+
+    def _write(self) -> None:
+        assert self.checkpoints is not None
+        records = self.records
+        record = {
+            **counts_of(self.work, self.board), "asked": self.asked, "history": records.history,
+            "epoch": records.epoch, "least": list(records.least), "seen": list(records.seen), "seconds": self.seconds,
+        }  # fmt: skip
+        model = ModuleModel(self.work.problem.net, self.asked)
+        module_checkpoints.save(self.checkpoints, tensors_of(self.work, self.best), record, model)
+        self.journal.tell("checkpoint", epoch=records.epoch)
+
+    def restore(self) -> None:
+        """Go on from a checkpoint, if there is one."""
+        assert self.checkpoints is not None
+        found, folder = module_checkpoints.load(self.checkpoints), self.checkpoints.folder
+        if found is None:
+            self.journal.tell("resumed", epoch=0, message="there is no checkpoint yet: from the beginning")
+            return
+        state, record = found
+        try:
+            check_same(self.asked, record["asked"], folder)
+            if len(record["counts"]) != self.board.workers:
+                raise CheckpointError(
+                    f"{folder}: the checkpoint is of {len(record['counts'])} workers, and each is in the middle of its "
+                    f"own part of the data. Resume with as many, not with {self.board.workers}."
+                )
+            put_back(self.work, self.board, self.best, state, record)
+            self.records.history, self.records.epoch = list(record["history"]), int(record["epoch"])
+            self.records.least = float(record["least"][0]), int(record["least"][1])
+            self.records.seen = int(record["seen"][0]), float(record["seen"][1])
+            if self.work.replicas is not None:  # an epoch that begins again is counted anew
+                self.records.seen = self.board.met()
+            self._earlier = float(record["seconds"])
+            self.work = replace(self.work, earlier=self._earlier)
+        except (KeyError, TypeError, ValueError, RuntimeError) as reason:
+            raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
+        self.journal.tell("resumed", epoch=self.records.epoch, updates=self.board.samples)
