@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 import hogwild.data
 from hogwild import Budget, Linear, minimise
 from hogwild.data.packing.pack import pack
-from hogwild.problems.frame import frame_for
+from hogwild.problems.standardisation import frame_for
 from hogwild.rules import RULES, SGD, Sequential
 from hogwild.rules import named as rule_named
 from hogwild.run import Start
@@ -157,6 +157,6 @@ def test_a_glance_decides_as_a_long_look_does(middle, rare, monkeypatch):
         X[:, 3] = 7.0
         X[::500, 3] += 1.0  # constant in most glances, and far from zero
     glanced = frame_for(hogwild.data.open(X, np.zeros(3_000)), scaled=True)
-    monkeypatch.setattr("hogwild.problems.frame.GLANCED", 3_000)
+    monkeypatch.setattr("hogwild.problems.standardisation.GLANCED", 3_000)
     looked = frame_for(hogwild.data.open(X, np.zeros(3_000)), scaled=True)
     assert (glanced is None) == (looked is None) == (middle < 2 and not rare)

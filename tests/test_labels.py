@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hogwild.data import open as open_data
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import LOSSES, named
-from hogwild.problems.labels import Labels, labels_for
+from hogwild.problems.label_encoding import Labels, labels_for
 
 CLASSES = st.lists(st.integers(-50, 50), min_size=2, max_size=8, unique=True).map(sorted)
 

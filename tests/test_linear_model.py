@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hogwild import Checkpoints, Constant, Linear, load, minimise, tensors
 from hogwild.errors import DataError, ModelError, ParameterError
-from hogwild.problems.linear_model import LinearModel
+from hogwild.models.linear import LinearModel
 
 
 def model(outputs: int = 1, **changed: Any) -> LinearModel:

@@ -212,7 +212,7 @@ ALIKE = (
     "sparse/test_sparse_training.py::test_the_table_follows_the_schedule",
     "src/hogwild/estimators/factorisation_machine.py & Regressor",
     "src/hogwild/problems/factorisation_machine.py",
-    "src/hogwild/problems/field_aware.py",
+    "src/hogwild/problems/field_aware_fm.py",
     "test_benchmarks.py::test_every_tool_is_asked_for_the_same_objective",
     "test_examples.py::test_collisions_are_seen",
     "test_examples.py::test_features_that_meet",

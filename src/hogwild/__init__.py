@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRecommender as HogwildRecommender
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
+    from hogwild.models.io import load as load
+    from hogwild.models.module import load_weights as load_weights
+    from hogwild.nn.csr_dataset import SparseRows as SparseRows
+    from hogwild.nn.cuda_graph_step import GraphedStep as GraphedStep
+    from hogwild.nn.record_loader import RecordLoader as RecordLoader
+    from hogwild.nn.sparse_mlp import SparseMLP as SparseMLP
+    from hogwild.nn.sparse_table import SparseTable as SparseTable
+    from hogwild.nn.step_profile import StepProfile as StepProfile
     from hogwild.problems.factorisation_machine import FactorisationMachine as FactorisationMachine
-    from hogwild.problems.field_aware import FieldAwareFactorisationMachine as FieldAwareFactorisationMachine
+    from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine as FieldAwareFactorisationMachine
     from hogwild.problems.graph_cut import GraphCut as GraphCut
-    from hogwild.problems.graphed_step import GraphedStep as GraphedStep
     from hogwild.problems.linear import Linear as Linear
     from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
-    from hogwild.problems.models import load as load
     from hogwild.problems.module import Module as Module
-    from hogwild.problems.module_model import load_weights as load_weights
-    from hogwild.problems.record_loader import RecordLoader as RecordLoader
-    from hogwild.problems.sparse_mlp import SparseMLP as SparseMLP
-    from hogwild.problems.sparse_rows import SparseRows as SparseRows
-    from hogwild.problems.sparse_table import SparseTable as SparseTable
-    from hogwild.problems.step_profile import StepProfile as StepProfile
     from hogwild.rules import FTRL as FTRL
     from hogwild.rules import SGD as SGD
     from hogwild.rules import AdaGrad as AdaGrad
@@ -94,17 +94,17 @@ _HOMES = {
     "hogwild.problems.graph_cut": ("GraphCut",),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.factorisation_machine": ("FactorisationMachine",),
-    "hogwild.problems.field_aware": ("FieldAwareFactorisationMachine",),
+    "hogwild.problems.field_aware_fm": ("FieldAwareFactorisationMachine",),
     "hogwild.problems.matrix_completion": ("MatrixCompletion",),
-    "hogwild.problems.models": ("load",),
+    "hogwild.models.io": ("load",),
     "hogwild.problems.module": ("Module",),
-    "hogwild.problems.module_model": ("load_weights",),
-    "hogwild.problems.graphed_step": ("GraphedStep",),
-    "hogwild.problems.record_loader": ("RecordLoader",),
-    "hogwild.problems.sparse_mlp": ("SparseMLP",),
-    "hogwild.problems.sparse_rows": ("SparseRows",),
-    "hogwild.problems.sparse_table": ("SparseTable",),
-    "hogwild.problems.step_profile": ("StepProfile",),
+    "hogwild.models.module": ("load_weights",),
+    "hogwild.nn.cuda_graph_step": ("GraphedStep",),
+    "hogwild.nn.record_loader": ("RecordLoader",),
+    "hogwild.nn.sparse_mlp": ("SparseMLP",),
+    "hogwild.nn.csr_dataset": ("SparseRows",),
+    "hogwild.nn.sparse_table": ("SparseTable",),
+    "hogwild.nn.step_profile": ("StepProfile",),
     "hogwild.averages": ("EMA",),
     "hogwild.data.tfrecord.writer": ("RecordWriter",),
     "hogwild.data.samplers": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),

@@ -12,7 +12,7 @@ from hogwild import Constant, Hogwild, HogwildClassifier, Linear, Serial, minimi
 from hogwild.data import Chunk
 from hogwild.errors import ParameterError
 from hogwild.kernels.linear_replicated import DOOR, LATE
-from hogwild.problems import buffers
+from hogwild.problems import hot_replicas
 from hogwild.rules import named
 from hogwild.runtimes.shared_memory.epoch_runner import AllInMemory
 from hogwild.runtimes.shared_memory.iterate_average import Mean
@@ -43,9 +43,9 @@ RULES, HOTS = ("sgd", "adagrad"), ("all", "some")
 @pytest.fixture
 def few_hots(hots, monkeypatch):
     if hots == "some":
-        monkeypatch.setattr(buffers, "CACHED", 0)
-        monkeypatch.setattr(buffers, "FREQUENT", 50)
-        monkeypatch.setattr(buffers, "FIRST_TIER", 8)
+        monkeypatch.setattr(hot_replicas, "CACHED", 0)
+        monkeypatch.setattr(hot_replicas, "FREQUENT", 50)
+        monkeypatch.setattr(hot_replicas, "FIRST_TIER", 8)
 
 
 @pytest.mark.usefixtures("few_hots")
@@ -75,7 +75,7 @@ def test_one_of_the_workers_alone_takes_the_steps_of_serial(rule, l1, kind, hots
         assert found == pytest.approx(loss, rel=1e-3)
     for mine, theirs in zip(state, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-4)
-    assert copies.own[1].control[buffers.EVENT] > 7_919 + 10
+    assert copies.own[1].control[hot_replicas.EVENT] > 7_919 + 10
 
 
 @pytest.mark.usefixtures("few_hots")
@@ -157,11 +157,11 @@ def test_who_finds_another_merging_goes_on_and_does_not_wait_for_ever(kind):
     copies.door[DOOR] = 1
     step = np.full(len(whole.order), 0.1, np.float32)
     copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync("free"))
-    assert copies.own[0].control[buffers.EVENT] == len(whole.order) // (32 * LATE)
+    assert copies.own[0].control[hot_replicas.EVENT] == len(whole.order) // (32 * LATE)
     assert copies.door[DOOR] == 1  # it is for the other one to open it
     copies.door[DOOR] = 0
     copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync("free"))
-    merges = copies.own[0].control[buffers.EVENT] - len(whole.order) // (32 * LATE)
+    merges = copies.own[0].control[hot_replicas.EVENT] - len(whole.order) // (32 * LATE)
     assert merges == pytest.approx(len(whole.order) / 32, abs=LATE)
     assert copies.door[DOOR] == 0
 
@@ -169,8 +169,8 @@ def test_who_finds_another_merging_goes_on_and_does_not_wait_for_ever(kind):
 @pytest.mark.parametrize("rule", ["sgd", "adagrad"])
 def test_terms_of_all_lengths_are_looked_up(rule, monkeypatch):
     """Empty ones, and one as long as there are features, at the ends and in between."""
-    monkeypatch.setattr(buffers, "CACHED", 0)
-    monkeypatch.setattr(buffers, "FREQUENT", 50)
+    monkeypatch.setattr(hot_replicas, "CACHED", 0)
+    monkeypatch.setattr(hot_replicas, "FREQUENT", 50)
     X, y = DATA["binary"]
     X = X.toarray()
     X[[0, 7, 8, ROWS - 1]], X[[3, ROWS - 2]] = 0, 1
@@ -204,7 +204,7 @@ def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
     """And all of them from then on, in the middle of an epoch if need be."""
     monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_kept", lambda kernel: False)
     monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.LONG", 0.0)
-    may_end, compiled, at_work, compile_now = threading.Event(), threading.Event(), [], buffers.Buffers.compile
+    may_end, compiled, at_work, compile_now = threading.Event(), threading.Event(), [], hot_replicas.Buffers.compile
     worked = AllInMemory._work
 
     def compile_later(self, *given):
@@ -217,7 +217,7 @@ def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
             may_end.set()
             assert compiled.wait(60)
 
-    monkeypatch.setattr(buffers.Buffers, "compile", compile_later)
+    monkeypatch.setattr(hot_replicas.Buffers, "compile", compile_later)
     monkeypatch.setattr(AllInMemory, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
     problem = Linear(DATA["sparse"], "logistic", l2=1e-3)
     how = {"rule": "adagrad", "schedule": Constant(0.1), "budget": 20}

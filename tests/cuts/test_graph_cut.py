@@ -9,7 +9,7 @@ import references
 from hogwild import Averaging, Cosine, GraphCut, Hogwild, Locked, RoundRobin, load, minimise
 from hogwild.data.graphs import Graph, grid
 from hogwild.errors import DataError, ParameterError
-from hogwild.problems.rounding import Edges, rounded
+from hogwild.problems.graph_cut_rounding import Edges, rounded
 
 KINDS = ("random", "grid", "communities", "regular")
 

@@ -10,7 +10,7 @@ from torch import nn
 
 import hogwild
 from hogwild.errors import DataError
-from hogwild.problems import sparse_table
+from hogwild.nn import sparse_table
 
 CPU = sparse_table._engines["cpu"]
 
@@ -32,7 +32,7 @@ def trained(engine, binary, update, width):
 
 def same(binary, update, width):
     """Within one sample rows are updated in another order, which AdaGrad notices where a row is there twice."""
-    from hogwild.problems.sparse_table_cuda import OnGpu
+    from hogwild.nn.sparse_table_cuda import OnGpu
 
     cpu, gpu = (trained(engine, binary, update, width) for engine in (CPU, OnGpu()))
     for one, other in zip(cpu.state_dict().values(), gpu.state_dict().values(), strict=True):
@@ -40,7 +40,7 @@ def same(binary, update, width):
 
 
 def wrong_index():
-    from hogwild.problems.sparse_table_cuda import OnGpu
+    from hogwild.nn.sparse_table_cuda import OnGpu
 
     engine = sparse_table._engines["cpu"] = OnGpu()
     table = hogwild.SparseTable(3, 40, binary=True)

@@ -113,7 +113,7 @@ def test_steps_launched_as_a_whole_train_as_others_do(rule, monkeypatch):
         return run, {name: tensor.cpu() for name, tensor in net.state_dict().items()}
 
     whole, expected = trained()
-    monkeypatch.setattr("hogwild.problems.graphed_step.steps_for", lambda *_: None)
+    monkeypatch.setattr("hogwild.nn.cuda_graph_step.steps_for", lambda *_: None)
     single, found = trained()
     assert whole.result["loss"] == pytest.approx(single.result["loss"], rel=1e-2)
     for name, tensor in found.items():

@@ -12,7 +12,7 @@ from torch import nn
 import hogwild
 import references
 from hogwild.errors import DataError, ParameterError
-from hogwild.problems import batch_threads
+from hogwild.nn import openmp_pool
 
 ROWS, WIDTH, SAMPLES = 40, 9, 12
 
@@ -207,7 +207,7 @@ def test_a_batch_that_was_changed_since_the_lookup_moves_nothing():
 @pytest.mark.parametrize("update", ["sgd", "adagrad"])
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch, update):
     """Each row is moved by one of them, in the order of the samples, though all samples share rows."""
-    monkeypatch.setattr(batch_threads, "WORTH", 8)
+    monkeypatch.setattr(openmp_pool, "WORTH", 8)
     given = batch(samples=200)
 
     def trained(threads):
@@ -236,7 +236,7 @@ def test_rows_of_all_widths(width):
 
 def test_a_copy_of_the_process_has_threads_of_its_own(monkeypatch):
     """PyTorch's do not survive a fork: whoever waits for them waits for ever."""
-    monkeypatch.setattr(batch_threads, "WORTH", 8)
+    monkeypatch.setattr(openmp_pool, "WORTH", 8)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     table, given = hogwild.SparseTable(ROWS, WIDTH), batch(samples=60)
     expected = table(*given).detach().numpy()
@@ -253,11 +253,11 @@ def test_a_copy_of_the_process_has_threads_of_its_own(monkeypatch):
 @pytest.mark.parametrize("team", ["PyTorch's", "Python's"])
 def test_threads_do_not_divide_what_they_do_not_share(monkeypatch, team):
     """Where no two samples share a row, no update can be lost, however many threads there are."""
-    monkeypatch.setattr(batch_threads, "WORTH", 8)
+    monkeypatch.setattr(openmp_pool, "WORTH", 8)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     if team == "Python's":
-        monkeypatch.setattr(batch_threads, "_team", lambda: None)
-    elif batch_threads._team() is None:
+        monkeypatch.setattr(openmp_pool, "_team", lambda: None)
+    elif openmp_pool._team() is None:
         pytest.skip("PyTorch's threads cannot be called here")
     table = following(hogwild.SparseTable(600, WIDTH, binary=True), lr=1.0)
     indices, offsets = torch.randperm(600), torch.arange(0, 601, 6)
@@ -269,7 +269,7 @@ def test_threads_do_not_divide_what_they_do_not_share(monkeypatch, team):
 
 def test_cuts_cover_all_samples():
     offsets = np.array([0, 0, 50, 50, 50, 51])
-    found = batch_threads.cuts(offsets, 4)
+    found = openmp_pool.cuts(offsets, 4)
     assert found[0] == 0
     assert found[-1] == 5
     assert (np.diff(found) >= 0).all()

@@ -9,7 +9,7 @@ import pytest
 from runs import problem
 
 from hogwild import Constant, Serial, minimise
-from hogwild.problems.descent import Claiming
+from hogwild.problems.bound_kernel import Claiming
 from hogwild.runtimes.shared_memory import thread_team
 from hogwild.runtimes.shared_memory.slice_tuner import Slices
 

@@ -31,7 +31,7 @@ def predict(
 
     Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
     """
-    from hogwild.problems.models import load
+    from hogwild.models.io import load
 
     screen = Output(as_json)
     check_out(out)

@@ -22,7 +22,7 @@ from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
 from hogwild.estimators.sklearn_parameters import Parts, loss_of
 from hogwild.estimators.sklearn_shuffle import Reshuffled, class_seeds
-from hogwild.problems.labels import Labels
+from hogwild.problems.label_encoding import Labels
 
 
 def _has_probabilities(self: Any) -> bool:

@@ -23,12 +23,12 @@ from hogwild.estimators.inputs import is_source, labels_and_weights, open_source
 from hogwild.estimators.parameter_constraints import processors_left
 from hogwild.estimators.sklearn_shuffle import LARGEST_SEED
 from hogwild.losses import Loss
-from hogwild.problems import links
-from hogwild.problems.factor_model import FactorModel
+from hogwild.models import link_functions
+from hogwild.models.factorisation_machine import FactorModel
+from hogwild.problems.factorisation_base import Factorised
 from hogwild.problems.factorisation_machine import FactorisationMachine
-from hogwild.problems.factorised import Factorised
-from hogwild.problems.field_aware import FieldAwareFactorisationMachine
-from hogwild.problems.labels import Labels
+from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
+from hogwild.problems.label_encoding import Labels
 from hogwild.run import Budget
 from hogwild.schedules import named as schedule_named
 from hogwild.schedules import with_step
@@ -223,7 +223,7 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, for losses that have one."""
         scores = self._scores(X)
-        return links.probabilities(scores, (0.0, 1.0), self.model_.link, self.model_.loss)
+        return link_functions.probabilities(scores, (0.0, 1.0), self.model_.link, self.model_.loss)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are put into the right class; a file or data set brings its own labels."""
@@ -275,7 +275,7 @@ class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """The number of each row."""
-        return links.predictions(self._scores(X), None, self.model_.link)
+        return link_functions.predictions(self._scores(X), None, self.model_.link)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2; a file or data set brings its own labels."""

@@ -17,7 +17,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.subsample import sample
 from hogwild.errors import DivergedError
 from hogwild.estimators.sklearn_parameters import Parts, averaged_share, steadied
-from hogwild.problems.labels import Labels
+from hogwild.problems.label_encoding import Labels
 from hogwild.problems.linear import Linear
 from hogwild.rules import Sequential
 from hogwild.run import Event, Run, Start

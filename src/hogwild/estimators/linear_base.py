@@ -34,7 +34,7 @@ from hogwild.estimators.inputs import (
 from hogwild.estimators.onnx_export import to_onnx
 from hogwild.estimators.sklearn_parameters import Parts, as_theirs, loss_of, strategy_of, translate
 from hogwild.estimators.sklearn_shuffle import LARGEST_SEED
-from hogwild.problems.linear_model import LinearModel
+from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from hogwild import strategies
 from hogwild.data.csr import Array
 from hogwild.data.ratings import Ratings, open_ratings
 from hogwild.errors import ParameterError
+from hogwild.models.ratings import RatingsModel
 from hogwild.problems.matrix_completion import MatrixCompletion
-from hogwild.problems.ratings_model import RatingsModel
 from hogwild.rules import named as rule_named
 from hogwild.run import Budget, Run, Start
 from hogwild.schedules import Constant, named, with_step

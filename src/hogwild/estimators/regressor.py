@@ -14,7 +14,7 @@ from hogwild.estimators.inputs import is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
 from hogwild.estimators.sklearn_parameters import loss_of
-from hogwild.problems.labels import Labels
+from hogwild.problems.label_encoding import Labels
 
 
 class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]

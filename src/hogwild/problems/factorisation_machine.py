@@ -8,8 +8,8 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.losses import Loss
-from hogwild.problems.factorised import Factorised, OwnLoss
-from hogwild.problems.labels import ClassWeight, Labels
+from hogwild.problems.factorisation_base import Factorised, OwnLoss
+from hogwild.problems.label_encoding import ClassWeight, Labels
 
 NO_FIELDS = np.empty(0, np.uint32)
 

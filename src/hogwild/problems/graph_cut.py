@@ -17,11 +17,11 @@ from hogwild.errors import ParameterError
 from hogwild.kernels import graph_cut
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_board, new_tally
-from hogwild.problems.cut_model import CutModel
-from hogwild.problems.descent import Claiming, Plain
+from hogwild.models.graph_cut import CutModel
+from hogwild.problems.bound_kernel import Claiming, Plain
+from hogwild.problems.graph_cut_rounding import Edges, rounded
 from hogwild.problems.neighbourhood import nearest
 from hogwild.problems.problem import Descent, State, Usual
-from hogwild.problems.rounding import Edges, rounded
 from hogwild.problems.unframed import Unframed
 from hogwild.rules.rule import positions
 

@@ -25,14 +25,14 @@ from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.loss import fully
 from hogwild.losses.multiclass import one_vs_rest, softmax
+from hogwild.models.linear import LinearModel
 from hogwild.naming import must
-from hogwild.problems.buffers import Buffers, Own, layout, rows_apart
-from hogwild.problems.descent import Claiming, Plain
-from hogwild.problems.frame import Frame, frame_for
-from hogwild.problems.labels import ClassWeight, Labels, labels_for
-from hogwild.problems.linear_model import LinearModel
+from hogwild.problems.bound_kernel import Claiming, Plain
+from hogwild.problems.hot_replicas import Buffers, Own, layout, rows_apart
+from hogwild.problems.label_encoding import ClassWeight, Labels, labels_for
+from hogwild.problems.memory_check import check_room
 from hogwild.problems.problem import Descent, State
-from hogwild.problems.room import check_room
+from hogwild.problems.standardisation import Frame, frame_for
 from hogwild.rules.rule import positions
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting

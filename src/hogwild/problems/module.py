@@ -17,7 +17,7 @@ from hogwild.data import samplers
 from hogwild.data.samplers import Indices, Sampling, Share, Whole
 from hogwild.errors import DataError, ParameterError
 from hogwild.naming import must
-from hogwild.problems.feed import Feed, check_sampler, feed_of
+from hogwild.nn.batch_loader import Feed, check_sampler, feed_of
 
 Metric = Callable[[Tensor, Any], Tensor]
 

@@ -17,10 +17,10 @@ from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
 from hogwild.machine import usable_cores
 from hogwild.messaging.deltas import Floats, frozen
+from hogwild.models.module import ModuleModel
 from hogwild.naming import must
-from hogwild.problems.feed import Feed
+from hogwild.nn.batch_loader import Feed
 from hogwild.problems.module import Module
-from hogwild.problems.module_model import ModuleModel
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run
 from hogwild.runtimes.processes import rng_state

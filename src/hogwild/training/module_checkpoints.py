@@ -10,7 +10,7 @@ import torch
 
 from hogwild.errors import CheckpointError
 from hogwild.files import clear_leftovers, replacing
-from hogwild.problems.module_model import ModuleModel
+from hogwild.models.module import ModuleModel
 from hogwild.training.checkpoints import Checkpoints
 
 LATEST, PREVIOUS, WEIGHTS = "latest.pt", "previous.pt", "model.safetensors"

@@ -15,9 +15,9 @@ import torch
 from hogwild import runtimes, strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
+from hogwild.models.module import ModuleModel
 from hogwild.naming import must
 from hogwild.problems.module import Module
-from hogwild.problems.module_model import ModuleModel
 from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, budgeted
 from hogwild.runtimes.processes import hogwild_worker
@@ -164,7 +164,7 @@ def _whole_steps(problem: Module, strategy: Any, optimiser: torch.optim.Optimize
     """What launches whole steps on a GPU, where a problem has such."""
     if not self_updating(problem.net) or isinstance(strategy, Synchronous):
         return None
-    from hogwild.problems.graphed_step import steps_for  # which imports what only sparse tables need
+    from hogwild.nn.cuda_graph_step import steps_for  # which imports what only sparse tables need
 
     return steps_for(problem, optimiser, workers)
 

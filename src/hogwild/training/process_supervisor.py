@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hogwild.errors import CheckpointError, DivergedError, WorkerError
-from hogwild.problems.module_model import ModuleModel
+from hogwild.models.module import ModuleModel
 from hogwild.run import Budget, Event
 from hogwild.runtimes.processes import evaluator, hogwild_worker
 from hogwild.runtimes.processes import shared_counters as at

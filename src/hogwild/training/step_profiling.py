@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from hogwild.nn.step_profile import StepProfile
 from hogwild.problems.module import Module
-from hogwild.problems.step_profile import StepProfile
 from hogwild.training.torch_optimisers import self_updating, stepped
 
 WARM_UP = 2  # steps that are not counted

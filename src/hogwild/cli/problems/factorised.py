@@ -42,7 +42,7 @@ def make_ffm(
     seed: int = 0,
 ) -> Any:
     """A field-aware factorisation machine of rows from a libffm file."""
-    from hogwild.problems.field_aware import FieldAwareFactorisationMachine
+    from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
 
     return FieldAwareFactorisationMachine(
         data, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,

@@ -17,7 +17,7 @@ STEPS = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3, "adagrad": 0.05, "rmsprop": 1e
 
 def open_samples(source: Source, *, binary: bool | None = None) -> Opened:
     """Rows in memory as samples of a network; held-out ones have the same labels."""
-    from hogwild.problems.sparse_rows import SparseRows
+    from hogwild.nn.csr_dataset import SparseRows
 
     opened = open_rows(source)
     training = SparseRows(opened.training, binary=binary)
@@ -40,8 +40,8 @@ def make(
     """A perceptron with these layers, whose loss is the cross-entropy."""
     import torch
 
+    from hogwild.nn.sparse_mlp import SparseMLP
     from hogwild.problems.module import Module
-    from hogwild.problems.sparse_mlp import SparseMLP
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -92,7 +92,7 @@ def rule(name: str) -> Any:
 
 def model(run: Any, opened: Opened) -> Any:
     """What is kept of a run."""
-    from hogwild.problems.sparse_model import SparseModel
+    from hogwild.models.sparse_mlp import SparseModel
 
     return SparseModel(run.model.net, opened.training.labels, opened.reading, run.model.training)
 

@@ -16,7 +16,7 @@ from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.events import Trained
 from hogwild.messaging.state_codec import frost, thaw
-from hogwild.problems.feed import Feed
+from hogwild.nn.batch_loader import Feed
 from hogwild.problems.module import Module
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes.worker_config import Rate

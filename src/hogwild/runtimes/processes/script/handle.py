@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from hogwild.data.samplers import Indices, Share, Split
 from hogwild.errors import ParameterError
 from hogwild.naming import must
-from hogwild.problems.feed import Feed, check_sampler, feed_of
+from hogwild.nn.batch_loader import Feed, check_sampler, feed_of
 from hogwild.problems.module import BATCH
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.atomic_optimiser_step import steps_beside_others

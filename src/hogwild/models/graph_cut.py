@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hogwild import tensors
 from hogwild.data.edge_lists import read_nodes
 from hogwild.errors import DataError
-from hogwild.problems.answers import Answers
-from hogwild.problems.models import FORMAT
+from hogwild.models.answers import Answers
+from hogwild.models.io import FORMAT
 
 
 @dataclass(frozen=True, slots=True, eq=False)

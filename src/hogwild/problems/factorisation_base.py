@@ -21,12 +21,12 @@ from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_board, new_tally
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
+from hogwild.models.factorisation_machine import FactorModel
 from hogwild.naming import must
-from hogwild.problems.descent import Claiming, Plain
-from hogwild.problems.factor_model import FactorModel
-from hogwild.problems.labels import ClassWeight, Labels, labels_for
+from hogwild.problems.bound_kernel import Claiming, Plain
+from hogwild.problems.label_encoding import ClassWeight, Labels, labels_for
+from hogwild.problems.memory_check import check_room
 from hogwild.problems.problem import Descent, State, Usual
-from hogwild.problems.room import check_room
 from hogwild.rules.rule import positions
 
 NEAR = 2**20  # bytes of factors that are as good as in a core's cache, and among which workers always meet

@@ -19,8 +19,8 @@ from hogwild.data.prefetch import in_order
 from hogwild.data.reader import Reading
 from hogwild.errors import DataError
 from hogwild.naming import must
-from hogwild.problems.sparse_rows import collected, numbered
-from hogwild.problems.step_profile import StepProfile
+from hogwild.nn.csr_dataset import collected, numbered
+from hogwild.nn.step_profile import StepProfile
 
 Batch = tuple[Tensor, ...]
 

@@ -11,7 +11,7 @@ from hogwild.errors import DataError
 from hogwild.kernels import embedding_cuda as kernels
 
 if TYPE_CHECKING:
-    from hogwild.problems.sparse_table import Batch, SparseTable
+    from hogwild.nn.sparse_table import Batch, SparseTable
 
 WARPS = 64  # threads that find AdaGrad's steps of a sample
 

@@ -10,8 +10,8 @@ from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.losses import Loss
-from hogwild.problems.factorised import Factorised, OwnLoss
-from hogwild.problems.labels import ClassWeight, Labels
+from hogwild.problems.factorisation_base import Factorised, OwnLoss
+from hogwild.problems.label_encoding import ClassWeight, Labels
 
 
 @final

@@ -12,9 +12,9 @@ from torch.autograd.function import once_differentiable
 from hogwild.errors import MissingExtraError, ParameterError
 from hogwild.kernels import embedding
 from hogwild.naming import must
-from hogwild.problems import large_pages
-from hogwild.problems.sparse_table_cpu import OnCpu
-from hogwild.problems.step_profile import NO_PROFILE
+from hogwild.nn import huge_pages
+from hogwild.nn.sparse_table_cpu import OnCpu
+from hogwild.nn.step_profile import NO_PROFILE
 
 SPREAD = 0.05  # of the numbers a table begins with: rows that are rare or unknown must not drown those that are learnt
 
@@ -73,7 +73,7 @@ class SparseTable(nn.Module):
         if not factor > 0:
             raise must("factor", "a positive number", factor)
         self.binary, self.update, self.factor = binary, update, float(factor)
-        self.weight = nn.Parameter(large_pages.empty(rows, width).normal_(0, SPREAD))
+        self.weight = nn.Parameter(huge_pages.empty(rows, width).normal_(0, SPREAD))
         self.register_buffer("squares", torch.zeros(rows if update == "adagrad" else 0))
         self.profile: Any = NO_PROFILE
         self._optimiser: torch.optim.Optimizer | None = None
@@ -169,7 +169,7 @@ def _engine(device: str) -> Engine:
         if device != "cuda":
             raise ParameterError(f"A table is in main memory or on a CUDA GPU. Got {device!r} instead.")
         try:
-            from hogwild.problems.sparse_table_cuda import OnGpu
+            from hogwild.nn.sparse_table_cuda import OnGpu
         except ImportError as missing:
             raise MissingExtraError(f"A table on a GPU ({missing})", "numba-cuda", "cuda") from None
         _engines[device] = OnGpu()

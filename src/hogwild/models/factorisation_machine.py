@@ -17,9 +17,9 @@ from hogwild.data.field_vocabulary import FieldTable
 from hogwild.data.reader import Reading
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
-from hogwild.problems import links
-from hogwild.problems.answers import Answers
-from hogwild.problems.models import FORMAT
+from hogwild.models import link_functions
+from hogwild.models.answers import Answers
+from hogwild.models.io import FORMAT
 
 NO_FIELDS = np.empty(0, np.uint32)
 
@@ -108,21 +108,21 @@ class FactorModel:
 
     def predict(self, data: Any) -> NDArray[np.float64]:
         """The class, or the number, of each row."""
-        return links.predictions(self.decide(data), self.classes, self.link)
+        return link_functions.predictions(self.decide(data), self.classes, self.link)
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
         """The probability of each class, for losses that have one; rows sum to one."""
-        return links.probabilities(self.decide(data), self.classes, self.link, self.loss)
+        return link_functions.probabilities(self.decide(data), self.classes, self.link, self.loss)
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
         """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
-        predicted = links.predictions(scores, self.classes, self.link)
-        found, more = links.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
+        predicted = link_functions.predictions(scores, self.classes, self.link)
+        found, more = link_functions.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
         if proba:
             return Answers(
-                links.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
+                link_functions.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
             )
         return Answers(predicted, scores=found, more=more)
 

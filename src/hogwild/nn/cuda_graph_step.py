@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
 from hogwild.naming import must
-from hogwild.problems.sparse_mlp import SparseMLP
-from hogwild.problems.sparse_table import SparseTable, check_notes
+from hogwild.nn.sparse_mlp import SparseMLP
+from hogwild.nn.sparse_table import SparseTable, check_notes
 
 WARMING = 3  # steps before the capture, as PyTorch advises
 

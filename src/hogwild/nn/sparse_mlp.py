@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hogwild.naming import must
-from hogwild.problems.sparse_table import SparseTable
+from hogwild.nn.sparse_table import SparseTable
 
 
 class SparseMLP(nn.Module):

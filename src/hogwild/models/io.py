@@ -2,7 +2,7 @@
 
 A new kind is a module with a function ``from_file(arrays, record)`` and one line in ``KINDS``. What it returns
 can ``save(path)`` itself with that kind in its record, and ``answer(path, proba=..., **reading)`` a file with
-:class:`hogwild.problems.answers.Answers`; it has a field ``reading``, a mapping that says how its training file was
+:class:`hogwild.models.answers.Answers`; it has a field ``reading``, a mapping that says how its training file was
 read.
 """
 
@@ -17,12 +17,12 @@ from hogwild.errors import ModelError
 
 FORMAT = 1  # of the files of all kinds
 KINDS = {
-    "linear": "hogwild.problems.linear_model",
-    "fm": "hogwild.problems.factor_model",
-    "ffm": "hogwild.problems.factor_model",
-    "ratings": "hogwild.problems.ratings_model",
-    "sparse-mlp": "hogwild.problems.sparse_model",
-    "graph-cut": "hogwild.problems.cut_model",
+    "linear": "hogwild.models.linear",
+    "fm": "hogwild.models.factorisation_machine",
+    "ffm": "hogwild.models.factorisation_machine",
+    "ratings": "hogwild.models.ratings",
+    "sparse-mlp": "hogwild.models.sparse_mlp",
+    "graph-cut": "hogwild.models.graph_cut",
 }
 
 

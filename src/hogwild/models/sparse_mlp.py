@@ -15,11 +15,11 @@ from hogwild import tensors
 from hogwild.data import open as open_data
 from hogwild.data.reader import Reading
 from hogwild.errors import ModelError
-from hogwild.problems.answers import Answers
-from hogwild.problems.feed import Feed
-from hogwild.problems.models import FORMAT
-from hogwild.problems.sparse_mlp import SparseMLP
-from hogwild.problems.sparse_rows import SparseRows
+from hogwild.models.answers import Answers
+from hogwild.models.io import FORMAT
+from hogwild.nn.batch_loader import Feed
+from hogwild.nn.csr_dataset import SparseRows
+from hogwild.nn.sparse_mlp import SparseMLP
 
 AT_ONCE = 8192  # rows whose outputs are computed together
 

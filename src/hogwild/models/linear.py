@@ -16,9 +16,9 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.reader import Reading
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build
-from hogwild.problems import links
-from hogwild.problems.answers import Answers
-from hogwild.problems.models import FORMAT
+from hogwild.models import link_functions
+from hogwild.models.answers import Answers
+from hogwild.models.io import FORMAT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,18 +82,18 @@ class LinearModel:
 
     def predictions_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions from what :meth:`decide` returns."""
-        return links.predictions(scores, self.classes, self.link)
+        return link_functions.predictions(scores, self.classes, self.link)
 
     def probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probabilities from what :meth:`decide` returns."""
-        return links.probabilities(scores, self.classes, self.link, self.loss)
+        return link_functions.probabilities(scores, self.classes, self.link, self.loss)
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
         """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
         predicted = self.predictions_of(scores)
-        found, more = links.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
+        found, more = link_functions.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
         if proba:
             return Answers(self.probabilities_of(scores), "probabilities", found, more)
         return Answers(predicted, scores=found, more=more)

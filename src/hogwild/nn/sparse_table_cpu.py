@@ -12,10 +12,10 @@ from torch import Tensor
 from hogwild.errors import DataError
 from hogwild.kernels import embedding
 from hogwild.kernels.batch_queue import Sheet
-from hogwild.problems import batch_threads
+from hogwild.nn import openmp_pool
 
 if TYPE_CHECKING:
-    from hogwild.problems.sparse_table import Batch, SparseTable
+    from hogwild.nn.sparse_table import Batch, SparseTable
 
 
 class OnCpu:
@@ -30,24 +30,24 @@ class OnCpu:
         counted = offsets.numpy()
         _check(batch.indices.numpy(), counted, rows)
         out = torch.empty(len(counted) - 1, width)
-        threads = batch_threads.threads_for(len(batch.indices) * width)
-        cuts = batch_threads.cuts(counted, threads)
+        threads = openmp_pool.threads_for(len(batch.indices) * width)
+        cuts = openmp_pool.cuts(counted, threads)
         sheet = _sheet(table, batch, offsets, out, cuts)
-        batch_threads.run(embedding.lookup_kernel(*_kind(table, batch)), sheet, threads)
+        openmp_pool.run(embedding.lookup_kernel(*_kind(table, batch)), sheet, threads)
         return out
 
     def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
         """Move the rows of all samples against their gradient, each thread its own, after another look at the batch."""
         offsets, nonzeros = batch.offsets.long(), len(batch.indices)
         _check(batch.indices.numpy(), offsets.numpy(), len(table.weight))
-        threads = batch_threads.threads_for(nonzeros * gradient.shape[1])
-        cuts = batch_threads.shares(embedding.SLOTS, threads)
+        threads = openmp_pool.threads_for(nonzeros * gradient.shape[1])
+        cuts = openmp_pool.shares(embedding.SLOTS, threads)
         sheet = _sheet(table, batch, offsets, gradient, cuts)
         sheet.rate, sheet.room = float(table.rate), nonzeros
         sizes = [threads * len(offsets) * 8, threads * nonzeros * batch.indices.itemsize, threads * nonzeros * 4]
-        room = batch_threads.scratch(sum(sizes))
+        room = openmp_pool.scratch(sum(sizes))
         sheet.marks, sheet.own, sheet.steps, _ = accumulate(sizes, initial=room.data_ptr())
-        batch_threads.run(embedding.descent_kernel(*_kind(table, batch), table.update), sheet, threads)
+        openmp_pool.run(embedding.descent_kernel(*_kind(table, batch), table.update), sheet, threads)
 
 
 def _sheet(table: SparseTable, batch: Batch, offsets: Tensor, sums: Tensor, cuts: Any) -> Sheet:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hogwild import tensors
 from hogwild.data.ratings import Columns, Ids, read_columns
-from hogwild.problems.answers import Answers
-from hogwild.problems.models import FORMAT
+from hogwild.models.answers import Answers
+from hogwild.models.io import FORMAT
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from hogwild.data.csr import Array, Rows
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.subsample import sample
 from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
-from hogwild.problems.descent import Claiming
+from hogwild.problems.bound_kernel import Claiming
 
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
 FREQUENT = 2**12  # coordinates that are worth a copy where there are too many for all

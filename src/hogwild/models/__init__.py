@@ -1,0 +1,1 @@
+"""Fitted models: scores, predictions and files."""

@@ -1,0 +1,1 @@
+"""PyTorch parts: sparse tables and networks of them, loaders, CUDA graphs."""
