@@ -13,7 +13,7 @@ import hogwild
 from benchmarks import results
 from benchmarks.kinds import LARGE, have_compiled, made, shape
 from benchmarks.tools.way import timed
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 
 TURNS, EPOCHS = 5, 3
 COPIED = 2**28  # bytes, more than caches hold

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 from hogwild.kernels.atomics import exchange_if, load, lock, store, unlock
 from hogwild.kernels.turns import new_turns, pass_on, wait_for
 

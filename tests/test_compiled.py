@@ -11,7 +11,7 @@ import types
 import numpy as np
 import pytest
 
-from hogwild.compiled import _digest, bind, compiled, specialise
+from hogwild.jit import _digest, bind, compiled, specialise
 from hogwild.kernels.atomics import load
 
 
@@ -196,7 +196,7 @@ def test_kernels_are_compiled_in_the_first_process_and_read_from_disk_in_the_sec
 
 RACING = """
 import sys, numba.core.caching as caching, numpy as np
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"))
 how, kind = sys.argv[2:]
 if how == "races":  # it looked before the other process had written, and is not the last to write the index
@@ -224,7 +224,7 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_code(tmp_pa
 
 NAMESAKES = """
 import sys, numpy as np
-from hogwild.compiled import bind, specialise
+from hogwild.jit import bind, specialise
 
 def inner(x, n):  # too long to be inlined at each of its calls
     total = 0.0

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hogwild import Checkpoints, Constant, Linear, load, minimise, tensors
+from hogwild import Checkpoints, Constant, Linear, array_file, load, minimise
 from hogwild.errors import DataError, ModelError, ParameterError
 from hogwild.models.linear import LinearModel
 
@@ -183,13 +183,13 @@ W, B = np.zeros((4, 1), np.float32), np.zeros(1, np.float32)
 def test_inconsistent_files(changed: Any, weights: Any, intercept: Any, message: str, tmp_path: Path) -> None:
     parts = {"weights": weights, "intercept": intercept}
     arrays = {name: part for name, part in parts.items() if part is not None}
-    tensors.save(tmp_path / "model", arrays, {**GOOD, **changed})
+    array_file.save(tmp_path / "model", arrays, {**GOOD, **changed})
     with pytest.raises(ModelError, match=message):
         load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("missing", ["loss", "link", "classes", "reading", "training"])
 def test_incomplete_files(missing: str, tmp_path: Path) -> None:
-    tensors.save(tmp_path / "model", {"weights": W, "intercept": B}, {k: v for k, v in GOOD.items() if k != missing})
+    array_file.save(tmp_path / "model", {"weights": W, "intercept": B}, {k: v for k, v in GOOD.items() if k != missing})
     with pytest.raises(ModelError, match=f"incomplete or inconsistent .*'{missing}'"):
         load(tmp_path / "model")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import references
 from hogwild import Constant, Linear, minimise
-from hogwild.compiled import bind, specialise
 from hogwild.errors import ParameterError
+from hogwild.jit import bind, specialise
 from hogwild.losses import LOSSES, named, own
 from hogwild.losses.multiclass import one_vs_rest, softmax
 

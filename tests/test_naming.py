@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hogwild import losses, rules, runtimes, schedules, strategies
 from hogwild.errors import ParameterError
-from hogwild.naming import kebab, must, pick, quoted
+from hogwild.registry import kebab, must, pick, quoted
 
 REGISTRIES = {
     "loss": losses.LOSSES,

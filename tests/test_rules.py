@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import references
-from hogwild.compiled import specialise
 from hogwild.errors import ParameterError
+from hogwild.jit import specialise
 from hogwild.rules import FTRL, RULES, AdaGrad, Adam, Momentum
 from hogwild.rules.rule import shrink
 
@@ -75,7 +75,7 @@ def test_rising_and_falling_rates(name, compiled):
 
 @EVERY
 def test_a_rule_in_plain_python_is_the_same_in_float32(name, compiled):
-    from hogwild.compiled import bind
+    from hogwild.jit import bind
 
     gradients, rates = sequence(seed=3)
     rule = RULES[name]()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hogwild
 from hogwild import Budget, Linear, Run, load, minimise
-from hogwild.records import plain
+from hogwild.jsonable import plain
 from hogwild.run import budgeted
 
 

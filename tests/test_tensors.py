@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from safetensors.numpy import save_file
 
-from hogwild import tensors
+from hogwild import array_file
 from hogwild.errors import ModelError
 
 ARRAYS = {"b": np.arange(3, dtype=np.float32), "a": np.arange(4, dtype=np.int64).reshape(2, 2)}
@@ -24,7 +24,7 @@ RECORD = {"kind": "test", "epoch": 3, "loss": 0.1, "inf": float("inf"), "name": 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    tensors.save(tmp_path / "file", ARRAYS, RECORD)
+    array_file.save(tmp_path / "file", ARRAYS, RECORD)
     return tmp_path / "file"
 
 
@@ -38,7 +38,7 @@ def same(found: tuple[Any, Any]) -> bool:
 
 
 def test_there_and_back(path: Path) -> None:
-    assert same(tensors.load(path, ModelError))
+    assert same(array_file.load(path, ModelError))
     assert [file.name for file in path.parent.iterdir()] == ["file"]
 
 
@@ -50,8 +50,8 @@ KINDS = st.sampled_from([np.float32, np.float64, np.int64, np.uint8, np.bool_])
 ), max_size=3))  # fmt: skip
 def test_any_arrays(tmp_path_factory: pytest.TempPathFactory, arrays: dict[str, Any]) -> None:
     path = tmp_path_factory.getbasetemp() / "any"
-    tensors.save(path, arrays, {})
-    found, _ = tensors.load(path, ModelError)
+    array_file.save(path, arrays, {})
+    found, _ = array_file.load(path, ModelError)
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         assert found[name].dtype == array.dtype
@@ -61,8 +61,8 @@ def test_any_arrays(tmp_path_factory: pytest.TempPathFactory, arrays: dict[str, 
 
 def test_arrays_in_any_layout(tmp_path: Path) -> None:
     square = np.arange(16.0).reshape(4, 4)
-    tensors.save(tmp_path / "file", {"t": square.T, "s": square[:, :1], "r": square[::-1]}, {})
-    found, _ = tensors.load(tmp_path / "file", ModelError)
+    array_file.save(tmp_path / "file", {"t": square.T, "s": square[:, :1], "r": square[::-1]}, {})
+    found, _ = array_file.load(tmp_path / "file", ModelError)
     assert np.array_equal(found["t"], square.T)
     assert np.array_equal(found["s"], square[:, :1])
     assert np.array_equal(found["r"], square[::-1])
@@ -75,7 +75,7 @@ def test_every_flipped_bit_is_noticed(path: Path) -> None:
         damaged[at] ^= 1 << (at % 8)
         path.write_bytes(damaged)
         try:
-            found = tensors.load(path, ModelError)
+            found = array_file.load(path, ModelError)
         except ModelError as error:
             assert str(path) in str(error)  # noqa: PT017
         else:
@@ -87,10 +87,10 @@ def test_every_truncation_is_noticed(path: Path) -> None:
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         with pytest.raises(ModelError):
-            tensors.load(path, ModelError)
+            array_file.load(path, ModelError)
     path.write_bytes(whole + b"more")
     with pytest.raises(ModelError):
-        tensors.load(path, ModelError)
+        array_file.load(path, ModelError)
 
 
 class Bomb:
@@ -116,7 +116,7 @@ def test_foreign_files(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     Path("file").write_bytes(FOREIGN[kind])
     with pytest.raises(ModelError, match="file: "):
-        tensors.load("file", ModelError)
+        array_file.load("file", ModelError)
     assert not Path("exploded").exists()
 
 
@@ -136,7 +136,7 @@ def test_foreign_files(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_files_of_another_program(metadata: Any, tmp_path: Path) -> None:
     save_file({"w": np.ones(2)}, tmp_path / "file", metadata)
     with pytest.raises(ModelError, match=r"file: (this is not a file written by hogwild|the file is damaged)"):
-        tensors.load(tmp_path / "file", ModelError)
+        array_file.load(tmp_path / "file", ModelError)
 
 
 @pytest.mark.parametrize("kind", ["BF16", "F8_E4M3", "F8_E5M2", "F16", "C64"])
@@ -145,18 +145,18 @@ def test_kinds_of_numbers_that_are_not_ours(kind: str, tmp_path: Path) -> None:
     header = b'{"w":{"dtype":"%s","shape":[2],"data_offsets":[0,%d]}}' % (kind.encode(), size)
     (tmp_path / "file").write_bytes(struct.pack("<Q", len(header)) + header + bytes(size))
     with pytest.raises(ModelError):
-        tensors.load(tmp_path / "file", ModelError)
+        array_file.load(tmp_path / "file", ModelError)
 
 
 def test_no_file_and_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(ModelError, match="there is no such file"):
-            tensors.load(path, ModelError)
+            array_file.load(path, ModelError)
 
 
 def test_left_overs_of_the_dead_are_cleared(path: Path) -> None:
     left = path.parent / ".file.partial-999999999-abcdef"
     left.write_bytes(b"half")
-    tensors.save(path, ARRAYS, RECORD)
+    array_file.save(path, ARRAYS, RECORD)
     assert not left.exists()
-    assert same(tensors.load(path, ModelError))
+    assert same(array_file.load(path, ModelError))

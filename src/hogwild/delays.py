@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.errors import ParameterError
-from hogwild.naming import kebab, must, pick
+from hogwild.registry import kebab, must, pick
 
 
 class Delay(Protocol):

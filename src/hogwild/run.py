@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Protocol
 
-from hogwild.naming import must
+from hogwild.registry import must
 
 Event = dict[str, Any]
 """Something that happened: ``{"event": "epoch", ...}``, plain values only."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hogwild import load, tensors
+from hogwild import array_file, load
 from hogwild.errors import CheckpointError
 from hogwild.training.checkpoints import LATEST, PREVIOUS
 
@@ -85,7 +85,7 @@ class Training:
     def progress(self) -> int:
         """How many updates the checkpoints vouch for; whatever happened, one of them must be whole."""
         found = [self.points / name for name in (LATEST, PREVIOUS) if (self.points / name).exists()]
-        updates = [tensors.load(path, CheckpointError)[1]["now"]["updates"] for path in found]
+        updates = [array_file.load(path, CheckpointError)[1]["now"]["updates"] for path in found]
         return updates[0] if updates else 0
 
 

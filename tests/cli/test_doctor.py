@@ -6,21 +6,24 @@ from dataclasses import replace
 import pytest
 
 from hogwild.cli import doctor as module
-from hogwild.cli import extras, main, probes
-from hogwild.cli.extras import Extra, Found, try_extras
+from hogwild.cli import main
+from hogwild.cli.diagnostics import microbenchmarks, optional_dependencies
+from hogwild.cli.diagnostics.optional_dependencies import Extra, Found, try_extras
 from hogwild.machine import this_machine
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "TURNS", 100_000)
-    monkeypatch.setattr(probes, "LEAST", 2**20)
-    monkeypatch.setattr(probes, "MOST", 2**20)
+    monkeypatch.setattr(microbenchmarks, "TURNS", 100_000)
+    monkeypatch.setattr(microbenchmarks, "LEAST", 2**20)
+    monkeypatch.setattr(microbenchmarks, "MOST", 2**20)
 
 
 @pytest.fixture
 def _no_extras(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "try_extras", lambda: [Found("cuda", "training on a GPU", "not installed", "")])
+    monkeypatch.setattr(
+        optional_dependencies, "try_extras", lambda: [Found("cuda", "training on a GPU", "not installed", "")]
+    )
 
 
 def test_the_record(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,7 +55,7 @@ def test_a_broken_compiler_is_essential(capsys: pytest.CaptureFixture[str], monk
     def fail() -> None:
         raise RuntimeError("cannot cache function 'add_up': no locator available")
 
-    monkeypatch.setattr(probes, "check_compiler", fail)
+    monkeypatch.setattr(microbenchmarks, "check_compiler", fail)
     assert main(["doctor", "--json"]) == 1
     record = json.loads(capsys.readouterr().out)
     assert record["ok"] is False
@@ -126,8 +129,8 @@ def test_extras_that_crash_or_fail_are_broken_not_fatal() -> None:
 
 
 def test_probes_measure_something() -> None:
-    assert probes.measure_bandwidth(2, 2**20) > 0
-    assert probes.measure_parallelism(2) > 0
-    compiler = probes.check_compiler()
+    assert microbenchmarks.measure_bandwidth(2, 2**20) > 0
+    assert microbenchmarks.measure_parallelism(2) > 0
+    compiler = microbenchmarks.check_compiler()
     assert compiler.works
     assert compiler.cache is not None

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from hogwild.cli import main
-from hogwild.cli.advice import LARGE, advise
-from hogwild.cli.plot import log_log
+from hogwild.cli.inspect_recommendations import LARGE, advise
+from hogwild.cli.log_plot import log_log
 from hogwild.data import Memory
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
 from hogwild.data.statistics import Statistics, describe
@@ -160,8 +160,8 @@ def test_a_plot_falls_from_left_to_right() -> None:
 
 
 def test_colours_do_not_break_the_picture(small: Path) -> None:
+    from hogwild.cli.console import Output
     from hogwild.cli.inspect import _picture
-    from hogwild.cli.output import Output
     from hogwild.data import open as open_data
 
     data = open_data(small)

@@ -12,8 +12,8 @@ import pytest
 
 from hogwild import Crash, Crashes, DelayAdaptive, DelayCompensation, Link
 from hogwild.cli import main
-from hogwild.cli.places import Places, place
-from hogwild.cli.talking import FIELDS, Talking, shaped
+from hogwild.cli.options.runtime import Places, place
+from hogwild.cli.options.strategy import FIELDS, Talking, shaped
 from hogwild.delays import Always, Exponential, LogNormal
 from hogwild.errors import ParameterError
 from hogwild.runtimes import RUNTIMES, Local, Simulator

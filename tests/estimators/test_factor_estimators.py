@@ -110,12 +110,12 @@ def test_a_model_is_saved_and_loaded(tmp_path, fields):
 
 
 def test_a_model_that_does_not_fit_together_is_refused(tmp_path):
-    from hogwild import tensors
+    from hogwild import array_file
 
     write_generated("interactions", tmp_path / "a.ffm", rows=200, features=50, fields=5)
     problem = FieldAwareFactorisationMachine(tmp_path / "a.ffm", rank=2)
     minimise(problem, strategy="serial", budget=1).model.save(tmp_path / "m")
-    arrays, record = tensors.load(tmp_path / "m", ModelError)
+    arrays, record = array_file.load(tmp_path / "m", ModelError)
     for name, wrong in (
         ("factors", arrays["factors"][:-1]),
         ("factors", arrays["factors"][:, :2]),
@@ -123,6 +123,6 @@ def test_a_model_that_does_not_fit_together_is_refused(tmp_path):
         ("keys", arrays["keys"][:-1]),
         ("weights", arrays["weights"].astype(np.float64)),
     ):
-        tensors.save(tmp_path / "w", {**arrays, name: wrong}, record)
+        array_file.save(tmp_path / "w", {**arrays, name: wrong}, record)
         with pytest.raises(ModelError, match="incomplete or inconsistent"):
             hogwild.load(tmp_path / "w")

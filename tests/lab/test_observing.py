@@ -14,8 +14,8 @@ from scipy.sparse import random as random_matrix
 import references
 from hogwild import Averaging, Constant, Hogwild, Linear, Locked, ParameterServer, RoundRobin, Serial, minimise
 from hogwild.cli import main
-from hogwild.compiled import bind, specialise
 from hogwild.errors import ParameterError
+from hogwild.jit import bind, specialise
 from hogwild.kernels.conflict_counters import COLLIDED, LOST, MET, MISSED, WHOLE, WRITES, Eye, step_watched
 from hogwild.kernels.row_layouts import stored_column
 from hogwild.kernels.sync_policies import ways

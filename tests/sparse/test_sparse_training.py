@@ -299,14 +299,14 @@ def test_options_that_cannot_be_meant(records, options, message):
 
 
 def test_a_model_file_that_is_not_whole(tmp_path):
-    from hogwild import tensors
+    from hogwild import array_file
 
     path = tmp_path / "a.model"
     SparseModel(hogwild.SparseMLP(5, [4], 2), (0.0, 1.0)).save(path)
-    arrays, record = tensors.load(path, ModelError)
-    tensors.save(path, {name: array for name, array in arrays.items() if name != "bias"}, record)
+    arrays, record = array_file.load(path, ModelError)
+    array_file.save(path, {name: array for name, array in arrays.items() if name != "bias"}, record)
     with pytest.raises(ModelError, match="inconsistent"):
         load(path)
-    tensors.save(path, arrays, {**record, "labels": [0.0, 1.0, 2.0]})
+    array_file.save(path, arrays, {**record, "labels": [0.0, 1.0, 2.0]})
     with pytest.raises(ModelError, match="inconsistent"):
         load(path)

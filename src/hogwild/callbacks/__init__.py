@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hogwild.callbacks.dashboard import Live
 from hogwild.callbacks.json_lines import JsonLines
-from hogwild.callbacks.live import Live
 from hogwild.callbacks.progress import Progress
 from hogwild.callbacks.tensorboard import TensorBoard
 

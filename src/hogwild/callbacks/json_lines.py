@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hogwild.records import plain
+from hogwild.jsonable import plain
 from hogwild.run import PASSING, Event
 
 

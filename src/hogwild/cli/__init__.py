@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hogwild.cli import output
-from hogwild.cli.output import InterruptedRunError
+from hogwild.cli import console
+from hogwild.cli.console import InterruptedRunError
 
 COMMANDS = (
     "train",
@@ -105,5 +105,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else 1
     except BaseException as error:
         # Looked up in the words themselves: when they cannot be parsed there is nothing else to go by.
-        return output.report(error, as_json="--json" in flags, debug="--debug" in flags)
+        return console.report(error, as_json="--json" in flags, debug="--debug" in flags)
     return code if isinstance(code, int) else 0

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from hogwild.cli.console import Debug, Json, Output
 from hogwild.cli.lab import check_extra, record_of, run_studies, show_findings, write
-from hogwild.cli.output import Debug, Json, Output
 from hogwild.errors import ParameterError
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hogwild.cli.checks import MARKS, Check, grid, heading, is_broken, results, verdict
-from hogwild.cli.output import Debug, Json, Output
+from hogwild.cli.console import Debug, Json, Output
+from hogwild.cli.diagnostics.report import MARKS, Check, grid, heading, is_broken, results, verdict
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hogwild.cli.extras import Found
+    from hogwild.cli.diagnostics.optional_dependencies import Found
     from hogwild.machine import Machine
 
 PACKAGES = ("hogwild", "numpy", "scipy", "numba", "llvmlite", "scikit-learn", "threadpoolctl", "psutil", "safetensors")
@@ -57,7 +57,7 @@ def doctor(
         bar.update(task, description="Measuring")
         measured, more = measure(machine)
         bar.update(task, description="Trying the extras")
-        from hogwild.cli.extras import try_extras
+        from hogwild.cli.diagnostics.optional_dependencies import try_extras
 
         extras = try_extras()
     checks += [*more, *check_extras(extras)]
@@ -81,7 +81,7 @@ def doctor(
 def _look_at_cluster(address: str | None, out: Output) -> None:
     from rich.text import Text
 
-    from hogwild.cli.clusters import look_at, nodes_table
+    from hogwild.cli.diagnostics.cluster import look_at, nodes_table
 
     with out.progress() as bar:
         bar.add_task("Asking the nodes", total=None)
@@ -138,9 +138,9 @@ def measure(machine: Machine) -> tuple[dict[str, Any], list[Check]]:
         remedy = "Unset it: without compiled code everything is a hundred times slower."
         return {}, [Check("compiler", "error", "NUMBA_DISABLE_JIT is set", remedy)]
     try:
-        from hogwild.cli import probes
+        from hogwild.cli.diagnostics import microbenchmarks
 
-        compiler = probes.check_compiler()
+        compiler = microbenchmarks.check_compiler()
     except Exception as error:  # whatever a broken installation comes up with is what is to be told
         said = f"compiling fails: {type(error).__name__}: {error}".strip().splitlines()[0]
         remedy = "Set NUMBA_CACHE_DIR to a folder that can be written, or reinstall numba and llvmlite."
@@ -155,10 +155,10 @@ def measure(machine: Machine) -> tuple[dict[str, Any], list[Check]]:
         said = f"{compiler.cache or 'no folder'} cannot be written: every start compiles again"
         checks.append(Check("code cache", "warning", said, "Set NUMBA_CACHE_DIR to a folder that can be written."))
     largest = max((cache.size for cache in machine.caches), default=0)
-    size = probes.bandwidth_bytes(largest, machine.usable_memory)
+    size = microbenchmarks.bandwidth_bytes(largest, machine.usable_memory)
     cores = machine.usable_cores
-    gain = probes.measure_parallelism(2) if cores > 1 else None
-    one, every = probes.measure_bandwidth(1, size), probes.measure_bandwidth(cores, size)
+    gain = microbenchmarks.measure_parallelism(2) if cores > 1 else None
+    one, every = microbenchmarks.measure_bandwidth(1, size), microbenchmarks.measure_bandwidth(cores, size)
     checks += _check_speed(gain, one, every, cores)
     return {
         "compiles": True,

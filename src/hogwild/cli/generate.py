@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hogwild.cli.output import Debug, Json, Output
+from hogwild.cli.console import Debug, Json, Output
 
 
 def count(text: str) -> int:

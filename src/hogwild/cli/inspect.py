@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hogwild.cli import reading as options
-from hogwild.cli.output import Debug, Json, Output
+from hogwild.cli.console import Debug, Json, Output
+from hogwild.cli.options import reading as options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -55,7 +55,7 @@ def inspect(
         dataset = sources.open(data, reading=how)
         bar.update(task, description="Comparing rows")
         found = describe(dataset, seed=seed, progress=lambda done, total: bar.update(task, completed=done, total=total))
-    from hogwild.cli.advice import advise
+    from hogwild.cli.inspect_recommendations import advise
     from hogwild.data.statistics import ranked
     from hogwild.machine import usable_cores
 
@@ -112,7 +112,7 @@ def _picture(
 
     parts: list[RenderableType] = [Text(dataset.name, "bold"), _numbers(dataset, found)]
     if len(ranks):
-        from hogwild.cli.plot import log_log
+        from hogwild.cli.log_plot import log_log
 
         width = min(out.console.width, 100)
         old = "utf" not in out.console.encoding.lower()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hogwild.cli.output import Debug, Json, Output
+from hogwild.cli.console import Debug, Json, Output
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _copy(screen: Output, names: list[str], source: Any) -> None:
 
 def _files(given: list[str]) -> dict[str, str]:
     from hogwild.lab.experiments.paper import PAPER
-    from hogwild.naming import pick
+    from hogwild.registry import pick
 
     known, found = {name.lower(): name for name in PAPER}, {}
     for each in given:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hogwild.cli import reading as options
-from hogwild.cli.output import Debug, Json, Output, check_out
+from hogwild.cli.console import Debug, Json, Output, check_out
+from hogwild.cli.options import reading as options
 
 
 def predict(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hogwild.cli.output import Debug, Json, Output, check_out
+from hogwild.cli.console import Debug, Json, Output, check_out
 
 
 def report(

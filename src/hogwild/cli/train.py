@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hogwild.cli import reading as options
-from hogwild.cli.output import Debug, Json, Output, check_out
-from hogwild.cli.places import Places, place
+from hogwild.cli.console import Debug, Json, Output, check_out
+from hogwild.cli.message_summary import talked
+from hogwild.cli.options import reading as options
+from hogwild.cli.options.from_dataclass import spread
+from hogwild.cli.options.problem import PANEL as _WHAT
+from hogwild.cli.options.problem import Terms, given
+from hogwild.cli.options.runtime import Places, place
+from hogwild.cli.options.schedule import check_step, schedule_for
+from hogwild.cli.options.strategy import Talking, shaped
 from hogwild.cli.problems import PROBLEMS
 from hogwild.cli.problems import named as problem_named
-from hogwild.cli.problems.kind import Source
-from hogwild.cli.record import picture_of, record_of
-from hogwild.cli.spreading import spread
-from hogwild.cli.steps import check_step, schedule_for
-from hogwild.cli.talked import talked
-from hogwild.cli.talking import Talking, shaped
-from hogwild.cli.terms import PANEL as _WHAT
-from hogwild.cli.terms import Terms, given
+from hogwild.cli.problems.adapter import Source
+from hogwild.cli.run_summary import picture_of, record_of
 from hogwild.errors import ParameterError
-from hogwild.naming import kebab
+from hogwild.registry import kebab
 
 if TYPE_CHECKING:
     from hogwild.run import Event

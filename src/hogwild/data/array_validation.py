@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array
 from hogwild.errors import DataError
+from hogwild.jit import compiled
 
 ENCODE = "Encode text, dates and categories as numbers first."
 FINITE = "Replace or leave out missing and infinite values."

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array, Rows
 from hogwild.data.dataset import BLOCK_ROWS, Chunk, Whole
 from hogwild.data.shuffle import mixed
+from hogwild.jit import compiled
 
 # A chunk is one claim by one worker: long enough that claiming costs nothing, short enough that there are many.
 _FEWEST, _MOST, _CHUNKS = 2**14, 2**19, 64

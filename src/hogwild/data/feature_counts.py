@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Epoch
+from hogwild.jit import compiled
 from hogwild.machine import usable_cores
 
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hogwild.compiled import compiled, inner
 from hogwild.data.csr import Array
+from hogwild.jit import compiled, inner
 
 MISSING: Final = np.uint32(2**32 - 1)
 FEWEST: Final = 1024  # places

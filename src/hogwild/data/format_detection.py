@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hogwild.data.reader import Reader
 from hogwild.errors import DataError
-from hogwild.naming import pick
+from hogwild.registry import pick
 
 _AMBIGUOUS = (".txt", ".dat", ".data")  # endings that any text may have
 _COMPRESSED = (".gz", ".bz2")

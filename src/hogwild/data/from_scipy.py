@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.array_validation import as_floats, not_finite, require_matrix
 from hogwild.data.csr import Array
 from hogwild.errors import DataError
+from hogwild.jit import compiled
 
 _REBUILD = "Make the matrix again from its (row, column, value) triplets, with scipy.sparse.coo_array."
 _FINE, _DISORDERED, _BAD_START, _BAD_INDEX, _NOT_FINITE = range(5)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
+from hogwild.jit import compiled
 
 MOST_BITS = 30  # 2**31 columns would not fit below LARGEST_INDEX
 

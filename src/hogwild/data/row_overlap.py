@@ -19,9 +19,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, Epoch
+from hogwild.jit import compiled
 from hogwild.machine import usable_cores
 
 EXACT_WORK = 8 * 10**9  # table look-ups up to which every row is compared with every other: seconds

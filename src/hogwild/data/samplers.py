@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.naming import kebab, must, pick
+from hogwild.registry import kebab, must, pick
 
 Indices = NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, Rows
+from hogwild.jit import compiled
 from hogwild.machine import usable_cores
 
 _GOLDEN = 0x9E3779B97F4A7C15

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from hogwild import losses, rules, strategies
-from hogwild.compiled import Function, bind
 from hogwild.estimators.parameter_constraints import processors_left
+from hogwild.jit import Function, bind
 from hogwild.losses import Loss
 from hogwild.rules import SGD, PassiveAggressive, Rule, Sequential
 from hogwild.run import Budget

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array
 from hogwild.data.extents import number_type
+from hogwild.jit import compiled
 
 LARGEST_SEED = np.iinfo(np.int32).max
 _NOT_ZERO = np.uint32(1)  # from zero a xorshift generator would never get away

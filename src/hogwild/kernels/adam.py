@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 
 CONSTANTS = 9
 RATE, BETA1, BETA2, EPSILON, DECAY, SHRINK, SIGN, ROOT, BOUND = range(CONSTANTS)

@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 from hogwild.kernels.futex import nap, pause
 
 SPINS = 300  # looks at a lock, some microseconds, before a thread sleeps between two of them

@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from hogwild.compiled import Function, entry
+from hogwild.jit import Function, entry
 from hogwild.kernels.atomics import fetch_add
 
 SIZES = ("rows", "width", "remembered", "samples", "nonzeros", "valued", "parts", "room")

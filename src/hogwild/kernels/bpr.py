@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import Function
+from hogwild.jit import Function
 from hogwild.kernels.atomics import lock, unlock
 from hogwild.kernels.matrix_factorisation import NOTHING, dot
 from hogwild.kernels.row_layouts import span

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import inlined
+from hogwild.jit import inlined
 
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821

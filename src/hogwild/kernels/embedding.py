@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import bind, compiled, inlined
+from hogwild.jit import bind, compiled, inlined
 from hogwild.kernels.atomics import prefetch
 from hogwild.kernels.batch_queue import in_parts
 from hogwild.kernels.embedding_rows import by_columns, moving, summing

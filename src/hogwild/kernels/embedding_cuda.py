@@ -22,7 +22,7 @@ if not hasattr(np, "row_stack"):  # numba-cuda refers to a name that NumPy 2.5 n
 
 from numba import config, cuda
 
-from hogwild.compiled import bind
+from hogwild.jit import bind
 from hogwild.kernels.embedding import EPSILON
 
 THREADS = 256  # of a block

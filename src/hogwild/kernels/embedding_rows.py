@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import inlined
+from hogwild.jit import inlined
 from hogwild.kernels.atomics import prefetch_near
 from hogwild.kernels.simd import plus, put, take, zeros
 

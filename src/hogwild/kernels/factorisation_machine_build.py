@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from hogwild.compiled import Function, bind, constant, specialise
+from hogwild.jit import Function, bind, constant, specialise
 from hogwild.kernels import factorisation_machine, ffm_interactions, fm_interactions, linear, work_queue
 from hogwild.kernels.linear_build import SCORES
 from hogwild.kernels.row_layouts import LAYOUTS

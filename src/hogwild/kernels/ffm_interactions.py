@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import inlined
+from hogwild.jit import inlined
 from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.row_layouts import span
 from hogwild.kernels.simd_adagrad import adagrad_of_fours, dot_of_fours

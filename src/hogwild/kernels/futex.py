@@ -19,7 +19,7 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 
 _yield = types.ExternalFunction("sched_yield", types.int32())
 _sched_getcpu = types.ExternalFunction("sched_getcpu", types.int32())

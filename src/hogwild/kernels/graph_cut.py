@@ -1,7 +1,7 @@
 """The inner loops of relaxed graph cuts.
 
 Each is a template: the names ``step``, ``hold``, ``claim`` and ``release`` stand for functions that
-:func:`hogwild.compiled.specialise` puts in. Part ``k`` of node ``v`` is row ``v K + k`` of the state.
+:func:`hogwild.jit.specialise` puts in. Part ``k`` of node ``v`` is row ``v K + k`` of the state.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import Function, bind, constant, specialise
+from hogwild.jit import Function, bind, constant, specialise
 from hogwild.kernels import work_queue
 from hogwild.kernels.row_layouts import LAYOUTS, span
 from hogwild.kernels.sync_policies import ways as ways_of

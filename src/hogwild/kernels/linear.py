@@ -2,7 +2,7 @@
 
 Each is a template: the names ``loss``, ``step``, ``step_intercept``, ``dot``, ``column``, ``value``, ``hold``,
 ``claim``, ``release``, ``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``decayed``, ``slopes``
-and ``numbers`` (of a coordinate) stand for functions that :func:`hogwild.compiled.specialise` puts in.
+and ``numbers`` (of a coordinate) stand for functions that :func:`hogwild.jit.specialise` puts in.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from hogwild.compiled import Function, bind, constant, specialise
+from hogwild.jit import Function, bind, constant, specialise
 from hogwild.kernels import conflict_counters, linear, linear_replicated, linear_sequential, work_queue
 from hogwild.kernels.dot import dot, dot_in_order, dot_of
 from hogwild.kernels.row_layouts import LAYOUTS, PRECISE

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import inlined
+from hogwild.jit import inlined
 from hogwild.kernels.atomics import exchange_if, load, lock, prefetch, prefetch_to_write, unlock
 from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
 from hogwild.kernels.row_layouts import span

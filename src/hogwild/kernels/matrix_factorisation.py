@@ -6,7 +6,7 @@ workers who are at different rows are not in each other's way. How many factors 
 compiled: one that is known to be short would be unrolled before it could be vectorised.
 
 Each loop is a template: ``numbers`` (of a coordinate), ``step``, ``step_two``, ``hold``, ``claim``, ``release``
-and ``loss`` stand for functions that :func:`hogwild.compiled.specialise` puts in.
+and ``loss`` stand for functions that :func:`hogwild.jit.specialise` puts in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from hogwild.compiled import OPTIONS, UNCALLED, inlined
+from hogwild.jit import OPTIONS, UNCALLED, inlined
 from hogwild.kernels.row_layouts import span
 from hogwild.kernels.simd_sgd import sgd_of_two
 

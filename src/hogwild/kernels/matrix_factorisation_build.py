@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from hogwild.compiled import Function, bind, constant, specialise
+from hogwild.jit import Function, bind, constant, specialise
 from hogwild.kernels import bpr, matrix_factorisation, work_queue
 from hogwild.kernels.bpr import ACCESS_OF_THREE
 from hogwild.kernels.row_layouts import stored_column

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import Function
+from hogwild.jit import Function
 
 
 def span(indptr: Any, i: Any) -> Any:

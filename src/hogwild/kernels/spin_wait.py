@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 from hogwild.kernels.atomics import fetch_add, load, lock, unlock
 from hogwild.kernels.futex import microseconds, offer_core, sleep_while, wake
 from hogwild.kernels.work_queue import DONE, GATE, TASKS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogwild.compiled import Function
+from hogwild.jit import Function
 
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821

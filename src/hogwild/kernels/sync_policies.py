@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.compiled import Function, bind
+from hogwild.jit import Function, bind
 from hogwild.kernels import conflict_counters
 from hogwild.kernels.atomics import lock, unlock
 from hogwild.kernels.turns import new_turns, pass_on, wait_for

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 from hogwild.kernels.atomics import fetch_add, load, store
 from hogwild.kernels.futex import current_core, fence, microseconds, pause, sleep_while, wake
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 from hogwild.kernels.atomics import fetch_add, lock, unlock
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"

@@ -15,11 +15,11 @@ from typing import Any
 
 from hogwild import machine
 from hogwild.errors import DataError
+from hogwild.jsonable import plain
 from hogwild.lab.environment import about, pace
 from hogwild.lab.experiment import Experiment, Point
 from hogwild.lab.experiments import named
 from hogwild.lab.results import Results
-from hogwild.records import plain
 
 LIMIT = 1800.0  # seconds for one trial
 FORMAT = 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.naming import must
+from hogwild.registry import must
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Vector
-from hogwild.naming import must
+from hogwild.registry import must
 
 NORMS = (1, 2, math.inf)
 

@@ -10,7 +10,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from hogwild.landscape.directions import on_sphere
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.naming import must
+from hogwild.registry import must
 
 SMALL = 1e-10  # of the largest eigenvalue: what is left of a product after everything known is taken out of it
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.naming import must
+from hogwild.registry import must
 
 
 @dataclass(frozen=True, slots=True, eq=False)

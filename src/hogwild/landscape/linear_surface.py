@@ -12,8 +12,8 @@ from hogwild.errors import ParameterError
 from hogwild.landscape.curvature import turned
 from hogwild.landscape.design_matrix import Tables, deviations
 from hogwild.landscape.surface import Vector
-from hogwild.naming import must
 from hogwild.problems.linear import Linear
+from hogwild.registry import must
 from hogwild.training.job_defaults import opened_like
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hogwild.landscape.directions import random_filters
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.naming import must
+from hogwild.registry import must
 
 Grid = NDArray[np.float64]
 

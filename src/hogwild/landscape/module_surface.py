@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Vector
-from hogwild.naming import must
 from hogwild.problems.module import BATCH, MEASURED, Module
+from hogwild.registry import must
 from hogwild.runtimes.processes import rng_state
 from hogwild.training.torch_optimisers import self_updating
 

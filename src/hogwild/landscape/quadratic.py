@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.landscape.surface import Vector
-from hogwild.naming import must
+from hogwild.registry import must
 
 
 @dataclass(frozen=True, slots=True, eq=False)

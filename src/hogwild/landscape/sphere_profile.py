@@ -8,7 +8,7 @@ import numpy as np
 
 from hogwild.landscape.directions import on_sphere
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.naming import must
+from hogwild.registry import must
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.naming import must
+from hogwild.registry import must
 
 if TYPE_CHECKING:
     from hogwild.landscape.linear_surface import LinearSurface

@@ -12,7 +12,7 @@ from hogwild.errors import ParameterError
 from hogwild.landscape.loss_slices import Plane, over
 from hogwild.landscape.surface import Surface, Vector, checked
 from hogwild.landscape.trajectory import Path
-from hogwild.naming import must
+from hogwild.registry import must
 
 STRAIGHT = 1e-9  # width against length of a path that is no more than rounding
 

@@ -16,7 +16,7 @@ from hogwild.losses.residual import (
     SQUARED,
     SQUARED_EPSILON_INSENSITIVE,
 )
-from hogwild.naming import must, pick
+from hogwild.registry import must, pick
 
 SOFTMAX = replace(LOGISTIC, name="softmax")  # with two classes they are the same
 

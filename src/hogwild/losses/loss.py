@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from hogwild.compiled import bind
+from hogwild.jit import bind
 
 Targets = Literal["classes", "real", "counts"]
 Link = Literal["identity", "sigmoid", "huber", "exp", "none"]

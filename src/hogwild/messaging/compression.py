@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.messaging.deltas import INDEX, Floats, Sparse, Vector, add, frozen
-from hogwild.naming import kebab, must, pick
+from hogwild.registry import kebab, must, pick
 
 
 class Compression(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild import tensors
+from hogwild import array_file
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.field_vocabulary import FieldTable
@@ -144,7 +144,7 @@ class FactorModel:
             kept["fields"] = np.asarray(self.fields, np.uint32)
         if self.keys is not None:
             kept["keys"] = np.asarray(self.keys, np.uint64)
-        tensors.save(path, kept, record)
+        array_file.save(path, kept, record)
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> FactorModel:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild import tensors
+from hogwild import array_file
 from hogwild.data.edge_lists import read_nodes
 from hogwild.errors import DataError
 from hogwild.models.answers import Answers
@@ -70,7 +70,7 @@ class CutModel:
         }  # fmt: skip
         if self.names is not None:
             arrays["names"] = np.frombuffer("\n".join(self.names).encode(), np.uint8)
-        tensors.save(path, arrays, record)
+        array_file.save(path, arrays, record)
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> CutModel:

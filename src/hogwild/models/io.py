@@ -12,7 +12,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from hogwild import tensors
+from hogwild import array_file
 from hogwild.errors import ModelError
 
 FORMAT = 1  # of the files of all kinds
@@ -28,7 +28,7 @@ KINDS = {
 
 def load(path: str | Path) -> Any:
     """Read a model back, of whatever kind it is. No code in the file is run, because there is none."""
-    arrays, record = tensors.load(path, ModelError)
+    arrays, record = array_file.load(path, ModelError)
     home = KINDS.get(str(record.get("kind")))
     if home is None:
         raise ModelError(f"{path}: this is no model but a {record.get('kind') or 'file of another kind'}.")

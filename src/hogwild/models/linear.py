@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild import tensors
+from hogwild import array_file
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reader import Reading
@@ -110,7 +110,7 @@ class LinearModel:
             "training": dict(self.training),
         }
         arrays = {"weights": self.weights, "intercept": self.intercept}
-        tensors.save(path, {name: np.asarray(part, np.float32) for name, part in arrays.items()}, record)
+        array_file.save(path, {name: np.asarray(part, np.float32) for name, part in arrays.items()}, record)
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> LinearModel:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild import tensors
+from hogwild import array_file
 from hogwild.data.ratings import Columns, Ids, read_columns
 from hogwild.models.answers import Answers
 from hogwild.models.io import FORMAT
@@ -123,7 +123,7 @@ class RatingsModel:
             "item_biases": self.item_biases,
         }
         arrays = {name: np.asarray(part, np.float32) for name, part in numbers.items()}
-        tensors.save(path, arrays | self.users.arrays("user") | self.items.arrays("item"), record)
+        array_file.save(path, arrays | self.users.arrays("user") | self.items.arrays("item"), record)
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> RatingsModel:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hogwild import tensors
+from hogwild import array_file
 from hogwild.data import open as open_data
 from hogwild.data.reader import Reading
 from hogwild.errors import ModelError
@@ -76,7 +76,7 @@ class SparseModel:
             "reading": dict(self.reading), "training": dict(self.training),
         }  # fmt: skip
         state = self.net.state_dict()
-        tensors.save(path, {name: part.detach().cpu().numpy() for name, part in state.items()}, record)
+        array_file.save(path, {name: part.detach().cpu().numpy() for name, part in state.items()}, record)
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> SparseModel:

@@ -21,7 +21,7 @@ from torch.utils.data import (
 from hogwild.data.prefetch import in_order
 from hogwild.data.samplers import Indices
 from hogwild.errors import ParameterError
-from hogwild.naming import must
+from hogwild.registry import must
 
 Collate = Callable[[list[Any]], Any]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hogwild import data as sources
-from hogwild.compiled import compiled
 from hogwild.errors import DataError
+from hogwild.jit import compiled
 
 
 class SparseRows:

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
-from hogwild.naming import must
 from hogwild.nn.sparse_mlp import SparseMLP
 from hogwild.nn.sparse_table import SparseTable, check_notes
+from hogwild.registry import must
 
 WARMING = 3  # steps before the capture, as PyTorch advises
 

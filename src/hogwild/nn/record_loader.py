@@ -18,9 +18,9 @@ from hogwild.data.open_dataset import one_reader
 from hogwild.data.prefetch import in_order
 from hogwild.data.reader import Reading
 from hogwild.errors import DataError
-from hogwild.naming import must
 from hogwild.nn.csr_dataset import collected, numbered
 from hogwild.nn.step_profile import StepProfile
+from hogwild.registry import must
 
 Batch = tuple[Tensor, ...]
 

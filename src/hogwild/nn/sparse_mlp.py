@@ -8,8 +8,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from hogwild.naming import must
 from hogwild.nn.sparse_table import SparseTable
+from hogwild.registry import must
 
 
 class SparseMLP(nn.Module):

@@ -11,10 +11,10 @@ from torch.autograd.function import once_differentiable
 
 from hogwild.errors import MissingExtraError, ParameterError
 from hogwild.kernels import embedding
-from hogwild.naming import must
 from hogwild.nn import huge_pages
 from hogwild.nn.sparse_table_cpu import OnCpu
 from hogwild.nn.step_profile import NO_PROFILE
+from hogwild.registry import must
 
 SPREAD = 0.05  # of the numbers a table begins with: rows that are rare or unknown must not drown those that are learnt
 

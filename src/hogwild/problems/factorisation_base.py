@@ -22,11 +22,11 @@ from hogwild.kernels.work_queue import new_board, new_tally
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.factorisation_machine import FactorModel
-from hogwild.naming import must
 from hogwild.problems.bound_kernel import Claiming, Plain
 from hogwild.problems.label_encoding import ClassWeight, Labels, labels_for
 from hogwild.problems.memory_check import check_room
 from hogwild.problems.problem import Descent, State, Usual
+from hogwild.registry import must
 from hogwild.rules.rule import positions
 
 NEAR = 2**20  # bytes of factors that are as good as in a core's cache, and among which workers always meet

@@ -12,7 +12,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset, look_like_numbers
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import Loss
-from hogwild.naming import must
+from hogwild.registry import must
 
 ClassWeight = Mapping[float, float] | Literal["balanced"] | None
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import bind
 from hogwild.data import opened
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, Whole
 from hogwild.data.extents import rows_per_chunk
 from hogwild.data.subsample import narrowed, sample
 from hogwild.errors import ParameterError
+from hogwild.jit import bind
 from hogwild.kernels import linear_build
 from hogwild.kernels.conflict_counters import Eye
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
@@ -26,13 +26,13 @@ from hogwild.losses import named as loss_named
 from hogwild.losses.loss import fully
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.models.linear import LinearModel
-from hogwild.naming import must
 from hogwild.problems.bound_kernel import Claiming, Plain
 from hogwild.problems.hot_replicas import Buffers, Own, layout, rows_apart
 from hogwild.problems.label_encoding import ClassWeight, Labels, labels_for
 from hogwild.problems.memory_check import check_room
 from hogwild.problems.problem import Descent, State
 from hogwild.problems.standardisation import Frame, frame_for
+from hogwild.registry import must
 from hogwild.rules.rule import positions
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting

@@ -22,11 +22,11 @@ from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_board, new_tally
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
-from hogwild.naming import must, pick
 from hogwild.problems.bound_kernel import Claiming, Plain
 from hogwild.problems.memory_check import check_room
 from hogwild.problems.problem import Descent, State, Usual
 from hogwild.problems.unframed import Unframed
+from hogwild.registry import must, pick
 
 LANES = 8  # numbers that are multiplied at once: the factors of a row are as many, or a multiple
 CACHED = 2**18  # bytes of factors that stay in a core's cache beside everything else

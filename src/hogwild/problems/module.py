@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader
 from hogwild.data import samplers
 from hogwild.data.samplers import Indices, Sampling, Share, Whole
 from hogwild.errors import DataError, ParameterError
-from hogwild.naming import must
 from hogwild.nn.batch_loader import Feed, check_sampler, feed_of
+from hogwild.registry import must
 
 Metric = Callable[[Tensor, Any], Tensor]
 

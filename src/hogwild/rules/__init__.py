@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.naming import kebab, pick
+from hogwild.registry import kebab, pick
 from hogwild.rules.adagrad import AdaGrad
 from hogwild.rules.adam import Adam
 from hogwild.rules.ftrl import FTRL

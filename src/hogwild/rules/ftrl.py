@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.rules.rule import ONE, shrink
 
 

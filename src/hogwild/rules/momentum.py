@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.rules.rule import shrink
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.rules.sgd import sgd
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.rules.sgd import sgd
 
 PAID, SUM, SINCE = 1, 2, 3  # what a weight remembers: L1 it has paid, the sum of its iterates, and up to where

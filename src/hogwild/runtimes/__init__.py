@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogwild.naming import kebab, pick
+from hogwild.registry import kebab, pick
 from hogwild.runtimes.local.config import Local
 from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.ray.config import Ray

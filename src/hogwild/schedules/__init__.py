@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.naming import kebab, pick
+from hogwild.registry import kebab, pick
 from hogwild.schedules.backoff import Backoff
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.cosine import Cosine

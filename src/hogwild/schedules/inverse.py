@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
-from hogwild.naming import must
+from hogwild.jit import compiled
+from hogwild.registry import must
 from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.schedule import Moment, Rates, Schedule
 

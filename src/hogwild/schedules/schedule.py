@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.naming import must
+from hogwild.registry import must
 
 Rates = NDArray[np.float64]
 Step = float | Literal["auto"]

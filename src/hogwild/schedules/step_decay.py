@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.schedule import Moment, Rates, Schedule
 

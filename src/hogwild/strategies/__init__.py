@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hogwild.errors import ParameterError
-from hogwild.naming import kebab, pick
+from hogwild.registry import kebab, pick
 from hogwild.strategies.all_to_all import AllToAll
 from hogwild.strategies.averaging import Averaging
 from hogwild.strategies.elastic_averaging import ElasticAveraging

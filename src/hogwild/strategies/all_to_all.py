@@ -10,7 +10,7 @@ from hogwild.messaging import compression as compressions
 from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
 from hogwild.messaging.run_config import Setting
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.strategies.message_passing import Cast, without_servers
 from hogwild.strategies.parameter_server import COMBINATIONS
 from hogwild.strategies.roles.broadcast_worker import Broadcasting

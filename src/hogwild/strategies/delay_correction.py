@@ -9,7 +9,7 @@ import numpy as np
 
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import Floats, Sparse, Vector, frozen
-from hogwild.naming import kebab, must, pick
+from hogwild.registry import kebab, must, pick
 
 
 class Correction(Protocol):

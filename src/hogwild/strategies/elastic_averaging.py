@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import Setting
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.strategies.message_passing import Cast, parts_of, with_servers
 from hogwild.strategies.roles.easgd_worker import Elastic
 from hogwild.strategies.roles.parameter_server import Server

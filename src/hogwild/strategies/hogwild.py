@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.strategies.shared_memory import Access, check_workers
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import Setting
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.strategies.message_passing import Cast, in_rounds
 from hogwild.strategies.roles.outer_optimiser import Nesterov
 from hogwild.strategies.shared_memory import check_count, check_workers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from hogwild.machine import usable_cores
-from hogwild.naming import must
+from hogwild.registry import must
 
 Access = Literal["free", "locked", "turns"]
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hogwild.errors import ParameterError
 from hogwild.messaging.run_config import Setting
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.strategies.message_passing import Cast, in_rounds
 from hogwild.strategies.shared_memory import check_count, check_workers
 

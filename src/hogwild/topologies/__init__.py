@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogwild.naming import kebab, must, pick
+from hogwild.registry import kebab, must, pick
 from hogwild.topologies.exponential import Exponential, OnePeerExponential
 from hogwild.topologies.graph import Graph
 from hogwild.topologies.lattices import Grid, Hypercube, Torus

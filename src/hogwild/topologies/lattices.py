@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hogwild.errors import ParameterError
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.topologies.topology import Links, laid_out
 
 

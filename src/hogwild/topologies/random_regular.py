@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.errors import ParameterError
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.topologies.topology import Links, connected, laid_out
 
 SWITCHES = 10  # of ends, for each link: enough to forget where it began

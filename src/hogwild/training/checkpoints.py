@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from hogwild import tensors
+from hogwild import array_file
 from hogwild.errors import CheckpointError
-from hogwild.naming import must
+from hogwild.registry import must
 
 LATEST, PREVIOUS = "latest.safetensors", "previous.safetensors"
 FORMAT = 2
@@ -45,7 +45,7 @@ class Checkpoints:
     def save(self, arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> None:
         """Write a checkpoint; the one before it is kept until the next."""
         content = {"kind": "checkpoint", "format": FORMAT, **record}
-        self.replace(LATEST, PREVIOUS, lambda latest: tensors.save(latest, arrays, content))
+        self.replace(LATEST, PREVIOUS, lambda latest: array_file.save(latest, arrays, content))
 
     def replace(self, latest: str, previous: str, write: Callable[[Path], None]) -> None:
         """Write a file; the one that had its name gets another."""
@@ -76,7 +76,7 @@ class Checkpoints:
 
 
 def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    arrays, record = tensors.load(path, CheckpointError)
+    arrays, record = array_file.load(path, CheckpointError)
     if record.get("kind") != "checkpoint" or record.get("format") != FORMAT:
         raise CheckpointError(f"{path}: this is no checkpoint that this version can read.")
     return arrays, record

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from hogwild.errors import ParameterError
-from hogwild.records import plain
+from hogwild.jsonable import plain
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.config import Processes

@@ -15,8 +15,8 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.reader import Reading
 from hogwild.errors import ParameterError
 from hogwild.losses import Loss
-from hogwild.naming import must
 from hogwild.problems.problem import Usual
+from hogwild.registry import must
 from hogwild.run import Budget, Start
 from hogwild.schedules import Optimal, Schedule, step_of, with_step
 from hogwild.training.event_log import Journal

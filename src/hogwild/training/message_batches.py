@@ -15,13 +15,13 @@ import torch
 from hogwild import strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
+from hogwild.jsonable import plain
 from hogwild.machine import usable_cores
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.models.module import ModuleModel
-from hogwild.naming import must
 from hogwild.nn.batch_loader import Feed
 from hogwild.problems.module import Module
-from hogwild.records import plain
+from hogwild.registry import must
 from hogwild.run import Budget, Callback, Run
 from hogwild.runtimes.processes import rng_state
 from hogwild.training.event_log import Journal

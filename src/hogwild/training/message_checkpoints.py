@@ -9,7 +9,7 @@ from typing import Any
 
 from hogwild.errors import CheckpointError, ParameterError
 from hogwild.messaging.state_codec import joined, split
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.run import Event
 from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.event_log import Journal

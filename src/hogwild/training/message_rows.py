@@ -11,10 +11,10 @@ import numpy as np
 from hogwild import strategies
 from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
+from hogwild.jsonable import plain
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import Learner
 from hogwild.problems.problem import State
-from hogwild.records import plain
 from hogwild.run import Budget, Callback, Run, Start
 from hogwild.schedules import Schedule, step_of, with_step
 from hogwild.training.event_log import Journal

@@ -11,9 +11,9 @@ from typing import Any
 from hogwild import runtimes, schedules, strategies
 from hogwild.averages import EMA
 from hogwild.errors import ParameterError
-from hogwild.naming import must
+from hogwild.jsonable import plain
 from hogwild.problems.problem import Usual
-from hogwild.records import plain
+from hogwild.registry import must
 from hogwild.run import Budget, Callback, Run, Start, budgeted
 from hogwild.schedules import with_step
 from hogwild.training.checkpoints import Checkpoints

@@ -15,10 +15,10 @@ import torch
 from hogwild import runtimes, strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
+from hogwild.jsonable import plain
 from hogwild.models.module import ModuleModel
-from hogwild.naming import must
 from hogwild.problems.module import Module
-from hogwild.records import plain
+from hogwild.registry import must
 from hogwild.run import Budget, Callback, Run, budgeted
 from hogwild.runtimes.processes import hogwild_worker
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time

@@ -8,8 +8,8 @@ import torch
 
 from hogwild import schedules
 from hogwild.errors import ParameterError
-from hogwild.naming import must, pick
 from hogwild.problems.module import Module
+from hogwild.registry import must, pick
 from hogwild.run import Budget
 from hogwild.runtimes.processes.optimiser_state import made
 from hogwild.runtimes.processes.worker_config import Rate

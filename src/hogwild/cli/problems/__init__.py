@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hogwild.cli.problems import factorised, graph_cut, linear, matrix_completion, sparse_mlp
-from hogwild.cli.problems.kind import Kind
-from hogwild.naming import pick
+from hogwild.cli.problems.adapter import Kind
+from hogwild.registry import pick
 
 PROBLEMS: dict[str, Kind] = {
     "linear": linear.KIND,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogwild.cli.problems.kind import Kind
+from hogwild.cli.problems.adapter import Kind
 from hogwild.cli.problems.linear import check, open_rows
 
 

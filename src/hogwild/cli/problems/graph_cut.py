@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hogwild.cli.problems.kind import Kind, Opened, Source
+from hogwild.cli.problems.adapter import Kind, Opened, Source
 from hogwild.errors import ParameterError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hogwild.cli.problems.kind import Kind, Opened, Source
+from hogwild.cli.problems.adapter import Kind, Opened, Source
 
 
 def open_rows(source: Source) -> Opened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hogwild.cli.problems.kind import Kind, Opened, Source
+from hogwild.cli.problems.adapter import Kind, Opened, Source
 from hogwild.errors import ParameterError
 
 
@@ -51,8 +51,8 @@ def make(
 
 def check(options: Mapping[str, Any]) -> None:
     """Refuse a loss that there is not."""
-    from hogwild.naming import pick
     from hogwild.problems.matrix_completion import LOSSES
+    from hogwild.registry import pick
 
     pick("loss", options.get("loss", "squared"), LOSSES)
 

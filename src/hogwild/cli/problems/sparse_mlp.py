@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from hogwild.cli.problems.kind import Kind, Opened, Source
+from hogwild.cli.problems.adapter import Kind, Opened, Source
 from hogwild.cli.problems.linear import open_rows
 from hogwild.errors import ParameterError
-from hogwild.naming import must
+from hogwild.registry import must
 
 STEPS = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3, "adagrad": 0.05, "rmsprop": 1e-3}  # where none is given
 
@@ -83,7 +83,7 @@ def check(options: Mapping[str, Any]) -> None:
 
 def rule(name: str) -> Any:
     """An optimiser of the dense layers by its name, with the step that suits it."""
-    from hogwild.naming import pick
+    from hogwild.registry import pick
     from hogwild.training.torch_optimisers import OPTIMISERS
 
     kind = pick("rule", name, {known: OPTIMISERS[known] for known in STEPS})

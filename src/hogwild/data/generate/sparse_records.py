@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled, inner
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
 from hogwild.data.reader import LARGEST_INDEX
 from hogwild.data.tfrecord.writer import RecordWriter
 from hogwild.errors import ParameterError
+from hogwild.jit import compiled, inner
 
 DISTRIBUTIONS = ("uniform", "zipf")
 _ENTRIES = 1 << 20  # of a piece

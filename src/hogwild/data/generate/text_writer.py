@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Rows, compact
 from hogwild.data.generate.linear_model import GRID
+from hogwild.jit import compiled
 
 _MOST_PER_ENTRY = 24  # blank, index, colon, sign, value
 _SPACE, _NEWLINE, _COLON, _DOT, _MINUS, _ZERO = (np.uint8(ord(c)) for c in " \n:.-0")

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array
 from hogwild.data.in_memory import Memory
 from hogwild.data.shuffle import gather_most
+from hogwild.jit import compiled
 
 FEWEST = 2**10  # ratings in a block: fewer are over before their rows are in the cache
 MOST_SIDES = 2**7

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hogwild.errors import DataError
-from hogwild.naming import quoted
+from hogwild.registry import quoted
 
 SEPARATORS = ("::", "\t", ",", ";")
 NAMES = {

@@ -12,7 +12,7 @@ from hogwild.data.ratings.parquet import read_parquet
 from hogwild.data.ratings.ratings import Ratings
 from hogwild.data.ratings.text import read_text
 from hogwild.errors import ParameterError
-from hogwild.naming import must
+from hogwild.registry import must
 
 FORMATS = ("auto", "text", "parquet")
 

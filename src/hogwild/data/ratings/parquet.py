@@ -10,7 +10,7 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.data.ratings.csv_dialect import NAMES, Columns
 from hogwild.errors import DataError, MissingExtraError
-from hogwild.naming import quoted
+from hogwild.registry import quoted
 
 
 def read_parquet(path: Path, columns: Columns, unlabelled: bool = False) -> tuple[Any, Any, Array | None]:

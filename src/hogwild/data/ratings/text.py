@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array
 from hogwild.data.ratings.csv_dialect import Columns, Dialect, dialect_of
 from hogwild.data.readers.line_segments import NEWLINE, Segment, newlines, segments
 from hogwild.errors import DataError
+from hogwild.jit import compiled
 
 SEGMENT = 1 << 25  # bytes read at once
 Parts = tuple[Any, Any, Array]  # users, items and ratings of some lines

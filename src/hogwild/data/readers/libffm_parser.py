@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.field_vocabulary import MISSING, column_of, key
 from hogwild.data.reader import LARGEST_INDEX
 from hogwild.data.readers.parse_float import BAD, CLOSE, EXACT, LONG, SLACK, number
 from hogwild.data.readers.parse_int import byte, digits
 from hogwild.data.readers.svmlight_parser import blanks, ends, label_at
+from hogwild.jit import compiled
 
 # What stopped the parser: nothing, or a part of an entry that is no good as what it should be.
 NOTHING, LABEL, FIELD, FEATURE, VALUE, UNKNOWN = range(6)

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hogwild.compiled import inner
 from hogwild.data.readers.parse_int import byte, digits
+from hogwild.jit import inner
 
 # How well a number is known: its float64 exactly; to within SLACK; its extent only; not a number.
 EXACT, CLOSE, LONG, BAD = range(4)
@@ -26,7 +26,7 @@ def number(at: Any, stop: Any) -> tuple[Any, Any, Any]:
     The text goes on to ``stop``, and has a byte that no number contains behind the number: a newline, for one. What is
     not settled here, ``LONG``, Python's own ``float`` converts.
 
-    >>> from hogwild.compiled import compiled
+    >>> from hogwild.jit import compiled
     >>> @compiled
     ... def called(at, stop):
     ...     return number(at, stop)

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 
 _EIGHT: Final = np.uint64(8)
 _ZEROS: Final = np.uint64(0x3030303030303030)

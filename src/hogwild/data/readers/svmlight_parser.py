@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hogwild.compiled import compiled, inner
 from hogwild.data.reader import LARGEST_INDEX
 from hogwild.data.readers.parse_float import BAD, CLOSE, EXACT, LONG, SLACK, number
 from hogwild.data.readers.parse_int import byte, digits
+from hogwild.jit import compiled, inner
 
 # What stopped the parser: nothing, or a field that is no good as what it should be. Words are found elsewhere.
 NOTHING, LABEL, INDEX, VALUE = range(4)

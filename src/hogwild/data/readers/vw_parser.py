@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.hashing import murmur3
 from hogwild.data.readers.parse_float import BAD, CLOSE, EXACT, SLACK, number
+from hogwild.jit import compiled
 
 
 class Problem(IntEnum):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
 _MASK = 0xA282EAD8  # added to what is stored: a checksum of data that holds its own checksum would be a constant

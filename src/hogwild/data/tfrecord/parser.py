@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled, inner
 from hogwild.data.tfrecord.crc32c import masked_crc
+from hogwild.jit import compiled, inner
 
 FRAME = 16  # bytes around the content
 FINE, LENGTH, CONTENT, CUT, PROTOCOL, NO_INDICES, NO_LABEL, COUNT, INDEX, VALUE, LABEL = range(11)

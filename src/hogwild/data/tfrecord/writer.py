@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled, inner
 from hogwild.data.csr import Rows
 from hogwild.data.tfrecord.crc32c import masked_crc
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import replacing
+from hogwild.jit import compiled, inner
 
 _MOST = 120  # bytes of a record besides its indices and values
 _FLOAT, _INTEGER = 0x12, 0x1A  # keys of the lists of a Feature

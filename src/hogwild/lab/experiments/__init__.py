@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hogwild.errors import ParameterError
 from hogwild.lab.experiment import Experiment
-from hogwild.naming import pick
+from hogwild.registry import pick
 
 NAMES = (
     "collisions",

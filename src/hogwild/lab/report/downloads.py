@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogwild.files import format_size
+from hogwild.jsonable import plain
 from hogwild.lab.report_model import Table
-from hogwild.records import plain
 
 CSV, PARQUET = "text/csv;charset=utf-8", "application/vnd.apache.parquet"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hogwild.jsonable import plain
 from hogwild.lab.report.formatting import written
 from hogwild.lab.report_model import Chart, Map, Table
-from hogwild.records import plain
 
 
 def column(values: Iterable[Any]) -> list[Any]:

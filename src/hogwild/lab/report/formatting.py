@@ -8,7 +8,7 @@ import re
 import unicodedata
 from typing import Any
 
-from hogwild.records import plain
+from hogwild.jsonable import plain
 
 NOTHING = "\N{EN DASH}"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hogwild.jsonable import plain
 from hogwild.lab.report.downloads import CSV, PARQUET, Download, csv_of, download, parquet_of, table_of
 from hogwild.lab.report.figure_tables import path_of, side_by_side, tidy
 from hogwild.lab.report.formatting import Names, slug, written
@@ -13,7 +14,6 @@ from hogwild.lab.report.plotly_charts import chart_plot
 from hogwild.lab.report.plotly_heatmaps import map_plot
 from hogwild.lab.report.plotly_layout import Entry
 from hogwild.lab.report_model import Chart, Finding, Map, Report, Section, Table
-from hogwild.records import plain
 
 _MOST_ROWS, _MOST_COLUMNS = 400, 40  # of a table behind a figure; all of it is in the CSV
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hogwild.delays import Delay, named
 from hogwild.messaging.job import Company, Outcome
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.runtimes.local.driver import House
 from hogwild.runtimes.messaging.faults import Fault, checked
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogwild.naming import must
+from hogwild.registry import must
 
 
 @dataclass(frozen=True, slots=True)

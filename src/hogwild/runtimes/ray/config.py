@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hogwild.messaging.job import Company, Outcome
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.runtimes.messaging.network_model import Link
 
 

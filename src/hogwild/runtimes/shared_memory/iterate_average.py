@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.compiled import compiled
+from hogwild.jit import compiled
 
 
 @compiled

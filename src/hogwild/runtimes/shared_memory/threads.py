@@ -16,9 +16,9 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from hogwild.compiled import is_kept
 from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import ParameterError
+from hogwild.jit import is_kept
 from hogwild.kernels.work_queue import LEFT, LIMIT, halt, lay_out, new_tally
 from hogwild.runtimes.shared_memory import thread_team
 from hogwild.runtimes.shared_memory.conflict_monitor import Watching

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hogwild.delays import Delay, named
 from hogwild.messaging.job import Company, Outcome
 from hogwild.messaging.trace import Trace
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.runtimes.messaging.faults import Fault, checked
 from hogwild.runtimes.messaging.network_model import Link
 from hogwild.runtimes.simulator.event_loop import Stage

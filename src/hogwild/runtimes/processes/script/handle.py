@@ -12,9 +12,9 @@ from torch.utils.data import DataLoader
 
 from hogwild.data.samplers import Indices, Share, Split
 from hogwild.errors import ParameterError
-from hogwild.naming import must
 from hogwild.nn.batch_loader import Feed, check_sampler, feed_of
 from hogwild.problems.module import BATCH
+from hogwild.registry import must
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.atomic_optimiser_step import steps_beside_others
 from hogwild.runtimes.processes.shared_counters import Board

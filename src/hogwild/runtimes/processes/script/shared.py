@@ -22,7 +22,7 @@ from torch import nn
 
 from hogwild.errors import ParameterError
 from hogwild.machine import usable_cores
-from hogwild.naming import must
+from hogwild.registry import must
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time
 from hogwild.runtimes.processes.config import Processes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from hogwild.braille_plot import curve, letter
 from hogwild.data.csr import Array
-from hogwild.dots import curve, letter
 
 
 def log_log(x: Array, y: Array, *, width: int, height: int = 12, ascii_only: bool = False) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.dots import curve, letter
+from hogwild.braille_plot import curve, letter
 
 if TYPE_CHECKING:
     from rich.text import Text

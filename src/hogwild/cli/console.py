@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.errors import HogwildError, ParameterError
-from hogwild.records import plain
+from hogwild.jsonable import plain
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hogwild.errors import ParameterError
-from hogwild.naming import must
+from hogwild.registry import must
 
 _PANEL = "Talking workers"
 FIELDS = {"outer_rate": "rate", "outer_momentum": "momentum"}  # where the name of an option would be too short

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hogwild.cli.talked import in_words
+from hogwild.cli.message_summary import in_words
 
 if TYPE_CHECKING:
     from hogwild.run import Event, Run

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.compiled import compiled
 from hogwild.data.csr import Array
+from hogwild.jit import compiled
 
 LEAST, MOST = 2**26, 2**29  # bytes that are read to measure memory
 TURNS = 40_000_000  # of the loop that keeps a core busy: some 50 ms

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from hogwild.cli.output import check_out
-from hogwild.cli.talking import Talking, either, given, spelt
+from hogwild.cli.console import check_out
+from hogwild.cli.options.strategy import Talking, either, given, spelt
 from hogwild.errors import ParameterError
-from hogwild.naming import kebab, must, pick
+from hogwild.registry import kebab, must, pick
 
 _PANEL = "Simulated time and faults"
 LINK = {"latency": "latency", "bandwidth": "bandwidth", "message_loss": "loss", "duplication": "duplication",

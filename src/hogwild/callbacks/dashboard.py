@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from hogwild.callbacks.curves import curves
-from hogwild.callbacks.rates import Rates
-from hogwild.callbacks.standings import staleness_of, table_of
+from hogwild.callbacks.cluster_table import staleness_of, table_of
+from hogwild.callbacks.loss_curves import curves
+from hogwild.callbacks.throughput import Rates
 from hogwild.run import Event
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Checks of the machine, the installation and a cluster, for ``hogwild doctor``."""

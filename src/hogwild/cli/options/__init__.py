@@ -1,0 +1,1 @@
+"""Options that several commands share: how data is read, problems, schedules, strategies, runtimes."""
