@@ -161,13 +161,13 @@ SCRIPT = """
 import json
 import numpy as np
 from hogwild import Constant, Linear, Serial, minimise
-from hogwild.kernels import linear_parts
+from hogwild.kernels import linear_build
 
-made, original = [], linear_parts.specialise
+made, original = [], linear_build.specialise
 def keeping(*args, **parts):
     made.append(original(*args, **parts))
     return made[-1]
-linear_parts.specialise = keeping
+linear_build.specialise = keeping
 
 X = np.random.default_rng(0).standard_normal((50, 3))
 run = minimise(Linear((X, np.sign(X[:, 0])), "hinge"), "sgd", Constant(0.1), Serial(), budget=1)
@@ -220,6 +220,24 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_code(tmp_pa
     assert run("races", "float64") == "3.0"
     assert len(list(tmp_path.rglob("*.nbc"))) == 2
     assert run("alone", "int64") == "3"
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"no pickle", b"cno_such_module\nfunction\n."], ids=["empty", "garbage", "renamed"]
+)
+def test_code_that_cannot_be_read_is_compiled_again(tmp_path, damage):
+    source = tmp_path / "source.py"
+    source.write_text("@compiled\ndef function(x):\n    return x[0] + x[1] + x[2]\n")
+    command = [sys.executable, "-c", RACING, str(source), "alone", "int64"]
+
+    def run():
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert run() == "3"
+    for file in tmp_path.rglob("*.nbc"):
+        file.write_bytes(damage)
+    assert run() == "3"
 
 
 NAMESAKES = """

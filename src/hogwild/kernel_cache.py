@@ -48,12 +48,19 @@ class KernelCache(FunctionCache):
         """Load machine code; if there is none, see to it that nobody else compiles it meanwhile."""
         if not self._stamped:  # not when it is made: what it calls may be defined further down
             self._cache_file._source_stamp, self._stamped = self._digest(self._py_func), True
-        found = super().load_overload(sig, target_context)
+        found = self._read(sig, target_context)
         if found is None and self._lock():
-            found = super().load_overload(sig, target_context)
+            found = self._read(sig, target_context)
             if found is not None:
                 self.release()
         return found
+
+    def _read(self, sig: Any, target_context: Any) -> Any:
+        """Read a file; one that is damaged, or names modules that are called otherwise by now, counts as missing."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # unpickling can fail in any way
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep machine code, and let others have it."""

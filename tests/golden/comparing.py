@@ -16,6 +16,8 @@ import numpy as np
 
 GOLDEN = Path(__file__).parent / "golden.json"
 DIRECTIONS = 4
+MEASURED = "objective"  # a sum, of which the compiler may round a term differently when a function is called otherwise
+SAME_MACHINE = 1e-8  # how far, relatively, that may be
 OTHER_MACHINES = 1e-3  # how far, relatively, results of other processors may be
 
 
@@ -46,8 +48,12 @@ def differences(expected: dict[str, Any], found: dict[str, Any], exact: bool) ->
         other = found[name]
         if (one["shape"], one["type"]) != (other["shape"], other["type"]):
             said.append(f"{name} is {other['type']} {other['shape']} instead of {one['type']} {one['shape']}")
-        elif exact and one["digest"] != other["digest"]:
+        elif exact and name != MEASURED and one["digest"] != other["digest"]:
             said.append(f"{name} has other bits: {other['products']} instead of {one['products']}")
-        elif not np.allclose(one["products"], other["products"], rtol=0, atol=OTHER_MACHINES * (one["norm"] + 1e-9)):
+        elif not _alike(one, other, SAME_MACHINE if exact else OTHER_MACHINES):
             said.append(f"{name} is {other['products']} instead of {one['products']}")
     return said
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any], share: float) -> bool:
+    return np.allclose(one["products"], other["products"], rtol=0, atol=share * (one["norm"] + 1e-9))
