@@ -12,13 +12,13 @@ import numpy as np
 
 from benchmarks import results
 from hogwild import Ray
-from hogwild.messaging.actions import Action, Finish, Say, Train
+from hogwild.messaging.actions import Action, Finish, Send, Train
 from hogwild.messaging.deltas import frozen
-from hogwild.messaging.events import Event, Heard, Started, Trained
-from hogwild.messaging.job import Company
-from hogwild.messaging.messages import COORDINATOR, Begin, Halted, Leave, Pull, Push, Ready, Values, server, worker
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.parameter_server import Server
+from hogwild.messaging.events import Delivered, Event, Started, Trained
+from hogwild.messaging.job import MessageJob
+from hogwild.messaging.messages import COORDINATOR, Begin, Leave, Pull, PullReply, Push, Ready, Stopped, server, worker
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.roles.parameter_server import ParameterServerRole
 
 SIZES = {75: (4000, 400), 20_000: (2000, 300), 1_000_000: (100, 50)}  # values: pushes, exchanges
 TURNS = 5
@@ -90,14 +90,14 @@ class Waits:
         self.ready: set[str] = set()
 
     def react(self, event: Event) -> Iterable[Action]:
-        if not isinstance(event, Heard):
+        if not isinstance(event, Delivered):
             return
         if isinstance(event.body, Ready):
             self.ready.add(event.sender)
             if len(self.ready) == 2:
                 for name in (server(0), worker(0)):
-                    yield Say(name, Begin((), 0, 0, (worker(0),)))
-        elif isinstance(event.body, Halted):
+                    yield Send(name, Begin((), 0, 0, (worker(0),)))
+        elif isinstance(event.body, Stopped):
             yield Finish(frozen(np.zeros(1, np.float32)), "epochs", {"halted": {"worker": event.body.counts}})
 
 
@@ -118,10 +118,10 @@ class Pushes:
 
     def react(self, event: Event) -> Iterator[Action]:
         if isinstance(event, Started):
-            yield Say(COORDINATOR, Ready())
-        elif isinstance(event, Heard) and isinstance(event.body, Begin):
-            yield Say(server(0), Pull(self.clock))
-        elif isinstance(event, Heard) and isinstance(event.body, Values):
+            yield Send(COORDINATOR, Ready())
+        elif isinstance(event, Delivered) and isinstance(event.body, Begin):
+            yield Send(server(0), Pull(self.clock))
+        elif isinstance(event, Delivered) and isinstance(event.body, PullReply):
             yield from self._answered()
         elif isinstance(event, Trained):
             yield from self._next()
@@ -131,8 +131,8 @@ class Pushes:
             if self.phase in self.sizes:
                 self.rates[self.phase] = self.sizes[self.phase] / (time.perf_counter() - self.began)
             if not self.phases:
-                yield Say(server(0), Leave())
-                yield Say(COORDINATOR, Halted(self.rates))
+                yield Send(server(0), Leave())
+                yield Send(COORDINATOR, Stopped(self.rates))
                 return
             self.phase, self.pushes, self.exchanges = self.phases.pop(0)
             self.began = time.perf_counter()
@@ -146,11 +146,11 @@ class Pushes:
         else:
             self.pushes, self.exchanges = 0, self.exchanges - 1
             yield self._push()
-            yield Say(server(0), Pull(self.clock))
+            yield Send(server(0), Pull(self.clock))
 
     def _push(self) -> Action:
         self.clock += 1
-        return Say(server(0), Push(self.vector, self.clock - 1, self.clock - 1, 0, 1, 1, 0.0))
+        return Send(server(0), Push(self.vector, self.clock - 1, self.clock - 1, 0, 1, 1, 0.0))
 
 
 class Idle:
@@ -162,12 +162,12 @@ class Idle:
 
 def ours(values: int, pushes: int, exchanges: int) -> dict[str, float]:
     """Pushes and exchanges a second between a worker and a server, by our runtime, and how many calls they took."""
-    setting = Setting(1, frozen(np.zeros(values, np.float32)), 1, None, silence=60.0)
+    setting = RunConfig(1, frozen(np.zeros(values, np.float32)), 1, None, silence=60.0)
     cast = {
-        COORDINATOR: Waits, server(0): partial(Server, 0, 0, values, setting),
+        COORDINATOR: Waits, server(0): partial(ParameterServerRole, 0, 0, values, setting),
         worker(0): partial(Pushes, values, pushes, exchanges),
     }  # fmt: skip
-    company = Company(setting, cast, lambda number: Idle(), lambda values: {}, lambda event, **more: None)
+    company = MessageJob(setting, cast, lambda number: Idle(), lambda values: {}, lambda event, **more: None)
     outcome = Ray(cpus=0.0).play(company)
     return {**outcome.counts["worker"], "calls": outcome.more["calls"]}
 

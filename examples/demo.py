@@ -54,7 +54,7 @@ def text_like(rows: int) -> tuple[Data, Data]:
 
 def ours(train: Data, test: Data, strategy: Any) -> Curve:
     """Train with a strategy, and look at the held-out loss after each epoch."""
-    curve = Curve(f"hogwild, {type(strategy).__name__}", hogwild.strategies.count(strategy), [], [])
+    curve = Curve(f"hogwild, {type(strategy).__name__}", hogwild.strategies.worker_count(strategy), [], [])
 
     def note(event: dict[str, Any]) -> None:
         if event["event"] == "epoch":

@@ -148,7 +148,7 @@ def test_an_epoch_that_was_prepared_is_walked_like_any_other(workers, monkeypatc
 
 
 def test_little_data_gets_fewer_workers_and_the_run_says_so(monkeypatch):
-    monkeypatch.setattr("hogwild.strategies.count", lambda strategy: 16)
+    monkeypatch.setattr("hogwild.strategies.worker_count", lambda strategy: 16)
     X = np.random.default_rng(0).standard_normal((1_000, 10))
     run = minimise(Linear((X, X[:, 0] > 0), "logistic"), schedule=Constant(0.1), budget=1)
     told = [event for event in run.events if event["event"] == "workers"]
@@ -159,7 +159,7 @@ def test_little_data_gets_fewer_workers_and_the_run_says_so(monkeypatch):
 
 @pytest.mark.parametrize(("budget", "workers"), [(1, 1), (16, 2), (40, 4), (Budget(seconds=0.01), 4)])
 def test_a_short_run_gets_fewer_workers_than_a_long_one(budget, workers, monkeypatch):
-    monkeypatch.setattr("hogwild.strategies.count", lambda strategy: strategy.workers or 16)
+    monkeypatch.setattr("hogwild.strategies.worker_count", lambda strategy: strategy.workers or 16)
     monkeypatch.setattr("hogwild.training.minimise.LEAST_WORK", 2_500)
     X = np.random.default_rng(0).standard_normal((1_000, 10))
     run = minimise(Linear((X, X[:, 0] > 0), "logistic"), schedule=Constant(0.1), budget=budget)

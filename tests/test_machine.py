@@ -140,13 +140,18 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
     from hogwild import Hogwild, HogwildClassifier, Linear, Locked, ParameterServer, Processes, RoundRobin, minimise
     from hogwild.data import feature_counts, prefetch
     from hogwild.estimators.parameter_constraints import processors_left
-    from hogwild.strategies import count
+    from hogwild.strategies import worker_count
     from hogwild.training.message_batches import workers_share
 
     monkeypatch.setattr(machine, "ROOT", tree(tmp_path, QUOTAS[version]))
     monkeypatch.setattr(machine, "allowed_cores", lambda: 64)
     assert machine.usable_cores() == this_machine().usable_cores == 1
-    assert [count(strategy) for strategy in (Hogwild(), Locked(), RoundRobin(), ParameterServer())] == [1, 1, 1, 1]
+    assert [worker_count(strategy) for strategy in (Hogwild(), Locked(), RoundRobin(), ParameterServer())] == [
+        1,
+        1,
+        1,
+        1,
+    ]
     assert processors_left(-1) == processors_left(-2) == 1
     assert prefetch.readers() == 1
     assert feature_counts.usable_cores() == 1

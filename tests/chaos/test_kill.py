@@ -23,7 +23,10 @@ KILLS = int(os.environ.get("HOGWILD_KILLS", "4"))
 SEED = int(os.environ.get("HOGWILD_SEED", str(random.SystemRandom().randrange(10**6))))
 
 # Epochs are short here; looking at the clock more often than once in 50 ms gives checkpoints within them too.
-TRAIN = "import sys; from hogwild.runtimes.shared_memory import thread_team; thread_team.TICK = 0.002; from hogwild.cli import main; sys.exit(main())"
+TRAIN = (
+    "import sys; from hogwild.runtimes.shared_memory import thread_team; thread_team.TICK = 0.002; "
+    "from hogwild.cli import main; sys.exit(main())"
+)
 
 
 @pytest.fixture(scope="module")

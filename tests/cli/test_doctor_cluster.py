@@ -14,9 +14,9 @@ pytest.importorskip("grpc", reason="pip install 'hogwild[ray]'")
 from hogwild.cli import main
 from hogwild.errors import WorkerError
 from hogwild.runtimes.ray import cluster_probe, preflight
-from hogwild.runtimes.ray.preflight import Door, own_token
+from hogwild.runtimes.ray.preflight import Preflight, own_token
 
-LOCKED = Door("", token=True, tls=True)
+LOCKED = Preflight("", token=True, tls=True)
 MINE = {"python": "3.11.7", "ray": "2.60.0", "hogwild": "0.1.0", "numba": "0.68.1", "numpy": "2.4.6"}
 
 
@@ -29,8 +29,9 @@ def shown(monkeypatch, capsys):
     """What is said of a cluster with such nodes and such a door."""
 
     def look(nodes, door=LOCKED, address="10.0.0.1:6379"):
-        monkeypatch.setattr(preflight, "knock", lambda where: door)
-        monkeypatch.setattr(cluster_probe, "ask", lambda where: {"address": where, "nodes": nodes, "mine": MINE})
+        monkeypatch.setattr(preflight, "preflight", lambda where: door)
+        found = {"nodes": nodes, "mine": MINE}
+        monkeypatch.setattr(cluster_probe, "probe_cluster", lambda where: {"address": where, **found})
         code = main(["doctor", "--cluster", address, "--json"])
         record = json.loads(capsys.readouterr().out)
         assert record["ok"] is (code == 0)
@@ -57,7 +58,7 @@ def test_a_node_that_does_not_answer_is_named(shown):
 
 @pytest.mark.parametrize(("address", "status"), [("10.0.0.1:6379", "warning"), ("127.0.0.1:6379", "note")])
 def test_open_doors_are_warned_of_unless_only_this_machine_can_reach_them(shown, address, status):
-    checks = shown([node("a", **MINE)], Door("", token=False, tls=False), address)
+    checks = shown([node("a", **MINE)], Preflight("", token=False, tls=False), address)
     assert (checks["token"][0], checks["TLS"][0]) == (status, status)
     assert checks["nodes"][0] == "ok"
 
@@ -74,7 +75,7 @@ def test_a_cluster_that_never_answers_is_given_up(monkeypatch):
     run = subprocess.run
     monkeypatch.setattr(cluster_probe.subprocess, "run", lambda command, **more: run(sleeper, **more))
     with pytest.raises(WorkerError, match=r"has not answered for 0\.5 s"):
-        cluster_probe.ask("10.0.0.1:6379", limit=0.5)
+        cluster_probe.probe_cluster("10.0.0.1:6379", limit=0.5)
 
 
 WRONG = {
@@ -107,5 +108,5 @@ def test_the_token_is_found_where_ray_finds_it(tmp_path):
 
 
 def test_tls_without_certificates_is_told():
-    refusal = preflight.knock("127.0.0.1:1", {"RAY_USE_TLS": "1"}).refusal
+    refusal = preflight.preflight("127.0.0.1:1", {"RAY_USE_TLS": "1"}).refusal
     assert "RAY_TLS_CA_CERT, RAY_TLS_SERVER_KEY, RAY_TLS_SERVER_CERT must name files" in refusal

@@ -19,8 +19,8 @@ from talkers import rows
 
 from hogwild.messaging.deltas import frozen
 from hogwild.messaging.events import Trained
-from hogwild.messaging.job import Company, Outcome
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.job import MessageJob, Outcome
+from hogwild.messaging.run_config import RunConfig
 
 LIVES, BURSTS = 6, 400
 L2 = 0.01
@@ -29,15 +29,17 @@ NEAR = 1e-4
 
 def company(
     strategy: Any, bursts: int, seconds: float, folder: Path, tell: Any, step: float = 0.2, late: Iterable[int] = ()
-) -> Company:
+) -> MessageJob:
     """Workers that do so many bursts together, each of which takes so long, and measure after every tenth of them."""
     X, y = rows("logistic")
     features, workers, terms = X.shape[1] + 1, strategy.workers, strategy.period
     half = features + workers * LIVES * BURSTS
     start = frozen(np.zeros(2 * half, np.float32))
-    setting = Setting(workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late))
+    setting = RunConfig(
+        workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late)
+    )
     learner = learners(np.column_stack([X, np.ones(len(y))]), y, half, str(folder), seconds, step, bursts * terms)
-    return Company(setting, strategy.cast(setting), learner, measures(X, y, features), tell)
+    return MessageJob(setting, strategy.cast(setting), learner, measures(X, y, features), tell)
 
 
 def measures(X: Any, y: Any, features: int) -> Any:

@@ -14,7 +14,7 @@ import own_clusters
 import psutil
 import pytest
 
-from hogwild.runtimes.ray.preflight import knock
+from hogwild.runtimes.ray.preflight import preflight
 
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
 
@@ -97,7 +97,7 @@ REFUSED = {
 @pytest.mark.parametrize(("given", "tls", "said"), REFUSED.values(), ids=REFUSED)
 def test_who_may_not_come_in_is_told_why(locked, folder, keys, given, tls, said):
     variables = own_clusters.environment(folder, **dict.fromkeys(given, "f" * 32), **(keys if tls else {}))
-    assert said in knock(locked.address, variables).refusal
+    assert said in preflight(locked.address, variables).refusal
 
 
 @NEEDS_OPENSSL
@@ -116,7 +116,7 @@ def test_without_a_cluster_an_own_one_is_started_and_only_that_one_stopped(locke
     assert ended.returncode == 0, ended.stderr
     placed = next(event for event in map(json.loads, (folder / "own").read_text().splitlines()) if "node" in event)
     variables = own_clusters.environment(folder, **SHOWN, **keys)
-    assert knock(locked.address, variables).refusal == ""
+    assert preflight(locked.address, variables).refusal == ""
     assert not psutil.pid_exists(placed["process"])
 
 

@@ -15,7 +15,7 @@ from talkers import train
 
 from hogwild import ParameterServer, Ray
 from hogwild.errors import WorkerError
-from hogwild.messaging.job import Company
+from hogwild.messaging.job import MessageJob
 from hogwild.training import message_launch
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
@@ -61,9 +61,9 @@ def test_ctrl_c_ends_it_with_what_it_has(monkeypatch):
     begun = []
 
     def company(*parts):
-        return Company(*parts[:6], lambda: len(begun) > 3, *parts[7:])
+        return MessageJob(*parts[:6], lambda: len(begun) > 3, *parts[7:])
 
-    monkeypatch.setattr(message_launch, "Company", company)
+    monkeypatch.setattr(message_launch, "MessageJob", company)
 
     def listen(event):
         begun.extend([event] * (event["event"] == "progress"))

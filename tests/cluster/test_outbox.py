@@ -4,11 +4,11 @@ import pytest
 
 pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
 
-from hogwild.messaging.messages import Envelope, Place, Pull, Receipt
+from hogwild.messaging.messages import Ack, Envelope, JoinReply, Pull
 from hogwild.runtimes.ray import batching_sender
-from hogwild.runtimes.ray.batching_sender import Outbox
-from hogwild.runtimes.ray.state_replication import EVERY, Keeping
-from hogwild.runtimes.ray.wire_codec import unpacked
+from hogwild.runtimes.ray.batching_sender import BatchingSender
+from hogwild.runtimes.ray.state_replication import EVERY, StateReplicator
+from hogwild.runtimes.ray.wire_codec import decode_envelopes
 
 
 class Wire:
@@ -16,11 +16,11 @@ class Wire:
 
     def __init__(self):
         self.calls, self.answered, self.time = [], set(), 0.0
-        self.outbox = Outbox(self.call, self.unanswered, lambda: self.time)
+        self.outbox = BatchingSender(self.call, self.unanswered, lambda: self.time)
         self.outbox.connect("server-0", "a handle")
 
     def call(self, handle, parts):
-        self.calls.append((handle, [each.body for each in unpacked(parts, 10)]))
+        self.calls.append((handle, [each.body for each in decode_envelopes(parts, 10)]))
         return len(self.calls)
 
     def unanswered(self, calls):
@@ -51,27 +51,27 @@ def test_one_call_for_a_turn():
 def test_a_receipt_goes_with_what_is_said_next_and_the_last_says_all():
     wire = Wire()
     for received in (1, 2, 3):
-        wire.outbox.put(message(Receipt(received, 0)))
+        wire.outbox.put(message(Ack(received, 0)))
         wire.outbox.turned()
     assert wire.calls == []
     assert wire.outbox.late.is_set()
     wire.outbox.put(message(Pull(1)))
     wire.outbox.turned()
-    assert wire.calls == [("a handle", [Receipt(3, 0), Pull(1)])]
+    assert wire.calls == [("a handle", [Ack(3, 0), Pull(1)])]
 
 
 def test_receipts_do_not_wait_for_ever():
     wire = Wire()
-    wire.outbox.put(message(Receipt(1, 0)))
+    wire.outbox.put(message(Ack(1, 0)))
     wire.outbox.turned()
     wire.outbox.catch_up()
     assert wire.calls == []
     assert wire.outbox.late.is_set()
     wire.wait()
-    assert wire.calls == [("a handle", [Receipt(1, 0)])]
+    assert wire.calls == [("a handle", [Ack(1, 0)])]
     assert not wire.outbox.late.is_set()
     for received in range(batching_sender.RECEIPTS):
-        wire.outbox.put(message(Receipt(received, 0)))
+        wire.outbox.put(message(Ack(received, 0)))
         wire.outbox.turned()
     assert len(wire.calls) == 2
 
@@ -89,7 +89,7 @@ def test_what_is_short_waits_for_more_while_calls_are_answered_slowly():
     wire.outbox.turned()
     assert wire.calls[-1][1] == [Pull(clock) for clock in range(batching_sender.BUSY + 1, last + 1)]
     for received in range(100):
-        wire.outbox.put(message(Receipt(received, 0)))
+        wire.outbox.put(message(Ack(received, 0)))
         wire.outbox.turned()
     assert len(wire.calls) == batching_sender.BUSY + 3
 
@@ -161,7 +161,7 @@ class Store:
 
     def __init__(self, safe=None):
         self.stored, self.answers = [], {}
-        self.keeping = Keeping(self.store, self.answers.get, dict(safe or {}))
+        self.keeping = StateReplicator(self.store, self.answers.get, dict(safe or {}))
 
     def store(self, what):
         self.stored.append(what)
@@ -171,13 +171,13 @@ class Store:
 def test_kept_is_what_has_arrived():
     store, keeping = (one := Store()), one.keeping
     keeping.keep(({"server-0": (0, 5)}, "state"))
-    assert keeping.honest(message(Receipt(5, 5))).body == Receipt(5, 0)
+    assert keeping.honest(message(Ack(5, 5))).body == Ack(5, 0)
     assert keeping.catch_up(0.0) == []
     assert store.stored == [({"server-0": (0, 5)}, "state")]
-    assert keeping.honest(message(Receipt(7, 7))).body == Receipt(7, 0)
+    assert keeping.honest(message(Ack(7, 7))).body == Ack(7, 0)
     store.answers[1] = True
-    assert [each.body for each in keeping.catch_up(0.1)] == [Receipt(7, 5)]
-    assert keeping.honest(message(Receipt(9, 9), life=1)).body == Receipt(9, 0)
+    assert [each.body for each in keeping.catch_up(0.1)] == [Ack(7, 5)]
+    assert keeping.honest(message(Ack(9, 9), life=1)).body == Ack(9, 0)
     assert not keeping.busy
 
 
@@ -191,12 +191,12 @@ def test_it_is_not_kept_too_often_and_what_was_refused_is_not_safe():
     assert len(store.stored) == 1
     keeping.catch_up(EVERY)
     assert [what for _, what in store.stored] == [0, 2]
-    assert keeping.honest(message(Receipt(2, 2))).body == Receipt(2, 0)
+    assert keeping.honest(message(Ack(2, 2))).body == Ack(2, 0)
 
 
 def test_after_a_crash_it_knows_what_is_safe():
     keeping = Store({"server-0": (3, 8)}).keeping
-    assert keeping.honest(message(Receipt(9, 9), life=3)).body == Receipt(9, 8)
+    assert keeping.honest(message(Ack(9, 9), life=3)).body == Ack(9, 8)
 
 
 def test_who_enters_waits_until_that_is_kept():
@@ -204,9 +204,9 @@ def test_who_enters_waits_until_that_is_kept():
     keeping.keep(({}, "before"))
     keeping.catch_up(0.0)
     keeping.keep(({}, "that somebody has entered"))
-    keeping.hold(message(Place(4)))
+    keeping.hold(message(JoinReply(4)))
     store.answers[1] = True
     assert keeping.catch_up(0.01) == []
     assert store.stored[-1] == ({}, "that somebody has entered")
     store.answers[2] = True
-    assert [each.body for each in keeping.catch_up(0.02)] == [Place(4)]
+    assert [each.body for each in keeping.catch_up(0.02)] == [JoinReply(4)]

@@ -12,8 +12,8 @@ from hogwild.errors import ParameterError
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 
-from hogwild.runtimes.ray.actor_context import Lines
-from hogwild.runtimes.ray.fault_injection import Rough
+from hogwild.runtimes.ray.actor_context import Transport
+from hogwild.runtimes.ray.fault_injection import FaultyTransport
 
 CALLS = 400
 
@@ -26,7 +26,7 @@ def carried(link, answered=True):
         came.append(int(parts[0]))
         return parts[0]
 
-    line = Rough(link, [0], Lines(call, lambda calls: [] if answered else calls))
+    line = FaultyTransport(link, [0], Transport(call, lambda calls: [] if answered else calls))
     packets = [line.call(None, (b"%d" % number,)) for number in range(CALLS)]
     until = time.monotonic() + 20
     while any(packet.ahead for packet in packets) and time.monotonic() < until:
@@ -56,7 +56,7 @@ def test_some_come_twice_and_some_late():
 
 
 def test_what_is_large_takes_as_long_as_the_line_says():
-    line = Rough(Link(0.0, bandwidth=10.0), [0], Lines(lambda handle, parts: 0, lambda calls: calls))
+    line = FaultyTransport(Link(0.0, bandwidth=10.0), [0], Transport(lambda handle, parts: 0, lambda calls: calls))
     first, second = line.call(None, (b"1",)), line.call(None, (bytes(1000),))
     until = time.monotonic() + 20
     while first.ahead and time.monotonic() < until:

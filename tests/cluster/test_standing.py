@@ -12,19 +12,19 @@ pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 from hogwild.callbacks import Progress
 from hogwild.messaging.job import Traffic
 from hogwild.runtimes.ray import metrics
-from hogwild.runtimes.ray.actor import Pulse, Where
-from hogwild.runtimes.ray.node_stats import Standings
-from hogwild.runtimes.ray.placement import Place
+from hogwild.runtimes.ray.actor import ActorLocation, Heartbeat
+from hogwild.runtimes.ray.node_stats import ClusterStats
+from hogwild.runtimes.ray.placement import ActorRecord
 
-HERE = Where("node-a", "machine", 7, 0.0)
+HERE = ActorLocation("node-a", "machine", 7, 0.0)
 
 
 def place(name, life=0, **more):
-    return Place(name, life, None, where=HERE, since=100.0, **more)
+    return ActorRecord(name, life, None, where=HERE, since=100.0, **more)
 
 
 def pulse(updates=0, pushes=0, size=0, **more):
-    return Pulse(updates=updates, bursts=updates // 4, traffic={"Push": Traffic(pushes, size)}, ready=True, **more)
+    return Heartbeat(updates=updates, bursts=updates // 4, traffic={"Push": Traffic(pushes, size)}, ready=True, **more)
 
 
 def heard(standings, each, at, sign):
@@ -33,7 +33,7 @@ def heard(standings, each, at, sign):
 
 
 def test_rates_are_those_between_two_signs_of_life():
-    standings, worker = Standings(), place("worker-0")
+    standings, worker = ClusterStats(), place("worker-0")
     heard(standings, worker, 101.0, pulse(40, 10, 1000))
     heard(standings, worker, 103.0, pulse(100, 30, 5000))
     (row,) = standings.rows(["worker-0"], {"worker-0": worker}, {}, 103.5, 3.0)
@@ -42,7 +42,7 @@ def test_rates_are_those_between_two_signs_of_life():
 
 
 def test_staleness_is_that_of_a_workers_changes_whoever_noticed_it():
-    standings, server = Standings(), place("server-0")
+    standings, server = ClusterStats(), place("server-0")
     heard(standings, server, 101.0, pulse(delays={"worker-0": {0: 5}}))
     since = heard(standings, server, 102.0, pulse(delays={"worker-0": {0: 5, 4: 3}, "worker-1": {1: 2}}))
     assert since.delays == {"worker-0": Counter({4: 3}), "worker-1": Counter({1: 2})}
@@ -51,7 +51,7 @@ def test_staleness_is_that_of_a_workers_changes_whoever_noticed_it():
 
 
 def test_a_server_that_comes_back_counts_nothing_twice_and_a_worker_begins_anew():
-    standings = Standings()
+    standings = ClusterStats()
     for name in ("server-0", "worker-0"):
         heard(standings, place(name), 101.0, pulse(50, delays={"worker-0": {1: 10}}))
         since = heard(standings, place(name, life=1), 102.0, pulse(8, delays={"worker-0": {1: 12}}))
@@ -60,8 +60,8 @@ def test_a_server_that_comes_back_counts_nothing_twice_and_a_worker_begins_anew(
 
 
 def test_who_says_nothing_is_silent_and_who_has_no_process_is_starting():
-    standings, worker = Standings(), place("worker-0", seen=100.0)
-    late = Place("worker-1", 0, None)
+    standings, worker = ClusterStats(), place("worker-0", seen=100.0)
+    late = ActorRecord("worker-1", 0, None)
     rows = standings.rows(["worker-0", "worker-1"], {"worker-0": worker, "worker-1": late}, {}, 102.0, 3.0)
     assert [row["state"] for row in rows] == ["silent", "starting"]
 
@@ -86,7 +86,7 @@ def test_metrics_are_recorded_with_their_tags(monkeypatch):
     made = []
     for name in ("Counter", "Histogram"):
         monkeypatch.setattr(ray.util.metrics, name, lambda *words: made.append(Recorded(*words)) or made[-1])
-    standings, worker, numbers = Standings(), place("worker-0"), metrics.Metrics("run-1")
+    standings, worker, numbers = ClusterStats(), place("worker-0"), metrics.Metrics("run-1")
     numbers.note("worker-0", heard(standings, worker, 101.0, pulse(12, 3, 900, delays={"worker-0": {2: 3}})))
     numbers.note("worker-0", heard(standings, worker, 102.0, pulse(12, 3, 900, delays={"worker-0": {2: 3}})))
     numbers.restarted("worker-0")
@@ -106,7 +106,7 @@ def shown(terminal, monkeypatch):
     screen = Console(file=io.StringIO(), force_terminal=terminal, width=120, color_system=None)
     monkeypatch.setattr("hogwild.callbacks.progress.LINES", 0.0)
     bar = Progress(screen)
-    standings, worker = Standings(), place("worker-0")
+    standings, worker = ClusterStats(), place("worker-0")
     heard(standings, worker, 102.0, pulse(1600, 8, 1000))
     rows = standings.rows(["worker-0", "worker-1"], {"worker-0": worker}, {"worker-1": 3}, 102.0, 3.0)
     bar({"event": "cluster", "participants": rows})

@@ -9,13 +9,13 @@ import pytest
 pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
 
 from hogwild.errors import MessageError
-from hogwild.messaging.deltas import INDEX, Sparse
-from hogwild.messaging.messages import Answer, Begin, Envelope, Halted, Push, Receipt, Values
+from hogwild.messaging.deltas import INDEX, SparseDelta
+from hogwild.messaging.messages import Ack, Begin, Envelope, ParametersReply, PullReply, Push, Stopped
 from hogwild.runtimes.ray import wire_codec
-from hogwild.runtimes.ray.wire_codec import BODIES, packed, unpacked
+from hogwild.runtimes.ray.wire_codec import BODIES, decode_envelopes, encode_envelopes
 
 SIZE = 10
-SPARSE = Sparse(np.array([1, 7], INDEX), np.array([0.5, -2.0], np.float32), SIZE)
+SPARSE = SparseDelta(np.array([1, 7], INDEX), np.array([0.5, -2.0], np.float32), SIZE)
 # A value for every type that parts of messages have.
 SAMPLES = {
     "int": 3, "float": 0.25, "bool": True, "str": "worker-1", "tuple[tuple[int,int],...]": ((0, 5), (2, 0)),
@@ -36,7 +36,7 @@ def example(kind):
 def same(one, other):
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and one.tolist() == other.tolist()
-    if isinstance(one, Sparse):
+    if isinstance(one, SparseDelta):
         return one.size == other.size and same(one.indices, other.indices) and same(one.values, other.values)
     return type(one) is type(other) and one == other
 
@@ -44,7 +44,7 @@ def same(one, other):
 @pytest.mark.parametrize("kind", BODIES.values(), ids=BODIES)
 def test_everything_that_can_be_said(kind):
     before = example(kind)
-    (after,) = unpacked(packed([before]), SIZE)
+    (after,) = decode_envelopes(encode_envelopes([before]), SIZE)
     assert type(after.body) is kind
     heads = [field.name for field in fields(Envelope) if field.name != "body"]
     assert [getattr(before, name) for name in heads] == [getattr(after, name) for name in heads]
@@ -54,43 +54,43 @@ def test_everything_that_can_be_said(kind):
 
 def test_many_at_once_and_none_of_the_arrays_can_be_written_to():
     envelopes = [example(kind) for kind in BODIES.values()] * 3
-    found = unpacked(packed(envelopes), SIZE)
+    found = decode_envelopes(encode_envelopes(envelopes), SIZE)
     assert [type(each.body) for each in found] == [type(each.body) for each in envelopes]
-    values = next(each.body.values for each in found if isinstance(each.body, Values))
+    values = next(each.body.values for each in found if isinstance(each.body, PullReply))
     with pytest.raises(ValueError, match="read-only"):
         values[0] = 1.0
 
 
 def test_numbers_of_numpy_are_numbers():
-    (found,) = unpacked(packed([envelope(Halted({"lags": {0: np.int64(3)}}))]), SIZE)
+    (found,) = decode_envelopes(encode_envelopes([envelope(Stopped({"lags": {0: np.int64(3)}}))]), SIZE)
     assert found.body.counts == {"lags": {0: 3}}
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        Answer(1, np.zeros(SIZE + 1, np.float32), 0, 0),
+        ParametersReply(1, np.zeros(SIZE + 1, np.float32), 0, 0),
         Push(np.zeros(SIZE + 1, np.float32), 0, 0, 0, 0, 0, 0.0),
-        Push(Sparse(np.array([SIZE], INDEX), np.ones(1, np.float32), SIZE), 0, 0, 0, 0, 0, 0.0),
-        Push(Sparse(np.array([1, 2], INDEX), np.ones(1, np.float32), SIZE), 0, 0, 0, 0, 0, 0.0),
-        Push(Sparse(np.array([1], INDEX), np.ones(1, np.float32), SIZE * 2), 0, 0, 0, 0, 0, 0.0),
-        Values(np.zeros(3, np.int64), 0, 0, 0, 0),
-        Receipt("all", 0),
-        Receipt(True, 0),
+        Push(SparseDelta(np.array([SIZE], INDEX), np.ones(1, np.float32), SIZE), 0, 0, 0, 0, 0, 0.0),
+        Push(SparseDelta(np.array([1, 2], INDEX), np.ones(1, np.float32), SIZE), 0, 0, 0, 0, 0, 0.0),
+        Push(SparseDelta(np.array([1], INDEX), np.ones(1, np.float32), SIZE * 2), 0, 0, 0, 0, 0, 0.0),
+        PullReply(np.zeros(3, np.int64), 0, 0, 0, 0),
+        Ack("all", 0),
+        Ack(True, 0),
         Begin(((1, 2, 3),), 0, 0, ()),
-        Halted([]),
+        Stopped([]),
     ],
     ids=repr,
 )
 def test_what_does_not_fit_is_refused(body):
     with pytest.raises(MessageError):
-        unpacked(packed([envelope(body)]), SIZE)
+        decode_envelopes(encode_envelopes([envelope(body)]), SIZE)
 
 
 def test_what_is_damaged_is_refused_or_read_as_something():
     """Nothing but MessageError is ever raised, and nothing is larger than it may be."""
     chance = random.Random(3)
-    (whole,) = packed([example(kind) for kind in BODIES.values()])
+    (whole,) = encode_envelopes([example(kind) for kind in BODIES.values()])
     refused = 0
     for _ in range(3000):
         data = bytearray(whole)
@@ -99,7 +99,7 @@ def test_what_is_damaged_is_refused_or_read_as_something():
         if chance.random() < 0.3:
             data = data[: chance.randrange(len(data))]
         try:
-            for each in unpacked((bytes(data),), SIZE):
+            for each in decode_envelopes((bytes(data),), SIZE):
                 assert each.nbytes < 1000
         except MessageError:
             refused += 1
@@ -108,12 +108,12 @@ def test_what_is_damaged_is_refused_or_read_as_something():
 
 def test_large_arrays_are_sent_as_they_are():
     values = np.arange(wire_codec.INLINE, dtype=np.float32)
-    head, *arrays = packed(
-        [envelope(Values(values, 0, 0, 0, 0)), example(Push), envelope(Values(values[:0], 0, 0, 0, 0))]
+    head, *arrays = encode_envelopes(
+        [envelope(PullReply(values, 0, 0, 0, 0)), example(Push), envelope(PullReply(values[:0], 0, 0, 0, 0))]
     )
     assert len(head) < 1000
     assert np.shares_memory(arrays[0], values)
-    found = unpacked((head, *arrays), len(values))
+    found = decode_envelopes((head, *arrays), len(values))
     assert same(found[0].body.values, values)
     assert same(found[1].body.change, SPARSE)
     assert same(found[2].body.values, values[:0])
@@ -121,11 +121,11 @@ def test_large_arrays_are_sent_as_they_are():
 
 def test_what_ray_sends_along_is_in_pieces_that_it_does():
     values = np.arange(wire_codec.INLINE // 8, dtype=np.float32)
-    bodies = [Values(values + number, number, 0, 0, 0) for number in range(5)]
-    pieces = packed([envelope(body) for body in bodies])
+    bodies = [PullReply(values + number, number, 0, 0, 0) for number in range(5)]
+    pieces = encode_envelopes([envelope(body) for body in bodies])
     assert [type(piece) for piece in pieces] == [bytes] * 3
     assert max(len(piece) for piece in pieces) <= wire_codec.INLINE
-    found = unpacked(pieces, len(values))
+    found = decode_envelopes(pieces, len(values))
     assert [each.body.clock for each in found] == [0, 1, 2, 3, 4]
     assert all(same(each.body.values, body.values) for each, body in zip(found, bodies, strict=True))
     for wrong in (
@@ -135,12 +135,12 @@ def test_what_ray_sends_along_is_in_pieces_that_it_does():
         (*pieces[:-1], pieces[-1][:-8]),
     ):
         with pytest.raises(MessageError):
-            unpacked(wrong, len(values))
+            decode_envelopes(wrong, len(values))
 
 
 def test_arrays_that_are_not_what_was_said_are_refused():
     values = np.arange(wire_codec.INLINE, dtype=np.float32)
-    head, array = packed([envelope(Values(values, 0, 0, 0, 0))])
+    head, array = encode_envelopes([envelope(PullReply(values, 0, 0, 0, 0))])
     for wrong in (
         (),
         (array, array),
@@ -151,7 +151,7 @@ def test_arrays_that_are_not_what_was_said_are_refused():
         (None,),
     ):
         with pytest.raises(MessageError):
-            unpacked((head, *wrong), len(values))
+            decode_envelopes((head, *wrong), len(values))
     for wrong in ((None,), (), ("text",), (values,), (object(), array)):
         with pytest.raises(MessageError):
-            unpacked(wrong, len(values))
+            decode_envelopes(wrong, len(values))

@@ -7,8 +7,8 @@ import numpy as np
 from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import frozen
 from hogwild.messaging.events import Trained
-from hogwild.messaging.job import Company
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.job import MessageJob
+from hogwild.messaging.run_config import RunConfig
 
 
 class Counter:
@@ -23,8 +23,8 @@ def count(strategy, runtime, terms=240, seed=0, **setting):
     """Run it; return what came out and the events."""
     events = []
     Counter.total = 0
-    asked = Setting(strategy.workers, frozen(np.zeros(3, np.float32)), terms // 2, terms, **setting)
-    company = Company(
+    asked = RunConfig(strategy.workers, frozen(np.zeros(3, np.float32)), terms // 2, terms, **setting)
+    company = MessageJob(
         asked, strategy.cast(asked), lambda worker: Counter(), lambda values: {"loss": 1.0},
         lambda event, **what: events.append({"event": event, **what}), seed,
     )  # fmt: skip

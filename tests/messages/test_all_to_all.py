@@ -10,8 +10,8 @@ from talkers import optimum, train
 from hogwild import AllToAll, Crash, Link, Simulator
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import frozen
-from hogwild.messaging.messages import Standing
-from hogwild.strategies.roles.membership import Views
+from hogwild.messaging.messages import ViewState
+from hogwild.strategies.roles.membership import Membership
 
 ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)
 
@@ -33,7 +33,7 @@ def test_messages_grow_with_the_square_of_the_workers(workers):
     run = train(AllToAll(workers, period=4), Simulator(), budget=1)
     traffic = next(event for event in run.events if event["event"] == "traffic")
     rounds = -(-120 // workers) / 4
-    assert traffic["kinds"]["Mix"]["messages"] == rounds * workers * (workers - 1)
+    assert traffic["kinds"]["GossipPush"]["messages"] == rounds * workers * (workers - 1)
 
 
 def test_staleness_is_told_by_sender():
@@ -64,16 +64,16 @@ def test_a_crash_loses_no_round_of_those_who_live():
 
 def test_replicas_go_on_from_those_who_are_furthest():
     for replicas, expected in ((True, 6.0), (False, 4.0)):
-        views = Views(replicas=replicas)
+        views = Membership(replicas=replicas)
         views.begin(("worker-0", "worker-1", "worker-2"))
         assert len(list(views.form(("worker-0", "worker-1")))) == 2
-        at = [Standing(1, clock, 10 * clock, frozen(np.full(1, value))) for clock, value in ((4, 2.0), (5, 6.0))]
+        at = [ViewState(1, clock, 10 * clock, frozen(np.full(1, value))) for clock, value in ((4, 2.0), (5, 6.0))]
         assert not views.heard("worker-0", at[0])
-        assert not views.heard("worker-1", Standing(0, 9, 9))  # of an earlier view
+        assert not views.heard("worker-1", ViewState(0, 9, 9))  # of an earlier view
         assert views.heard("worker-1", at[1])
         assert views.agreed() == (5, 50, np.array([expected]))
     list(views.form(("worker-0",)))
-    assert views.heard("worker-0", Standing(2, 0, 0))
+    assert views.heard("worker-0", ViewState(2, 0, 0))
     assert views.agreed() is None
 
 

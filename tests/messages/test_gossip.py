@@ -10,14 +10,14 @@ from talkers import optimum, train
 
 from hogwild import Budget, Crash, Gossip, Link, Simulator, topologies
 from hogwild.errors import ParameterError
-from hogwild.messaging.actions import Say, Train
+from hogwild.messaging.actions import Send, Train
 from hogwild.messaging.compression import Half
 from hogwild.messaging.deltas import frozen
-from hogwild.messaging.events import Heard, Lost, Trained
-from hogwild.messaging.messages import COORDINATOR, Begin, Halt, Halted, Mix, Mixed
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.adpsgd_worker import Pairing
-from hogwild.strategies.roles.mixing import Averaged, Plan
+from hogwild.messaging.events import Delivered, PeerLost, Trained
+from hogwild.messaging.messages import COORDINATOR, Begin, GossipPush, GossipReply, Stop, Stopped
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
+from hogwild.strategies.roles.mixing import AverageExchange, MixingPlan
 
 ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)
 DIRECTED = networkx.DiGraph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -31,10 +31,10 @@ class Circle:
     """Workers with different parameters, who mix them by hand."""
 
     def __init__(self, topology, count, compression=None):
-        self.members, plan = tuple(range(count)), Plan(topologies.named(topology))
-        setting = Setting(count, frozen(np.zeros(3, np.float32)), 1, 1)
+        self.members, plan = tuple(range(count)), MixingPlan(topologies.named(topology))
+        setting = RunConfig(count, frozen(np.zeros(3, np.float32)), 1, 1)
         self.start = np.random.default_rng(0).standard_normal((count, 3)).astype(np.float32)
-        self.workers = [Averaged(number, setting, plan, compression) for number in self.members]
+        self.workers = [AverageExchange(number, setting, plan, compression) for number in self.members]
         for worker, values in zip(self.workers, self.start, strict=True):
             worker.begin(0, self.members, frozen(values))
 
@@ -93,32 +93,36 @@ def test_the_mean_of_all_is_the_mean_of_what_they_learnt(synchronous, link):
 
 def pairing(number, lost=()):
     """One of three workers, after its first burst, and what it has said."""
-    worker = Pairing(number, Setting(3, frozen(np.zeros(3, np.float32)), 10, 100), Plan(topologies.named("star")), 1)
+    worker = ADPSGDWorker(
+        number, RunConfig(3, frozen(np.zeros(3, np.float32)), 10, 100), MixingPlan(topologies.named("star")), 1
+    )
     for name in lost:
-        list(worker.react(Lost(name)))
+        list(worker.react(PeerLost(name)))
     began = Begin(((number, 0),), 0, 0, ("worker-0", "worker-1", "worker-2"))
-    (train,) = worker.react(Heard(COORDINATOR, began))
+    (train,) = worker.react(Delivered(COORDINATOR, began))
     return worker, list(worker.react(Counter().burst(train)))
 
 
 def said(actions, kind):
-    return [each for each in actions if isinstance(each, Say) and isinstance(each.body, kind)]
+    return [each for each in actions if isinstance(each, Send) and isinstance(each.body, kind)]
 
 
 def test_who_was_lost_before_it_began_is_not_met():
-    assert [each.to for each in said(pairing(1)[1], Mix)] == ["worker-0"]
-    assert [each.to for each in said(pairing(1, lost=["worker-0"])[1], Mix)] == ["worker-2"]
+    assert [each.to for each in said(pairing(1)[1], GossipPush)] == ["worker-0"]
+    assert [each.to for each in said(pairing(1, lost=["worker-0"])[1], GossipPush)] == ["worker-2"]
 
 
-@pytest.mark.parametrize("end", [Heard("worker-0", Mixed(None, 1)), Lost("worker-0")], ids=["heard", "lost"])
+@pytest.mark.parametrize(
+    "end", [Delivered("worker-0", GossipReply(None, 1)), PeerLost("worker-0")], ids=["heard", "lost"]
+)
 def test_it_ends_when_nothing_is_on_its_way_any_more(end):
     worker, actions = pairing(1)
     (train,) = [each for each in actions if isinstance(each, Train)]
-    list(worker.react(Heard(COORDINATOR, Halt())))
-    assert not said(worker.react(Counter().burst(train)), Halted)
-    (answer,) = said(worker.react(Heard("worker-2", Mix(worker.values, 1, 0))), Mixed)
+    list(worker.react(Delivered(COORDINATOR, Stop())))
+    assert not said(worker.react(Counter().burst(train)), Stopped)
+    (answer,) = said(worker.react(Delivered("worker-2", GossipPush(worker.values, 1, 0))), GossipReply)
     assert answer.body.vector is None  # the one who asks now has ended later, and must not wait either
-    assert len(said(worker.react(end), Halted)) == 1
+    assert len(said(worker.react(end), Stopped)) == 1
 
 
 def test_workers_that_wait_for_nobody_are_not_held_up():
@@ -183,7 +187,7 @@ def test_what_cannot_work_is_refused(options, says):
 
 def test_the_number_of_workers_is_checked_before_it_starts():
     with pytest.raises(ParameterError, match="4 nodes"):
-        Gossip(DIRECTED).cast(Setting(3, frozen(np.zeros(1, np.float32)), 1, 1))
+        Gossip(DIRECTED).cast(RunConfig(3, frozen(np.zeros(1, np.float32)), 1, 1))
 
 
 def test_the_last_iterates_are_averaged():

@@ -18,7 +18,7 @@ from torch.utils.data import TensorDataset
 
 from hogwild import Checkpoints, Crashes, Gossip, Link, Local, Module, ParameterServer, Simulator, Synchronous, minimise
 from hogwild.errors import CheckpointError, ParameterError
-from hogwild.messaging.state_codec import frost, joined, split, thaw
+from hogwild.messaging.state_codec import decode_state, encode_state, joined, split
 from hogwild.run import Event
 
 RUNTIMES = {"simulator": Simulator("exponential:0.01"), "local": Local()}
@@ -138,13 +138,13 @@ def test_only_what_is_ours_is_read_back() -> None:
     arrays: dict[str, Any] = {}
     shared = np.ones(3)
     shared.flags.writeable = False
-    tree = split(frost({1: (shared, shared), "own": np.zeros(1), "many": {3, 1}}), arrays)
+    tree = split(encode_state({1: (shared, shared), "own": np.zeros(1), "many": {3, 1}}), arrays)
     assert len(arrays) == 2
-    known = thaw(joined(tree, arrays), None)
+    known = decode_state(joined(tree, arrays), None)
     assert known[1][0] is known[1][1]
     assert (known["own"].flags.writeable, known["many"]) == (True, {1, 3})
     for name in ("os:system", "builtins:eval", "hogwild.messaging.state_codec:sys", "hogwild.nothing:here"):
         with pytest.raises(CheckpointError, match="does not know"):
-            thaw({"object": name, "has": {}}, None)
+            decode_state({"object": name, "has": {}}, None)
     with pytest.raises(CheckpointError, match="cannot be written"):
-        frost(Path())
+        encode_state(Path())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hogwild.errors import MessageError, ParameterError
 from hogwild.messaging.compression import Half, Sender, TopK, named
-from hogwild.messaging.deltas import INDEX, Sparse, add, change, checked, nbytes, part, summed
+from hogwild.messaging.deltas import INDEX, SparseDelta, add, change, checked, nbytes, part, summed
 
 numbers = st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.25]), min_size=1, max_size=60)
 
@@ -45,7 +45,7 @@ def test_what_compression_leaves_out_is_sent_later(changes):
     sender, arrived = Sender(TopK(0.2)), np.zeros(size, np.float32)
     for vector in vectors:
         sent = sender(vector)
-        assert isinstance(sent, Sparse)
+        assert isinstance(sent, SparseDelta)
         assert len(sent.values) <= max(1, round(0.2 * size))
         add(arrived, sent)
     np.testing.assert_allclose(arrived + sender.owed, np.sum(vectors, axis=0), atol=1e-5)
@@ -76,9 +76,9 @@ def test_names():
     "vector",
     [
         np.zeros(4, np.float32),
-        Sparse(np.array([3], INDEX), np.ones(1, np.float32), 3),
-        Sparse(np.array([0, 1], INDEX), np.ones(1, np.float32), 3),
-        Sparse(np.array([0], INDEX), np.ones(1, np.float32), 4),
+        SparseDelta(np.array([3], INDEX), np.ones(1, np.float32), 3),
+        SparseDelta(np.array([0, 1], INDEX), np.ones(1, np.float32), 3),
+        SparseDelta(np.array([0], INDEX), np.ones(1, np.float32), 4),
     ],
 )
 def test_what_does_not_fit_is_refused(vector):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ledger import Ledger
 from watching import Audited, Watched
 
-from hogwild.messaging.job import Company, Outcome
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.job import MessageJob, Outcome
+from hogwild.messaging.run_config import RunConfig
 from hogwild.runtimes.simulator import Crash, Link, Simulator
 from hogwild.strategies import AllToAll, ElasticAveraging, Gossip, LocalSGD, ParameterServer
 from hogwild.strategies.averaging import Averaging
@@ -46,12 +46,12 @@ class Execution:
         strategy = self.strategy
         ledger = Ledger(max(1, servers_of(strategy)))
         epoch = strategy.workers * getattr(strategy, "period", 1) * self.bursts
-        setting = Setting(
+        setting = RunConfig(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,
             late=frozenset(self.late),
         )  # fmt: skip
         simulator = Simulator(self.compute, self.link, self.slow, self.faults, self.late, self.detection, SILENCE)
-        company = Company(
+        company = MessageJob(
             setting, strategy.cast(setting), lambda worker: ledger, lambda values: {"loss": 1.0},
             lambda event, **what: None, self.seed,
         )  # fmt: skip
@@ -89,7 +89,7 @@ def written(thing: Any, between: str = ", ") -> str:
 
 def servers_of(strategy: Any) -> int:
     """How many servers a strategy has."""
-    setting = Setting(strategy.workers, np.zeros(8, np.float32), 1, 1)
+    setting = RunConfig(strategy.workers, np.zeros(8, np.float32), 1, 1)
     return sum(name.startswith("server") for name in strategy.cast(setting))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hogwild.messaging.actions import Train
-from hogwild.messaging.deltas import Floats, Sparse, Vector, frozen
+from hogwild.messaging.deltas import Floats, SparseDelta, Vector, frozen
 from hogwild.messaging.events import Trained
 
 PLACES = 1024  # bursts of one execution, those included that a crash has made in vain
@@ -39,6 +39,6 @@ class Ledger:
     @staticmethod
     def place(change: Vector) -> int:
         """Which burst made the change that was pushed to a server."""
-        assert isinstance(change, Sparse)
+        assert isinstance(change, SparseDelta)
         assert change.values.tolist() == [1.0]
         return int(change.indices[0])

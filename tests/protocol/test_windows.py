@@ -9,11 +9,11 @@ from executions import Execution
 from ledger import Ledger
 from watching import Audited
 
-from hogwild.messaging.events import Joined, Lost
-from hogwild.messaging.job import Company
+from hogwild.messaging.events import PeerJoined, PeerLost
+from hogwild.messaging.job import MessageJob
 from hogwild.messaging.messages import Ready
-from hogwild.messaging.reliable_channel import WINDOW, Post
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.reliable_channel import WINDOW, ReliableChannel
+from hogwild.messaging.run_config import RunConfig
 from hogwild.runtimes.local import Local
 from hogwild.runtimes.simulator import Crash
 from hogwild.strategies import ParameterServer
@@ -36,32 +36,32 @@ def test_a_worker_waits_when_a_server_has_not_received_a_window_of_pushes(monkey
 
 
 def test_what_is_on_its_way_to_the_dead_does_not_count() -> None:
-    post = Post("worker-0", 0, {"worker-1": 0}, patience=1.0)
+    post = ReliableChannel("worker-0", 0, {"worker-1": 0}, patience=1.0)
     for _ in range(WINDOW + 1):
         post.sealed("worker-1", Ready())
     assert post.crowded
-    post.membership(Lost("worker-1", 0))
+    post.membership(PeerLost("worker-1", 0))
     assert not post.crowded
     assert not list(post.alarm())
 
 
 def test_a_new_life_is_written_to_from_the_first_number_on() -> None:
-    post = Post("worker-0", 0, {"worker-1": 0}, patience=1.0)
+    post = ReliableChannel("worker-0", 0, {"worker-1": 0}, patience=1.0)
     assert post.sealed("worker-1", Ready()) is not None
-    post.membership(Lost("worker-1", 0))
+    post.membership(PeerLost("worker-1", 0))
     assert post.sealed("worker-1", Ready()) is None
-    post.membership(Joined("worker-1", 1))
+    post.membership(PeerJoined("worker-1", 1))
     envelope = post.sealed("worker-1", Ready())
     assert envelope is not None
     assert (envelope.life, envelope.sequence) == (1, 0)
 
 
 def test_a_letter_to_an_earlier_life_is_no_sign_of_life() -> None:
-    dead = Post("worker-1", 0, {"server-0": 0}, patience=1.0)
+    dead = ReliableChannel("worker-1", 0, {"server-0": 0}, patience=1.0)
     envelope = dead.sealed("server-0", Ready())
     assert envelope is not None
-    assert Post("server-0", 1, {}, patience=1.0).news(envelope) == []
-    assert Post("server-0", 0, {}, patience=1.0).news(envelope) == [Joined("worker-1", 0)]
+    assert ReliableChannel("server-0", 1, {}, patience=1.0).news(envelope) == []
+    assert ReliableChannel("server-0", 0, {}, patience=1.0).news(envelope) == [PeerJoined("worker-1", 0)]
 
 
 def test_without_its_coordinator_a_run_is_over() -> None:
@@ -72,8 +72,8 @@ def test_without_its_coordinator_a_run_is_over() -> None:
 
 def test_on_threads_neither() -> None:
     ledger = Ledger(1)
-    setting = Setting(1, ledger.start, 10, 10)
-    company = Company(
+    setting = RunConfig(1, ledger.start, 10, 10)
+    company = MessageJob(
         setting, ParameterServer(1).cast(setting), lambda worker: ledger, lambda values: {"loss": 1.0},
         lambda event, **what: None,
     )  # fmt: skip

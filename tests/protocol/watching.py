@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 from ledger import Ledger
 
-from hogwild.messaging.actions import Action, Send, Train
-from hogwild.messaging.job import Company, Outcome
-from hogwild.messaging.messages import Envelope, Pull, Push, Receipt, number_of
+from hogwild.messaging.actions import Action, Train, Transmit
+from hogwild.messaging.job import MessageJob, Outcome
+from hogwild.messaging.messages import Ack, Envelope, Pull, Push, number_of
 from hogwild.runtimes.simulator.config import Simulator
-from hogwild.runtimes.simulator.event_loop import Stage
+from hogwild.runtimes.simulator.event_loop import EventLoop
 
 MOST_EVENTS = 200_000
 
 Life = tuple[str, int]  # of a worker
 
 
-class Watched(Stage):
+class Watched(EventLoop):
     """Fails if there is no end or no good one.
 
     Where what is done is ``lasting``, also if the result lacks something of a worker that was there to the end.
     """
 
-    def __init__(self, simulator: Simulator, company: Company, ledger: Ledger, lasting: bool = True) -> None:
+    def __init__(self, simulator: Simulator, company: MessageJob, ledger: Ledger, lasting: bool = True) -> None:
         super().__init__(simulator, company)
         self.ledger, self.lasting = ledger, lasting
         self.log: list[str] = []
@@ -71,7 +71,7 @@ class Audited(Watched):
     """
 
     def __init__(
-        self, simulator: Simulator, company: Company, ledger: Ledger, staleness: int | None, whole: bool
+        self, simulator: Simulator, company: MessageJob, ledger: Ledger, staleness: int | None, whole: bool
     ) -> None:
         super().__init__(simulator, company, ledger)
         self.staleness, self.whole = staleness, whole
@@ -83,7 +83,7 @@ class Audited(Watched):
         if isinstance(action, Train) and self.staleness is not None:
             me = name, self.lives[name]
             self._check_bound(me, self.began[me] + len(self.bursts[me]), self.ledger.entries(action.values))
-        elif isinstance(action, Send):
+        elif isinstance(action, Transmit):
             self._sees(action.envelope)
         super()._carry_out(name, action)
 
@@ -95,7 +95,7 @@ class Audited(Watched):
             known = self.pushed[envelope.to, (sender, envelope.incarnation)]
             if not known or envelope.sequence > known[-1][0]:  # else it is sent again
                 known.append((envelope.sequence, self.ledger.place(body.change)))
-        elif isinstance(body, Receipt) and sender.startswith("server"):
+        elif isinstance(body, Ack) and sender.startswith("server"):
             known = self.pushed[sender, (envelope.to, envelope.life)]
             self.safe |= {(sender, place) for sequence, place in known if sequence < body.kept}
 

@@ -9,7 +9,7 @@ import pytest
 import hogwild
 from hogwild import Budget, Crash, Crashes, Linear, Local, ParameterServer, Simulator, minimise
 from hogwild.errors import ParameterError, WorkerError
-from hogwild.messaging.job import Company
+from hogwild.messaging.job import MessageJob
 from hogwild.training import message_launch
 
 SMALL = 400
@@ -169,9 +169,9 @@ def interrupting(monkeypatch, after):
     pressed.looks = 0
 
     def company(*parts):
-        return Company(*parts[:6], pressed)
+        return MessageJob(*parts[:6], pressed)
 
-    monkeypatch.setattr(message_launch, "Company", company)
+    monkeypatch.setattr(message_launch, "MessageJob", company)
 
 
 @pytest.mark.parametrize("bound", [None, 1])
@@ -192,7 +192,9 @@ def test_what_cannot_be_asked_for():
 
 
 def test_silence_is_noticed(squares, monkeypatch):
-    monkeypatch.setattr("hogwild.strategies.roles.parameter_server.Server._answer", lambda self, worker: iter(()))
+    monkeypatch.setattr(
+        "hogwild.strategies.roles.parameter_server.ParameterServerRole._answer", lambda self, worker: iter(())
+    )
     with pytest.raises(WorkerError, match=r"nothing was heard of worker-0.* for 0\.2 s"):
         descended(squares[0], ParameterServer(workers=2), Local(silence=0.2))
 

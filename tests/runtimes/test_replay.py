@@ -6,7 +6,7 @@ import pytest
 import hogwild
 from hogwild import Linear, Local, ParameterServer, Simulator, minimise
 from hogwild.errors import DataError, ParameterError
-from hogwild.messaging.trace import Diary, Trace
+from hogwild.messaging.trace import NodeTrace, Trace
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def of(run, name):
 
 
 def test_bursts_take_as_long_as_they_did(problem):
-    trace = Trace({"worker-0": Diary(bursts=[(1.0, 10)]), "worker-1": Diary(bursts=[(2.0, 10), (4.0, 10)])})
+    trace = Trace({"worker-0": NodeTrace(bursts=[(1.0, 10)]), "worker-1": NodeTrace(bursts=[(2.0, 10), (4.0, 10)])})
     run = descended(problem, Simulator.replay(trace))
     pushes = {name: each["count"] for name, each in of(run, "staleness")["workers"].items()}
     assert pushes["worker-0"] == pytest.approx(3 * pushes["worker-1"], abs=4)
@@ -35,8 +35,8 @@ def test_bursts_take_as_long_as_they_did(problem):
 
 def test_one_thing_is_handled_after_the_other(problem):
     """Bursts take no time, so all there is to wait for is the server."""
-    server = Diary(waking={"Push": [0.5]}, handling={"Push": [1.0], "Pull": [0.25]})
-    workers = {f"worker-{k}": Diary(bursts=[(0.0, 10)]) for k in range(3)}
+    server = NodeTrace(waking={"Push": [0.5]}, handling={"Push": [1.0], "Pull": [0.25]})
+    workers = {f"worker-{k}": NodeTrace(bursts=[(0.0, 10)]) for k in range(3)}
     run = descended(problem, Simulator.replay(Trace({"server-0": server, **workers})), workers=3)
     pushes = of(run, "staleness")["count"]
     assert run.seconds == pytest.approx(1.75 * pushes, abs=2)
@@ -73,4 +73,4 @@ def test_what_is_no_trace_is_refused(problem, tmp_path):
         with pytest.raises(DataError, match="no trace"):
             Trace.load(tmp_path / "trace.json")
     with pytest.raises(ParameterError, match="no bursts of worker-1"):
-        descended(problem, Simulator.replay(Trace({"worker-0": Diary(bursts=[(1.0, 10)])})))
+        descended(problem, Simulator.replay(Trace({"worker-0": NodeTrace(bursts=[(1.0, 10)])})))

@@ -189,7 +189,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         try:
-            tags.non_deterministic = strategies.count(strategy_of(self._asked())) > 1
+            tags.non_deterministic = strategies.worker_count(strategy_of(self._asked())) > 1
         except (HogwildError, TypeError, AttributeError):  # wrong parameters are for fit to refuse
             tags.non_deterministic = False
         return tags

@@ -15,7 +15,7 @@ from hogwild.losses import Loss
 from hogwild.rules import SGD, PassiveAggressive, Rule, Sequential
 from hogwild.run import Budget
 from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal, Schedule
-from hogwild.strategies import Hogwild, InMemory, Serial
+from hogwild.strategies import Hogwild, Serial, SharedMemoryStrategy
 
 NAMES = {  # where ours differ from theirs by more than a dash
     "log_loss": "logistic",
@@ -36,7 +36,7 @@ class Parts:
     l2: float
     rule: Rule
     schedule: Schedule
-    strategy: InMemory
+    strategy: SharedMemoryStrategy
     budget: Budget
 
 
@@ -147,7 +147,7 @@ def as_theirs(asked: Mapping[str, Any]) -> bool:
     return not ours and isinstance(strategy_of(asked), Serial)
 
 
-def strategy_of(asked: Mapping[str, Any]) -> InMemory:
+def strategy_of(asked: Mapping[str, Any]) -> SharedMemoryStrategy:
     """How many workers share the parameters, and how: one alone, or several without locks.
 
     >>> from hogwild import HogwildClassifier

@@ -10,7 +10,7 @@ from hogwild.messaging.messages import Body, Envelope
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Say:
+class Send:
     """Tell another participant something."""
 
     to: str
@@ -18,7 +18,7 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Send:
+class Transmit:
     """Put something on the wire. Roles say; the post sends."""
 
     envelope: Envelope
@@ -42,7 +42,7 @@ class Train:
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class SetTimer:
     """Set an alarm; :class:`Rang` follows."""
 
     name: str
@@ -50,7 +50,7 @@ class Ring:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measure:
+class Evaluate:
     """Have parameters measured; :class:`Measured` follows, some time."""
 
     number: int
@@ -58,7 +58,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tell:
+class Emit:
     """Record that something happened."""
 
     event: str
@@ -66,19 +66,19 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Keep:
+class Persist:
     """Write something down that is there after a crash."""
 
     what: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class BeginSnapshot:
     """Have everybody note what it knows at one moment, from which the run can go on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Save:
+class SnapshotPart:
     """Put what this participant knew at a cut beside what the others did."""
 
     number: int
@@ -95,4 +95,4 @@ class Finish:
     figures: dict[str, Any] = field(default_factory=dict)
 
 
-Action = Say | Send | Train | Ring | Measure | Tell | Keep | Cut | Save | Finish
+Action = Send | Transmit | Train | SetTimer | Evaluate | Emit | Persist | BeginSnapshot | SnapshotPart | Finish

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hogwild.messaging.deltas import INDEX, Floats, Sparse, Vector, add, frozen
+from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, add, frozen
 from hogwild.registry import kebab, must, pick
 
 
@@ -32,15 +32,15 @@ class TopK:
             raise must("share", "above 0 and at most 1", self.share)
 
     def __call__(self, change: Vector) -> Vector:
-        size = change.size if isinstance(change, Sparse) else len(change)
+        size = change.size if isinstance(change, SparseDelta) else len(change)
         most = max(1, round(self.share * size))
-        if isinstance(change, Sparse):
+        if isinstance(change, SparseDelta):
             if len(change.values) <= most:
                 return change
             places = np.sort(np.argpartition(np.abs(change.values), -most)[-most:])
-            return Sparse(change.indices[places], change.values[places], size)
+            return SparseDelta(change.indices[places], change.values[places], size)
         places = np.sort(np.argpartition(np.abs(change), -most)[-most:])
-        return Sparse(places.astype(INDEX), change[places], size)
+        return SparseDelta(places.astype(INDEX), change[places], size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Half:
     """
 
     def __call__(self, change: Vector) -> Vector:
-        if isinstance(change, Sparse):
-            return Sparse(change.indices, _half(change.values), change.size)
+        if isinstance(change, SparseDelta):
+            return SparseDelta(change.indices, _half(change.values), change.size)
         return frozen(_half(change))
 
 
@@ -72,7 +72,7 @@ class Sender:
         """What to send of a change, together with what is still owed of those before it."""
         if self.compression is None:
             return change
-        size = change.size if isinstance(change, Sparse) else len(change)
+        size = change.size if isinstance(change, SparseDelta) else len(change)
         whole = np.zeros(size, np.float32) if self.owed is None else self.owed
         add(whole, change)
         sent = self.compression(whole)

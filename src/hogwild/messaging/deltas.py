@@ -15,10 +15,10 @@ INDEX = np.uint32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sparse:
+class SparseDelta:
     """Values at some places of a vector that is zero elsewhere.
 
-    >>> Sparse(np.array([1], INDEX), np.array([2.0], np.float32), 3).dense()
+    >>> SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 3).dense()
     array([0., 2., 0.], dtype=float32)
     """
 
@@ -38,7 +38,7 @@ class Sparse:
         return whole
 
 
-Vector = Floats | Sparse
+Vector = Floats | SparseDelta
 
 
 def frozen(values: Floats) -> Floats:
@@ -55,7 +55,7 @@ def change(before: Floats, after: Floats) -> Vector:
     """
     moved = np.flatnonzero(before != after)
     if shorter(len(moved), before):
-        return Sparse(moved.astype(INDEX), after[moved] - before[moved], len(before))
+        return SparseDelta(moved.astype(INDEX), after[moved] - before[moved], len(before))
     return frozen(after - before)
 
 
@@ -66,7 +66,7 @@ def shorter(places: int, whole: Floats) -> bool:
 
 def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
     """Add a multiple of a vector, in place."""
-    if isinstance(vector, Sparse):
+    if isinstance(vector, SparseDelta):
         into[vector.indices] += into.dtype.type(times) * vector.values
     elif times == 1.0:
         into += vector
@@ -77,10 +77,10 @@ def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
 def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
     """A vector and a multiple of another, in one pass where both are dense.
 
-    >>> plus(np.ones(3, np.float32), Sparse(np.array([1], INDEX), np.array([2.0], np.float32), 3), 0.5)
+    >>> plus(np.ones(3, np.float32), SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 3), 0.5)
     array([1., 2., 1.], dtype=float32)
     """
-    if isinstance(vector, Sparse):
+    if isinstance(vector, SparseDelta):
         total = values.copy()
         add(total, vector, times)
         return total
@@ -91,16 +91,16 @@ def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
 def summed(first: Vector, second: Vector) -> Vector:
     """The sum of two, sparse if both are.
 
-    >>> one = Sparse(np.array([1], INDEX), np.array([2.0], np.float32), 9)
+    >>> one = SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 9)
     >>> summed(one, one).values
     array([4.], dtype=float32)
     """
-    if isinstance(first, Sparse) and isinstance(second, Sparse):
+    if isinstance(first, SparseDelta) and isinstance(second, SparseDelta):
         indices, where = np.unique(np.concatenate([first.indices, second.indices]), return_inverse=True)
         values = np.zeros(len(indices), first.values.dtype)
         np.add.at(values, where, np.concatenate([first.values, second.values]))
-        return Sparse(indices, values, first.size)
-    whole = first.dense() if isinstance(first, Sparse) else first.copy()
+        return SparseDelta(indices, values, first.size)
+    whole = first.dense() if isinstance(first, SparseDelta) else first.copy()
     add(whole, second)
     return frozen(whole)
 
@@ -108,18 +108,18 @@ def summed(first: Vector, second: Vector) -> Vector:
 def part(vector: Vector, start: int, stop: int) -> Vector:
     """The piece of a vector from one place to another.
 
-    >>> part(Sparse(np.array([1, 5], INDEX), np.array([2.0, 3.0], np.float32), 9), 4, 9).indices
+    >>> part(SparseDelta(np.array([1, 5], INDEX), np.array([2.0, 3.0], np.float32), 9), 4, 9).indices
     array([1], dtype=uint32)
     """
-    if not isinstance(vector, Sparse):
+    if not isinstance(vector, SparseDelta):
         return vector[start:stop]
     first, last = np.searchsorted(vector.indices, [start, stop])
-    return Sparse(vector.indices[first:last] - INDEX(start), vector.values[first:last], stop - start)
+    return SparseDelta(vector.indices[first:last] - INDEX(start), vector.values[first:last], stop - start)
 
 
 def checked(vector: Vector, size: int) -> Vector:
     """Refuse what cannot be a piece of so many parameters."""
-    if isinstance(vector, Sparse):
+    if isinstance(vector, SparseDelta):
         fits = vector.size == size and len(vector.indices) == len(vector.values)
         if fits and len(vector.indices) and int(vector.indices.max()) >= size:
             fits = False

@@ -25,7 +25,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heard:
+class Delivered:
     """What another participant says, once and in order."""
 
     sender: str
@@ -44,7 +44,7 @@ class Trained:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class PeerLost:
     """A participant is gone."""
 
     peer: str
@@ -52,7 +52,7 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class PeerJoined:
     """A participant is there, for the first time or again."""
 
     peer: str
@@ -60,14 +60,14 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Rang:
+class TimerFired:
     """An alarm that it set."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class Evaluated:
     """The figures of parameters it wanted measured."""
 
     number: int
@@ -86,4 +86,6 @@ class Interrupted:
     """Somebody wants the run to end soon, with what it has; the coordinator is told."""
 
 
-Event = Started | Received | Heard | Trained | Lost | Joined | Rang | Measured | Resumed | Interrupted
+Event = (
+    Started | Received | Delivered | Trained | PeerLost | PeerJoined | TimerFired | Evaluated | Resumed | Interrupted
+)

@@ -10,11 +10,11 @@ from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.events import Trained
 from hogwild.messaging.node import Role
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.messaging.trace import Trace
 
 
-class Learner(Protocol):
+class LocalTrainer(Protocol):
     """Trains bursts for one worker; what it remembers besides the parameters is lost with it."""
 
     def burst(self, train: Train) -> Trained:
@@ -22,7 +22,7 @@ class Learner(Protocol):
 
 
 @runtime_checkable
-class Remembering(Learner, Protocol):
+class StatefulTrainer(LocalTrainer, Protocol):
     """A learner that remembers something besides the parameters, such as an optimiser's means."""
 
     def memory(self, train: Train | None) -> Any:
@@ -33,12 +33,12 @@ class Remembering(Learner, Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Company:
+class MessageJob:
     """Who takes part, how they learn, and whom to tell."""
 
-    setting: Setting
+    setting: RunConfig
     cast: Mapping[str, Callable[[], Role]]
-    learner: Callable[[int], Learner]  # (worker) -> its learner, a fresh one for each life
+    learner: Callable[[int], LocalTrainer]  # (worker) -> its learner, a fresh one for each life
     measure: Callable[[Floats], dict[str, float]]
     tell: Callable[..., None]  # (event, **what)
     seed: int = 0

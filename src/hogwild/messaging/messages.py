@@ -69,7 +69,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ParametersRequest:
     """What are your parameters? The last time: when all workers have left."""
 
     number: int
@@ -77,7 +77,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class ParametersReply:
     """My parameters, and where they begin among all."""
 
     number: int
@@ -87,19 +87,19 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Halt:
+class Stop:
     """End after this burst."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Halted:
+class Stopped:
     """I have ended, and this is what I counted."""
 
     counts: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SnapshotMarker:
     """Nothing but what comes with everything that is said: that there is a new cut."""
 
 
@@ -127,12 +127,12 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Enter:
+class JoinRequest:
     """I come late: at which clock are you?"""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JoinReply:
     """From this clock on you are waited for; say if it is a later one."""
 
     clock: int
@@ -144,7 +144,7 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Values:
+class PullReply:
     """Parameters after so many changes, for the burst of a clock; and how far all have come together."""
 
     values: Floats
@@ -158,7 +158,7 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mix:
+class GossipPush:
     """My parameters (or my change of them) of a round, and their weight."""
 
     vector: Vector
@@ -169,7 +169,7 @@ class Mix:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixed:
+class GossipReply:
     """Add this, so that we meet half way; or nothing, for I have ended."""
 
     vector: Vector | None
@@ -181,14 +181,14 @@ class Mixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Regroup:
+class ViewChange:
     """Somebody has come or gone: say where you are, and wait for the beginning of this view."""
 
     view: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class ViewState:
     """Where I am: my clock, how far all are, my parameters (none if I am new) and their weight."""
 
     view: int
@@ -199,13 +199,13 @@ class Standing:
 
 
 Body = (
-    Ready | Begin | Assign | Progress | Ask | Answer | Halt | Halted | Mark
-    | Push | Pull | Enter | Place | Leave | Values | Mix | Mixed | Regroup | Standing
+    Ready | Begin | Assign | Progress | ParametersRequest | ParametersReply | Stop | Stopped | SnapshotMarker
+    | Push | Pull | JoinRequest | JoinReply | Leave | PullReply | GossipPush | GossipReply | ViewChange | ViewState
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class Ack:
     """All up to here has come, and up to there nothing can take it away any more."""
 
     received: int
@@ -223,7 +223,7 @@ class Envelope:
     sequence: int
     epoch: int
     clock: int
-    body: Body | Receipt
+    body: Body | Ack
     cut: int = 0  # the last one that the sender took part in
 
     @property
@@ -236,8 +236,8 @@ def size_of(body: Any) -> int:
     """How many bytes the arrays of a body take."""
     if isinstance(body, Push):
         return nbytes(body.change)
-    if isinstance(body, (Mix, Mixed)):
+    if isinstance(body, (GossipPush, GossipReply)):
         return nbytes(body.vector)
-    if isinstance(body, (Values, Answer, Begin, Standing)):
+    if isinstance(body, (PullReply, ParametersReply, Begin, ViewState)):
         return nbytes(body.values)
     return 0

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hogwild.messaging.actions import Action, Keep, Say, Send, Train
-from hogwild.messaging.events import Event, Heard, Joined, Lost, Rang, Received, Started
+from hogwild.messaging.actions import Action, Persist, Send, Train, Transmit
+from hogwild.messaging.events import Delivered, Event, PeerJoined, PeerLost, Received, Started, TimerFired
 from hogwild.messaging.messages import Envelope
-from hogwild.messaging.reliable_channel import RESEND, Post
+from hogwild.messaging.reliable_channel import RESEND, ReliableChannel
 
 
 class Role(Protocol):
@@ -33,22 +33,22 @@ class Role(Protocol):
 
 
 @dataclass(eq=False)
-class Participant:
+class Node:
     """A role with a post. ``react`` is all that a runtime calls."""
 
     role: Role
-    post: Post
+    post: ReliableChannel
     _held: Train | None = field(default=None, init=False)  # a burst that waits until others have received more
 
     def react(self, event: Event) -> list[Action]:
-        """React to what happened with actions, none of which is a :class:`Say`."""
+        """React to what happened with actions, none of which is a :class:`Transmit`."""
         post = self.post
         done: list[Action] = []  # passed along, because generators within generators take most of the time
         if isinstance(event, Received):
             self._received(event.envelope, done)
-        elif isinstance(event, Rang) and event.name == RESEND:
+        elif isinstance(event, TimerFired) and event.name == RESEND:
             done += post.resend()
-        elif isinstance(event, (Lost, Joined)):
+        elif isinstance(event, (PeerLost, PeerJoined)):
             for change in post.membership(event):
                 self._pass_on(self.role.react(change), done)
         elif isinstance(event, Started):
@@ -68,7 +68,7 @@ class Participant:
             gone = self.post.restore(table)
         self._pass_on(self.role.react(Started(kept, frozenset(self.post.present))), done)
         for peer, life in gone:
-            self._pass_on(self.role.react(Lost(peer, life)), done)
+            self._pass_on(self.role.react(PeerLost(peer, life)), done)
 
     def _received(self, envelope: Envelope, done: list[Action]) -> None:
         post, sender = self.post, envelope.sender
@@ -77,20 +77,20 @@ class Participant:
         if post.receive(envelope):
             # One by one: what is kept meanwhile must not say that those still to be delivered have come.
             while (body := post.deliver(sender)) is not None:
-                self._pass_on(self.role.react(Heard(sender, body)), done)
+                self._pass_on(self.role.react(Delivered(sender, body)), done)
             done.append(post.receipt(sender))
 
     def _pass_on(self, actions: Iterable[Action], done: list[Action]) -> None:
         for action in actions:
-            if isinstance(action, Say):
+            if isinstance(action, Send):
                 self.post.clock, self.post.epoch = self.role.clock, self.role.epoch
                 envelope = self.post.sealed(action.to, action.body)
                 if envelope is not None:
-                    done.append(Send(envelope))
+                    done.append(Transmit(envelope))
             elif isinstance(action, Train) and self.post.crowded:
                 self._held = action
-            elif isinstance(action, Keep):
-                done.append(Keep((self.post.table(), action.what)))
+            elif isinstance(action, Persist):
+                done.append(Persist((self.post.table(), action.what)))
                 done += self.post.kept()
             else:
                 done.append(action)

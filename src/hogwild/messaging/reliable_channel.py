@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hogwild.messaging.actions import Ring, Send
-from hogwild.messaging.events import Joined, Lost
-from hogwild.messaging.messages import Body, Envelope, Receipt
+from hogwild.messaging.actions import SetTimer, Transmit
+from hogwild.messaging.events import PeerJoined, PeerLost
+from hogwild.messaging.messages import Ack, Body, Envelope
 
 RESEND = "resend"
 WINDOW = 64  # messages to one peer that it has not received, with which no burst is begun
@@ -43,12 +43,12 @@ class _In:
     held: dict[int, Body] = field(default_factory=dict)
 
 
-def comes_back(name: str) -> bool:
+def is_durable(name: str) -> bool:
     """Whether a participant goes on from what it kept, when it is started again."""
     return name.startswith("server")
 
 
-class Post:
+class ReliableChannel:
     """One participant's mail. ``lives`` are those of the participants that are there when it begins."""
 
     def __init__(self, me: str, incarnation: int, lives: dict[str, int], patience: float) -> None:
@@ -63,7 +63,7 @@ class Post:
         self._unreceived = 0
         self._full: set[str] = set()  # who has not received more than a window of messages
         self._alarmed = False
-        self._keeps = comes_back(me)
+        self._keeps = is_durable(me)
         self._unsaid: set[str] = set()  # senders who do not know yet what was kept
 
     # Sending
@@ -75,7 +75,7 @@ class Post:
 
     def sealed(self, to: str, body: Body) -> Envelope | None:
         """An envelope with the next number, which is sent again until its receipt comes. Nothing for who is gone."""
-        if to not in self.present and not comes_back(to):
+        if to not in self.present and not is_durable(to):
             return None
         out = self._out.setdefault(to, _Out())
         sequence, out.next = out.next, out.next + 1
@@ -84,10 +84,10 @@ class Post:
         self._count(to, out)
         return self._envelope(to, sequence, body, self.epoch, self.clock)
 
-    def _envelope(self, to: str, sequence: int, body: Body | Receipt, epoch: int, clock: int) -> Envelope:
+    def _envelope(self, to: str, sequence: int, body: Body | Ack, epoch: int, clock: int) -> Envelope:
         return Envelope(self.me, self.incarnation, to, self.lives.get(to, 0), sequence, epoch, clock, body)
 
-    def resend(self) -> Iterator[Send]:
+    def resend(self) -> Iterator[Transmit]:
         """Send again what was sent before the alarm was set and has no receipt."""
         self._alarmed = False
         for to, out in self._out.items():
@@ -96,7 +96,7 @@ class Post:
             for sequence in range(out.received, out.mark):
                 if sequence in out.bodies:
                     self.resent += 1
-                    yield Send(self._envelope(to, sequence, *out.bodies[sequence]))
+                    yield Transmit(self._envelope(to, sequence, *out.bodies[sequence]))
             out.mark = out.next
 
     def all_again(self) -> None:
@@ -104,11 +104,11 @@ class Post:
         for out in self._out.values():
             out.mark = out.next
 
-    def alarm(self) -> Iterator[Ring]:
+    def alarm(self) -> Iterator[SetTimer]:
         """An alarm, if something is on its way and none is set."""
         if self._unreceived and not self._alarmed:
             self._alarmed = True
-            yield Ring(RESEND, self.patience)
+            yield SetTimer(RESEND, self.patience)
 
     def _count(self, to: str, out: _Out) -> None:
         if out.next - out.received > WINDOW:
@@ -131,7 +131,7 @@ class Post:
         if envelope.life != self.incarnation or over:
             self.refused += 1
             return False
-        if isinstance(body, Receipt):
+        if isinstance(body, Ack):
             self._receipted(sender, body)
             return False
         box = self._box(sender)
@@ -149,12 +149,12 @@ class Post:
                 self._unsaid.add(sender)
         return body
 
-    def receipt(self, sender: str) -> Send:
+    def receipt(self, sender: str) -> Transmit:
         """Tell a sender what has come."""
         box = self._box(sender)
         if not self._keeps:
             box.kept = box.expected
-        return Send(self._envelope(sender, 0, Receipt(box.expected, box.kept), self.epoch, self.clock))
+        return Transmit(self._envelope(sender, 0, Ack(box.expected, box.kept), self.epoch, self.clock))
 
     def _box(self, sender: str) -> _In:
         box = self._in.get(sender)
@@ -162,7 +162,7 @@ class Post:
             box = self._in[sender] = _In(self.lives[sender])
         return box
 
-    def _receipted(self, sender: str, receipt: Receipt) -> None:
+    def _receipted(self, sender: str, receipt: Ack) -> None:
         out = self._out.get(sender)
         if out is None:
             return
@@ -181,13 +181,13 @@ class Post:
         """What has come so far, to be kept together with what it did."""
         return {sender: (box.life, box.expected) for sender, box in self._in.items()}
 
-    def kept(self) -> Iterator[Send]:
+    def kept(self) -> Iterator[Transmit]:
         """Let senders know that what came so far is safe."""
         for sender in sorted(self._unsaid):
             box = self._in[sender]
             box.kept = box.expected
             if sender in self.present and self.lives[sender] == box.life:
-                yield Send(self._envelope(sender, 0, Receipt(box.expected, box.kept), self.epoch, self.clock))
+                yield Transmit(self._envelope(sender, 0, Ack(box.expected, box.kept), self.epoch, self.clock))
         self._unsaid.clear()
 
     def restore(self, table: Table) -> list[tuple[str, int]]:
@@ -200,35 +200,35 @@ class Post:
 
     # Who is there
 
-    def news(self, envelope: Envelope) -> list[Lost | Joined]:
+    def news(self, envelope: Envelope) -> list[PeerLost | PeerJoined]:
         """The first sign of a life: what it means for who is there.
 
         What is not for this life may have been sent by somebody who was gone before this life began.
         """
         if envelope.life == self.incarnation and envelope.incarnation > self.lives.get(envelope.sender, -1):
-            return self.membership(Joined(envelope.sender, envelope.incarnation))
+            return self.membership(PeerJoined(envelope.sender, envelope.incarnation))
         return []
 
-    def membership(self, event: Lost | Joined) -> list[Lost | Joined]:
+    def membership(self, event: PeerLost | PeerJoined) -> list[PeerLost | PeerJoined]:
         """Somebody is gone or there: what of it is new."""
         peer, life = event.peer, event.incarnation
         known = self.lives.get(peer, -1)
-        if isinstance(event, Lost):
+        if isinstance(event, PeerLost):
             if life < known or peer not in self.present:
                 return []
             self._forget(peer)
             return [event]
         if life <= known:
             return []
-        changes: list[Lost | Joined] = [event]
+        changes: list[PeerLost | PeerJoined] = [event]
         if peer in self.present:
             self._forget(peer)
-            changes.insert(0, Lost(peer, known))
-        if not comes_back(peer):
+            changes.insert(0, PeerLost(peer, known))
+        if not is_durable(peer):
             self._drop(peer)  # what was said while nobody was there: a new life is counted to from nothing
         self.lives[peer] = life
         self.present.add(peer)
-        if comes_back(peer) and peer in self._out:
+        if is_durable(peer) and peer in self._out:
             out = self._out[peer]  # it has lost what it had not kept: all of that is on its way again
             first = min(out.bodies, default=out.next)
             self._unreceived += sum(number < out.received for number in out.bodies)
@@ -238,5 +238,5 @@ class Post:
 
     def _forget(self, peer: str) -> None:
         self.present.discard(peer)
-        if not comes_back(peer):
+        if not is_durable(peer):
             self._drop(peer)

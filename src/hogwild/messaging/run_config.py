@@ -8,7 +8,7 @@ from hogwild.messaging.deltas import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class RunConfig:
     """How many workers, from which parameters, for how long.
 
     A term is what one update is made of: a row, or a minibatch. ``late`` are workers that are not there at the start.

@@ -11,25 +11,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from hogwild.messaging.actions import Action, Cut, Measure, Save, Send, Train
-from hogwild.messaging.events import Event, Measured, Received, Resumed, Trained
-from hogwild.messaging.messages import Mark
-from hogwild.messaging.node import Participant, Role
-from hogwild.messaging.reliable_channel import Post
-from hogwild.messaging.run_config import Setting
-from hogwild.messaging.state_codec import attributes, put_back
+from hogwild.messaging.actions import Action, BeginSnapshot, Evaluate, SnapshotPart, Train, Transmit
+from hogwild.messaging.events import Evaluated, Event, Received, Resumed, Trained
+from hogwild.messaging.messages import SnapshotMarker
+from hogwild.messaging.node import Node, Role
+from hogwild.messaging.reliable_channel import ReliableChannel
+from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.state_codec import attributes, restore
 
 _MADE_ANEW = ("me", "patience", "_alarmed")  # of a post
 
 
-class Cutting:
+class SnapshottingNode:
     """A participant that takes part in cuts, and can go on from one."""
 
-    def __init__(self, participant: Participant, setting: Setting) -> None:
+    def __init__(self, participant: Node, setting: RunConfig) -> None:
         self.participant, self.setting = participant, setting
         self.cut = 0
         self._training: Train | None = None  # the burst that is going on
-        self._measuring: Measure | None = None
+        self._measuring: Evaluate | None = None
         self._due: list[Action] = []  # what was going on at the cut it goes on from
 
     @property
@@ -38,7 +38,7 @@ class Cutting:
         return self.participant.role
 
     @property
-    def post(self) -> Post:
+    def post(self) -> ReliableChannel:
         """Its mail."""
         return self.participant.post
 
@@ -46,14 +46,14 @@ class Cutting:
         """React to what happened, and note what is known where a cut goes through."""
         if isinstance(event, Received) and event.envelope.cut > self.cut:
             self.cut = event.envelope.cut
-            yield Save(self.cut, self._known(), self._training)
+            yield SnapshotPart(self.cut, self._known(), self._training)
         if isinstance(event, Trained):
             self._training = None
-        elif isinstance(event, Measured):
+        elif isinstance(event, Evaluated):
             self._measuring = None
         begins = False
         for action in self.participant.react(event):
-            if isinstance(action, Cut):
+            if isinstance(action, BeginSnapshot):
                 begins = True
             else:
                 yield self._noted(action)
@@ -65,20 +65,20 @@ class Cutting:
     def _noted(self, action: Action) -> Action:
         if isinstance(action, Train):
             self._training = action
-        elif isinstance(action, Measure):
+        elif isinstance(action, Evaluate):
             self._measuring = action
-        elif isinstance(action, Send):
-            return Send(replace(action.envelope, cut=self.cut))
+        elif isinstance(action, Transmit):
+            return Transmit(replace(action.envelope, cut=self.cut))
         return action
 
     def _begin(self) -> Iterator[Action]:
         """Begin a cut, and let everybody know."""
         self.cut += 1
-        yield Save(self.cut, self._known(), self._training)
+        yield SnapshotPart(self.cut, self._known(), self._training)
         for peer in sorted(self.post.present):
-            envelope = self.post.sealed(peer, Mark())
+            envelope = self.post.sealed(peer, SnapshotMarker())
             if envelope is not None:
-                yield self._noted(Send(envelope))
+                yield self._noted(Transmit(envelope))
         yield from self.post.alarm()
 
     def _known(self) -> dict[str, Any]:
@@ -90,10 +90,10 @@ class Cutting:
 
     def put_back(self, known: dict[str, Any]) -> None:
         """Go on from a cut: this participant was made anew."""
-        put_back(self.role, known["role"], self.setting)
-        put_back(self.post, known["post"], self.setting)
-        put_back(self.participant, known["beside"], self.setting)
-        put_back(self, known["here"], self.setting)
+        restore(self.role, known["role"], self.setting)
+        restore(self.post, known["post"], self.setting)
+        restore(self.participant, known["beside"], self.setting)
+        restore(self, known["here"], self.setting)
         self._due = [action for action in (self._training, self._measuring) if action is not None]
 
     def _again(self) -> Iterator[Action]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.errors import CheckpointError
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 
 PACKAGE = "hogwild."
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial)
@@ -25,10 +25,10 @@ _COLLECTIONS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozens
 _MAPPINGS: dict[str, Any] = {"dict": dict, "Counter": Counter}
 
 
-def frost(thing: Any) -> Any:
+def encode_state(thing: Any) -> Any:
     """A thing as a tree of plain values and arrays, none of which changes with it.
 
-    >>> frost({"clocks": (1, 2)})
+    >>> encode_state({"clocks": (1, 2)})
     {'dict': [['clocks', {'tuple': [1, 2]}]]}
     """
     if thing is None or isinstance(thing, (bool, int, str)):
@@ -39,13 +39,13 @@ def frost(thing: Any) -> Any:
     if isinstance(thing, np.ndarray):
         return {"array": thing.copy() if thing.flags.writeable else thing, "writeable": bool(thing.flags.writeable)}
     if isinstance(thing, list):
-        return [frost(one) for one in thing]
+        return [encode_state(one) for one in thing]
     if type(thing).__name__ in _COLLECTIONS:
         ordered = thing if isinstance(thing, tuple) else sorted(thing)
-        return {type(thing).__name__: [frost(one) for one in ordered]}
+        return {type(thing).__name__: [encode_state(one) for one in ordered]}
     if type(thing).__name__ in _MAPPINGS:
-        return {type(thing).__name__: [[frost(key), frost(value)] for key, value in thing.items()]}
-    if isinstance(thing, Setting):
+        return {type(thing).__name__: [[encode_state(key), encode_state(value)] for key, value in thing.items()]}
+    if isinstance(thing, RunConfig):
         return {"setting": None}
     if isinstance(thing, np.random.Generator):
         return {"random": thing.bit_generator.state}
@@ -59,21 +59,21 @@ def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     """The attributes of an object, frozen; without functions, which belong to how it was made."""
     names = [field.name for field in fields(thing)] if is_dataclass(thing) else list(vars(thing))
     return {
-        name: frost(getattr(thing, name))
+        name: encode_state(getattr(thing, name))
         for name in names if name not in without and not isinstance(getattr(thing, name), _FUNCTIONS)
     }  # fmt: skip
 
 
-def thaw(tree: Any, setting: Setting | None) -> Any:
+def decode_state(tree: Any, setting: RunConfig | None) -> Any:
     """The thing that such a tree was made of, in a run with this setting.
 
     >>> from hogwild.messaging.messages import Pull
-    >>> setting = Setting(1, np.zeros(1), 1, 1)
-    >>> thaw(frost([Pull(3), {"a": (1.0, float("inf"))}]), setting)
+    >>> setting = RunConfig(1, np.zeros(1), 1, 1)
+    >>> decode_state(encode_state([Pull(3), {"a": (1.0, float("inf"))}]), setting)
     [Pull(clock=3), {'a': (1.0, inf)}]
     """
     if isinstance(tree, list):
-        return [thaw(one, setting) for one in tree]
+        return [decode_state(one, setting) for one in tree]
     if not isinstance(tree, dict):
         return tree
     (kind, content), *_ = tree.items()
@@ -84,9 +84,9 @@ def thaw(tree: Any, setting: Setting | None) -> Any:
         array.flags.writeable = tree["writeable"]
         return array
     if kind in _COLLECTIONS:
-        return _COLLECTIONS[kind](thaw(one, setting) for one in content)
+        return _COLLECTIONS[kind](decode_state(one, setting) for one in content)
     if kind in _MAPPINGS:
-        return _MAPPINGS[kind]({thaw(key, setting): thaw(value, setting) for key, value in content})
+        return _MAPPINGS[kind]({decode_state(key, setting): decode_state(value, setting) for key, value in content})
     if kind == "setting":
         return setting
     if kind == "random":
@@ -94,11 +94,11 @@ def thaw(tree: Any, setting: Setting | None) -> Any:
         generator.bit_generator.state = content
         return generator
     thing: Any = object.__new__(_known(content))
-    put_back(thing, tree["has"], setting)
+    restore(thing, tree["has"], setting)
     return thing
 
 
-def put_back(thing: Any, has: Mapping[str, Any], setting: Setting | None) -> None:
+def restore(thing: Any, has: Mapping[str, Any], setting: RunConfig | None) -> None:
     """Let an object have these attributes again.
 
     A part of it that is there goes on with its own, and keeps the functions that it was made with; one that is a plain
@@ -112,9 +112,9 @@ def put_back(thing: Any, has: Mapping[str, Any], setting: Setting | None) -> Non
             and not is_dataclass(part)
             and type(part) is _known(tree["object"])
         ):
-            put_back(part, tree["has"], setting)
+            restore(part, tree["has"], setting)
         else:
-            object.__setattr__(thing, name, thaw(tree, setting))
+            object.__setattr__(thing, name, decode_state(tree, setting))
 
 
 def _known(name: str) -> type:
@@ -143,7 +143,7 @@ def split(tree: Any, arrays: dict[str, Any], numbers: dict[int, str] | None = No
 def joined(tree: Any, arrays: Mapping[str, Any]) -> Any:
     """The tree with its arrays back in their places.
 
-    >>> arrays = {}; tree = frost({"w": np.zeros(2)})
+    >>> arrays = {}; tree = encode_state({"w": np.zeros(2)})
     >>> joined(split(tree, arrays), arrays)
     {'dict': [['w', {'array': array([0., 0.]), 'writeable': True}]]}
     """

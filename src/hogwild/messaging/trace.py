@@ -18,7 +18,7 @@ Times = dict[str, list[float]]
 
 
 @dataclass(eq=False)
-class Diary:
+class NodeTrace:
     """What one participant notes: its bursts, and for each kind of event how long everything about it took."""
 
     starts: list[float] = field(default_factory=list)  # of this participant's lives
@@ -46,14 +46,14 @@ class Trace:
     """A diary for each participant of a run.
 
     >>> import tempfile
-    >>> trace = Trace({"worker-0": Diary(bursts=[(0.5, 8)], ways={"Values": [0.25]})})
+    >>> trace = Trace({"worker-0": NodeTrace(bursts=[(0.5, 8)], ways={"PullReply": [0.25]})})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     trace.save(Path(folder, "trace.json"))
     ...     Trace.load(Path(folder, "trace.json")).diaries["worker-0"].bursts
     [(0.5, 8)]
     """
 
-    diaries: Mapping[str, Diary]
+    diaries: Mapping[str, NodeTrace]
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, as JSON."""
@@ -86,13 +86,13 @@ class Trace:
         }  # fmt: skip
 
 
-def _diary(noted: dict[str, Any]) -> Diary:
+def _diary(noted: dict[str, Any]) -> NodeTrace:
     times = [
         {str(kind): [float(second) for second in seconds] for kind, seconds in noted[name].items()}
         for name in ("ways", "waking", "latencies", "handling")
     ]
     bursts = [(float(seconds), int(terms)) for seconds, terms in noted["bursts"]]
-    return Diary([float(start) for start in noted["starts"]], bursts, *times)
+    return NodeTrace([float(start) for start in noted["starts"]], bursts, *times)
 
 
 def _figures(seconds: list[float]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from hogwild.strategies.locked import Locked
 from hogwild.strategies.parameter_server import ParameterServer
 from hogwild.strategies.round_robin import RoundRobin
 from hogwild.strategies.serial import Serial
-from hogwild.strategies.shared_memory import InMemory, count
+from hogwild.strategies.shared_memory import SharedMemoryStrategy, worker_count
 from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
 STRATEGIES: dict[str, Any] = {
@@ -28,7 +28,7 @@ STRATEGIES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def named(strategy: str | InMemory, workers: int | None = None) -> InMemory:
+def named(strategy: str | SharedMemoryStrategy, workers: int | None = None) -> SharedMemoryStrategy:
     """A strategy from its name and a number of workers, or from itself.
 
     >>> named("round-robin", workers=2)
@@ -52,14 +52,14 @@ __all__ = [
     "ElasticAveraging",
     "Gossip",
     "Hogwild",
-    "InMemory",
     "LargeMinibatch",
     "LocalSGD",
     "Locked",
     "ParameterServer",
     "RoundRobin",
     "Serial",
+    "SharedMemoryStrategy",
     "Synchronous",
-    "count",
     "named",
+    "worker_count",
 ]

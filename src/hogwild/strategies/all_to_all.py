@@ -9,14 +9,14 @@ from typing import Any
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import must
-from hogwild.strategies.message_passing import Cast, without_servers
+from hogwild.strategies.message_passing import Cast, peer_roles
 from hogwild.strategies.parameter_server import COMBINATIONS
-from hogwild.strategies.roles.broadcast_worker import Broadcasting
-from hogwild.strategies.roles.membership import Views
-from hogwild.strategies.roles.mixing import Added
-from hogwild.strategies.roles.synchronous_worker import InStep
+from hogwild.strategies.roles.broadcast_worker import BroadcastWorker
+from hogwild.strategies.roles.membership import Membership
+from hogwild.strategies.roles.mixing import SumExchange
+from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
 from hogwild.strategies.shared_memory import check_count, check_workers
 from hogwild.topologies import Clique
 from hogwild.topologies.mixing_matrix import about
@@ -54,17 +54,17 @@ class AllToAll:
         """Whether workers wait for others."""
         return self.synchronous
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """A coordinator, and workers."""
         compression = compressions.named(self.compression)
         mean = (self.combine or ("mean" if self.synchronous else "sum")) == "mean"
 
         def works(number: int) -> Role:
             if self.synchronous:
-                return InStep(number, setting, self.period, Added(number, setting, mean, compression))
-            return Broadcasting(number, setting, self.period, mean, compression)
+                return SynchronousWorker(number, setting, self.period, SumExchange(number, setting, mean, compression))
+            return BroadcastWorker(number, setting, self.period, mean, compression)
 
-        return without_servers(setting, self.synchronous, partial(Views, _about, replicas=self.synchronous), works)
+        return peer_roles(setting, self.synchronous, partial(Membership, _about, replicas=self.synchronous), works)
 
 
 def _about(members: tuple[str, ...]) -> dict[str, Any]:

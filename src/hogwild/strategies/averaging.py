@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.message_passing import Cast, in_rounds
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.message_passing import Cast, synchronous_server_roles
 from hogwild.strategies.shared_memory import Access, check_workers
 
 
@@ -28,6 +28,6 @@ class Averaging:
     def __post_init__(self) -> None:
         check_workers(self.workers)
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """Who takes part, where workers send each other messages."""
-        return in_rounds(setting, setting.quota)
+        return synchronous_server_roles(setting, setting.quota)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.errors import ParameterError
-from hogwild.messaging.deltas import Floats, Sparse, Vector, frozen
+from hogwild.messaging.deltas import Floats, SparseDelta, Vector, frozen
 from hogwild.registry import kebab, must, pick
 
 
@@ -55,8 +55,8 @@ class DelayAdaptive:
         factor = self.factor(late.delay, late.workers)
         if factor == 1.0:
             return change
-        if isinstance(change, Sparse):
-            return Sparse(change.indices, (change.values * factor).astype(change.values.dtype), change.size)
+        if isinstance(change, SparseDelta):
+            return SparseDelta(change.indices, (change.values * factor).astype(change.values.dtype), change.size)
         return frozen((change * factor).astype(change.dtype))
 
 
@@ -78,10 +78,10 @@ class DelayCompensation:
         if late.read is None or late.step <= 0:
             return change
         factor, few = self.strength / late.step, late.parameters
-        if isinstance(change, Sparse):
+        if isinstance(change, SparseDelta):
             drift = np.where(change.indices < few, late.now[change.indices] - late.read[change.indices], 0)
             values = change.values - factor * change.values * change.values * drift
-            return Sparse(change.indices, values.astype(change.values.dtype), change.size)
+            return SparseDelta(change.indices, values.astype(change.values.dtype), change.size)
         made_up = change.copy()
         made_up[:few] -= factor * change[:few] * change[:few] * (late.now - late.read)[:few]
         return frozen(made_up)

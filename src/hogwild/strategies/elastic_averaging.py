@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import must
-from hogwild.strategies.message_passing import Cast, parts_of, with_servers
-from hogwild.strategies.roles.easgd_worker import Elastic
-from hogwild.strategies.roles.parameter_server import Server
-from hogwild.strategies.roles.parameter_server_worker import Pulling
+from hogwild.strategies.message_passing import Cast, parts_of, server_roles
+from hogwild.strategies.roles.easgd_worker import EASGDWorker
+from hogwild.strategies.roles.parameter_server import ParameterServerRole
+from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
 from hogwild.strategies.shared_memory import check_count, check_workers
 
 
@@ -42,16 +42,20 @@ class ElasticAveraging:
             raise must("elasticity", "above 0 and below 1, or None", self.elasticity)
         compressions.named(self.compression)
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """A coordinator, servers that have the centre, and workers."""
         parts, compression = parts_of(setting.size, self.shards), compressions.named(self.compression)
         share = self.elasticity or 0.9 / setting.workers
 
         def works() -> Any:
             if setting.workers == 1:
-                return Pulling(setting, parts, push_every=self.period)
-            return Elastic(setting, parts, self.period, share, compression)
+                return ParameterServerWorker(setting, parts, push_every=self.period)
+            return EASGDWorker(setting, parts, self.period, share, compression)
 
-        return with_servers(
-            setting, self.shards, False, lambda number, start, stop: Server(number, start, stop, setting), works
+        return server_roles(
+            setting,
+            self.shards,
+            False,
+            lambda number, start, stop: ParameterServerRole(number, start, stop, setting),
+            works,
         )

@@ -12,12 +12,12 @@ from hogwild.messaging import compression as compressions
 from hogwild.messaging.compression import Half
 from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.message_passing import Cast, without_servers
-from hogwild.strategies.roles.adpsgd_worker import Pairing
-from hogwild.strategies.roles.membership import Views
-from hogwild.strategies.roles.mixing import Averaged, Plan
-from hogwild.strategies.roles.synchronous_worker import InStep
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.message_passing import Cast, peer_roles
+from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
+from hogwild.strategies.roles.membership import Membership
+from hogwild.strategies.roles.mixing import AverageExchange, MixingPlan
+from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
 from hogwild.strategies.shared_memory import check_count, check_workers
 from hogwild.topologies.mixing_matrix import about
 
@@ -65,18 +65,20 @@ class Gossip:
         """Whether workers wait for others."""
         return self.synchronous
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """A coordinator, and workers."""
         self.topology.check(setting.workers)
         compression = compressions.named(self.compression)
-        plan = Plan(self.topology)
+        plan = MixingPlan(self.topology)
 
         def works(number: int) -> Role:
             if self.synchronous:
-                return InStep(number, setting, self.period, Averaged(number, setting, plan, compression))
-            return Pairing(number, setting, plan, self.period, compression)
+                return SynchronousWorker(
+                    number, setting, self.period, AverageExchange(number, setting, plan, compression)
+                )
+            return ADPSGDWorker(number, setting, plan, self.period, compression)
 
-        return without_servers(setting, self.synchronous, partial(Views, self._about), works)
+        return peer_roles(setting, self.synchronous, partial(Membership, self._about), works)
 
     def _about(self, members: tuple[str, ...]) -> dict[str, Any]:
         return about(self.topology, tuple(number_of(name) for name in members))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import must
-from hogwild.strategies.message_passing import Cast, in_rounds
+from hogwild.strategies.message_passing import Cast, synchronous_server_roles
 from hogwild.strategies.roles.outer_optimiser import Nesterov
 from hogwild.strategies.shared_memory import check_count, check_workers
 
@@ -36,9 +36,9 @@ class LocalSGD:
         check_count("period", self.period)
         compressions.named(self.compression)
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """A coordinator, one server that has the mean, and workers."""
-        return in_rounds(setting, self.period, compression=compressions.named(self.compression))
+        return synchronous_server_roles(setting, self.period, compression=compressions.named(self.compression))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ class DiLoCo:
             raise must("momentum", "at least 0 and below 1", self.momentum)
         compressions.named(self.compression)
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """The same with a step of the server's own."""
         compression = compressions.named(self.compression)
-        return in_rounds(setting, self.period, lambda: Nesterov(self.rate, self.momentum), compression=compression)
+        return synchronous_server_roles(
+            setting, self.period, lambda: Nesterov(self.rate, self.momentum), compression=compression
+        )

@@ -10,18 +10,18 @@ from typing import Any, Protocol
 from hogwild.messaging.compression import Compression
 from hogwild.messaging.messages import COORDINATOR, server, worker
 from hogwild.messaging.node import Role
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.strategies.roles.coordinator import Coordinator
-from hogwild.strategies.roles.membership import Views
-from hogwild.strategies.roles.outer_optimiser import Outer, Plain
-from hogwild.strategies.roles.parameter_server import Server
-from hogwild.strategies.roles.parameter_server_worker import Pulling
+from hogwild.strategies.roles.membership import Membership
+from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
+from hogwild.strategies.roles.parameter_server import ParameterServerRole
+from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
 
 Cast = Mapping[str, Callable[[], Role]]
 """For each participant how its role begins, at the start and after each crash."""
 
 
-class Talking(Protocol):
+class MessageStrategy(Protocol):
     """A strategy whose participants talk to each other."""
 
     @property
@@ -32,7 +32,7 @@ class Talking(Protocol):
     def within(self) -> Any:
         """The strategy in memory that each node uses on its own cores; None: one worker a node."""
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """Who takes part."""
 
 
@@ -46,8 +46,8 @@ def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
     return tuple(pairwise(ends))
 
 
-def with_servers(
-    setting: Setting, shards: int, rounds: bool, serves: Callable[[int, int, int], Role], works: Callable[[], Role]
+def server_roles(
+    setting: RunConfig, shards: int, rounds: bool, serves: Callable[[int, int, int], Role], works: Callable[[], Role]
 ) -> Cast:
     """A coordinator, servers that have the parameters, and workers."""
     cast: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(setting, shards, rounds)}
@@ -56,25 +56,25 @@ def with_servers(
     return cast | {worker(number): works for number in range(setting.workers)}
 
 
-def without_servers(setting: Setting, rounds: bool, views: Callable[[], Views], works: Callable[[int], Role]) -> Cast:
+def peer_roles(setting: RunConfig, rounds: bool, views: Callable[[], Membership], works: Callable[[int], Role]) -> Cast:
     """A coordinator, and workers that have the parameters themselves."""
     cast: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(setting, 0, rounds, views())}
     return cast | {worker(number): partial(works, number) for number in range(setting.workers)}
 
 
-def in_rounds(
-    setting: Setting, period: int, outer: Callable[[], Outer] = Plain, *, together: bool = False,
+def synchronous_server_roles(
+    setting: RunConfig, period: int, outer: Callable[[], OuterOptimiser] = PlainOuter, *, together: bool = False,
     compression: Compression | None = None,
 ) -> Cast:  # fmt: skip
     """All train as many terms, and then go on from what one server makes of the mean of their changes."""
 
     def works() -> Role:
-        return Pulling(
+        return ParameterServerWorker(
             setting, parts_of(setting.size, 1), push_every=period, rounds=True, together=together,
             compression=compression,
         )  # fmt: skip
 
     def serves(number: int, start: int, stop: int) -> Role:
-        return Server(number, start, stop, setting, staleness=0, mean=True, outer=outer())
+        return ParameterServerRole(number, start, stop, setting, staleness=0, mean=True, outer=outer())
 
-    return with_servers(setting, 1, True, serves, works)
+    return server_roles(setting, 1, True, serves, works)

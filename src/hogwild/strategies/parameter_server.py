@@ -7,12 +7,12 @@ from typing import Any
 
 from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import must
 from hogwild.strategies.delay_correction import Correction
-from hogwild.strategies.message_passing import Cast, parts_of, with_servers
-from hogwild.strategies.roles.parameter_server import Server
-from hogwild.strategies.roles.parameter_server_worker import Pulling
+from hogwild.strategies.message_passing import Cast, parts_of, server_roles
+from hogwild.strategies.roles.parameter_server import ParameterServerRole
+from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
 from hogwild.strategies.shared_memory import check_count, check_workers
 
 COMBINATIONS = ("mean", "sum")
@@ -81,20 +81,20 @@ class ParameterServer:
         """Updates between two exchanges."""
         return self.push_every
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """A coordinator, servers and workers."""
         # Between two pulls parameters grow older by a push each time: a bound must hold for the last of them.
         bound = None if self.staleness is None else self.staleness - (self.pushes_a_pull - 1)
         mean = (self.combine or ("mean" if self.bounded else "sum")) == "mean"
         parts = parts_of(setting.size, self.shards)
-        return with_servers(
+        return server_roles(
             setting,
             self.shards,
             self.bounded,
-            lambda number, start, stop: Server(
+            lambda number, start, stop: ParameterServerRole(
                 number, start, stop, setting, staleness=bound, mean=mean, correction=self.correction
             ),
-            lambda: Pulling(
+            lambda: ParameterServerWorker(
                 setting, parts, push_every=self.push_every, pull_every=self.pushes_a_pull, rounds=self.bounded,
                 compression=compressions.named(self.compression),
             ),

@@ -10,7 +10,7 @@ from hogwild.registry import must
 Access = Literal["free", "locked", "turns"]
 
 
-class InMemory(Protocol):
+class SharedMemoryStrategy(Protocol):
     """A strategy whose workers share one memory.
 
     ``access`` says how workers keep out of each other's way around one term: not at all, by locks on its coordinates,
@@ -42,11 +42,11 @@ def check_count(name: str, value: int) -> None:
         raise must(name, "a positive integer", value)
 
 
-def count(strategy: InMemory) -> int:
+def worker_count(strategy: SharedMemoryStrategy) -> int:
     """How many workers a strategy has on this machine.
 
     >>> from hogwild.strategies import Hogwild, Serial
-    >>> count(Hogwild(workers=3)), count(Serial())
+    >>> worker_count(Hogwild(workers=3)), worker_count(Serial())
     (3, 1)
     """
     return strategy.workers or usable_cores()

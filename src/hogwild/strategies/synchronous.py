@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hogwild.errors import ParameterError
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import must
-from hogwild.strategies.message_passing import Cast, in_rounds
+from hogwild.strategies.message_passing import Cast, synchronous_server_roles
 from hogwild.strategies.shared_memory import check_count, check_workers
 
 
@@ -70,11 +70,11 @@ class Synchronous:
         """Terms of one worker between two exchanges, where workers send each other messages."""
         return self.accumulate
 
-    def cast(self, setting: Setting) -> Cast:
+    def cast(self, setting: RunConfig) -> Cast:
         """Who takes part, where workers send each other messages."""
         if self.recipe is not None:
             raise ParameterError("The recipe for large minibatches is for a Module and runtime=Processes().")
-        return in_rounds(setting, self.accumulate, together=True)
+        return synchronous_server_roles(setting, self.accumulate, together=True)
 
     def total(self, batch: int, workers: int | None = None) -> int:
         """How many samples a step takes."""

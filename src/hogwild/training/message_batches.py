@@ -45,7 +45,7 @@ def minimise_module_by_messages(
     training data is measured.
     """
     _check(problem, strategy, budget, test, average)
-    workers = strategies.count(strategy)
+    workers = strategies.worker_count(strategy)
     optimiser = optimiser_of(rule, problem)
     labels = problem.labels()
     samples, batch = problem.samples_of_epoch(workers, labels), problem.batch or 1

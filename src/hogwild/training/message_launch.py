@@ -11,9 +11,9 @@ import numpy as np
 
 from hogwild.errors import DivergedError, ParameterError, WorkerError
 from hogwild.messaging.deltas import Floats
-from hogwild.messaging.job import Company, Learner, Outcome
+from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome
 from hogwild.messaging.messages import worker
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.run import Budget
 from hogwild.training.event_log import Journal
 from hogwild.training.message_checkpoints import Keeper
@@ -30,7 +30,7 @@ class Task:
     start: Floats
     parameters: int  # of the numbers exchanged, those that are parameters: the first ones
     epoch: int  # terms
-    learner: Callable[[int], Learner]
+    learner: Callable[[int], LocalTrainer]
     measure: Callable[[Floats], dict[str, float]]
     cores: int = 1  # that train each burst
 
@@ -41,7 +41,7 @@ def converse(
 ) -> Outcome:  # fmt: skip
     """Run a strategy by messages to its end."""
     goal = None if budget.epochs is None else budget.epochs * task.epoch
-    setting = Setting(
+    setting = RunConfig(
         workers, task.start, task.epoch, goal, average, budget.target, budget.patience, budget.seconds,
         runtime.silence, frozenset(getattr(runtime, "late", ())), task.parameters,
         keeper.checkpoints is not None,
@@ -56,7 +56,7 @@ def converse(
         journal.tell(event, **at, seconds=seconds, **what)
 
     with first_one_waits() as interrupt:
-        company = Company(
+        company = MessageJob(
             setting, strategy.cast(setting), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed),
             task.cores, keeper.save if setting.saves else None, keeper.found,
         )  # fmt: skip
@@ -70,7 +70,7 @@ def converse(
     return outcome
 
 
-def check(strategy: Any, runtime: Any, setting: Setting, budget: Budget, average: float) -> None:
+def check(strategy: Any, runtime: Any, setting: RunConfig, budget: Budget, average: float) -> None:
     """Refuse what cannot work before anything starts."""
     if budget.tolerance is not None:
         raise ParameterError("The 'tolerance' of a budget is for strategies in one memory: use 'patience' or 'target'.")

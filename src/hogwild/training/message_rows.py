@@ -13,7 +13,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
 from hogwild.jsonable import plain
 from hogwild.messaging.deltas import Floats, frozen
-from hogwild.messaging.job import Learner
+from hogwild.messaging.job import LocalTrainer
 from hogwild.problems.problem import State
 from hogwild.run import Budget, Callback, Run, Start
 from hogwild.schedules import Schedule, step_of, with_step
@@ -36,7 +36,7 @@ def minimise_rows(
             f"The strategy {strategy!r} has its workers in one memory: use runtime=Threads(), or a strategy by "
             "messages such as ParameterServer()."
         )
-    workers = strategies.count(strategy)
+    workers = strategies.worker_count(strategy)
     # Every exchange passes over all parameters, whatever the terms between two touch.
     exchanges = problem.data.n_rows // getattr(strategy, "period", 1) or 1
     budget = budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
@@ -101,7 +101,7 @@ def task_of_rows(
 
     size = sum(len(part) for part in state)
 
-    def learner(worker: int) -> Learner:
+    def learner(worker: int) -> LocalTrainer:
         return RowLearner(rows) if cores is None else NodeLearner(rows, cores)
 
     each = 1 if cores is None else cores.workers

@@ -105,7 +105,7 @@ def minimise(
     checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
     _check(rule, schedule, strategy, budget, test, average, checkpoints, resume)
     held_out = held_out_for(problem, test)
-    cores = strategies.count(strategy)
+    cores = strategies.worker_count(strategy)
     workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
     journal = Journal(callbacks)
     asked = plain({

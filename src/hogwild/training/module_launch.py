@@ -70,7 +70,7 @@ def minimise_module(
             callbacks=callbacks, checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
     _check(problem, strategy, runtime, budget, test, average)
-    rank, workers = engaged(strategy) or (None, strategies.count(strategy))
+    rank, workers = engaged(strategy) or (None, strategies.worker_count(strategy))
     folder = _checkpoints(checkpoint, resume)
     optimiser = optimiser_of(rule, problem)
     recipe = getattr(strategy, "recipe", None)

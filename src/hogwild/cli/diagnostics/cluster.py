@@ -11,7 +11,7 @@ from hogwild.errors import MissingExtraError, WorkerError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hogwild.runtimes.ray.preflight import Door
+    from hogwild.runtimes.ray.preflight import Preflight
 
 MUST_AGREE = ("python", "ray", "hogwild")  # the same on all nodes, to the last figure
 TOKEN_REMEDY = "Start all nodes with RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH."
@@ -31,21 +31,21 @@ def look_at(address: str | None) -> tuple[dict[str, Any], list[Check]]:
         load()
     except MissingExtraError as error:
         return found, [Check("ray", "error", "it is not installed here", str(error))]
-    from hogwild.runtimes.ray.cluster_probe import ask
-    from hogwild.runtimes.ray.preflight import knock
+    from hogwild.runtimes.ray.cluster_probe import probe_cluster
+    from hogwild.runtimes.ray.preflight import preflight
 
     checked(named)
     try:
         found["address"] = located(named)
-        found |= _locks(knock(found["address"]))
-        found |= ask(found["address"])
+        found |= _locks(preflight(found["address"]))
+        found |= probe_cluster(found["address"])
     except WorkerError as error:
         remedy = "Start one with 'ray start --head', or name its head: hogwild doctor --cluster HOST:PORT"
         return found, [Check("cluster", "error", str(error), remedy if "no Ray cluster" in str(error) else "")]
     return found, [*check_nodes(found["nodes"], found["mine"]), *check_locks(found)]
 
 
-def _locks(door: Door) -> dict[str, Any]:
+def _locks(door: Preflight) -> dict[str, Any]:
     if door.refusal:
         raise WorkerError(door.refusal)
     return {"token": door.token, "tls": door.tls}

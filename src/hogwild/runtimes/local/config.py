@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hogwild.delays import Delay, named
-from hogwild.messaging.job import Company, Outcome
+from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import must
-from hogwild.runtimes.local.driver import House
+from hogwild.runtimes.local.driver import LocalDriver
 from hogwild.runtimes.messaging.faults import Fault, checked
 
 
@@ -50,6 +50,6 @@ class Local:
     saves = True  # whether it can write checkpoints
     virtual = False  # its seconds are real
 
-    def play(self, company: Company) -> Outcome:
+    def play(self, company: MessageJob) -> Outcome:
         """Run it to its end."""
-        return House(self, company).play()
+        return LocalDriver(self, company).play()

@@ -16,16 +16,22 @@ import numpy as np
 
 from hogwild.delays import Delay, named
 from hogwild.errors import WorkerError
-from hogwild.messaging.actions import Finish, Measure, Save, Tell
-from hogwild.messaging.events import Event, Interrupted, Joined, Lost, Measured, Received, Resumed, Started
-from hogwild.messaging.job import Company, Outcome, Traffic
-from hogwild.messaging.messages import COORDINATOR, Envelope, Receipt, number_of, worker
-from hogwild.messaging.node import Participant
-from hogwild.messaging.reliable_channel import Post
-from hogwild.messaging.trace import Diary, Trace
-from hogwild.runtimes.messaging.actor import Actor, Measurer, now
+from hogwild.messaging.actions import Emit, Evaluate, Finish, SnapshotPart
+from hogwild.messaging.events import Evaluated, Event, Interrupted, PeerJoined, PeerLost, Received, Resumed, Started
+from hogwild.messaging.job import MessageJob, Outcome, Traffic
+from hogwild.messaging.messages import COORDINATOR, Ack, Envelope, number_of, worker
+from hogwild.messaging.node import Node
+from hogwild.messaging.reliable_channel import ReliableChannel
+from hogwild.messaging.trace import NodeTrace, Trace
+from hogwild.runtimes.messaging.actor import Actor, Evaluator, now
 from hogwild.runtimes.messaging.faults import Crash, planned
-from hogwild.runtimes.messaging.snapshot_collector import Gathering, go_on, lives_of, news_of, taking_part
+from hogwild.runtimes.messaging.snapshot_collector import (
+    SnapshotCollector,
+    incarnations_of,
+    membership_events,
+    restore_node,
+    snapshotting,
+)
 
 if TYPE_CHECKING:
     from hogwild.runtimes.local.config import Local
@@ -35,10 +41,10 @@ RESEND = 1.0  # seconds after which a message without a receipt is sent again: o
 CLOSING = 60.0  # seconds that a burst may go on after the end
 
 
-class House:
+class LocalDriver:
     """One run on threads. Everything but the participants' own doings happens in the thread that plays it."""
 
-    def __init__(self, runtime: Local, company: Company) -> None:
+    def __init__(self, runtime: Local, company: MessageJob) -> None:
         self.runtime, self.company = runtime, company
         self.latency: Delay = named(runtime.latency)
         self.hurry, self.longest = threading.Event(), 0.0
@@ -48,11 +54,11 @@ class House:
         self.kept: dict[str, Any] = {}
         self.alive: dict[str, float] = defaultdict(float)
         self.crashes = 0
-        self.diaries: dict[str, Diary] = {}
-        self.measurer = Measurer(company.measure, self._measured, self.fail)
+        self.diaries: dict[str, NodeTrace] = {}
+        self.measurer = Evaluator(company.measure, self._measured, self.fail)
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._plans: list[tuple[float, int, Callable[[], None]]] = []
-        self._gathering = Gathering()
+        self._gathering = SnapshotCollector()
         self._numbers = itertools.count()
         self._finish: tuple[Finish, float] | None = None
         self._began = now()
@@ -75,7 +81,7 @@ class House:
         actor = self.actors.get(envelope.to)
         if actor is None:
             return
-        if due == sent and isinstance(envelope.body, Receipt) and not actor.participant.post.crowded:
+        if due == sent and isinstance(envelope.body, Ack) and not actor.participant.post.crowded:
             actor.receipt(Received(envelope))
         else:
             actor.put(Received(envelope), sent, due)
@@ -87,14 +93,14 @@ class House:
         """Write something down for the next life of somebody, who has his lock."""
         self.kept[name] = what
 
-    def measure(self, actor: Actor, action: Measure) -> None:
+    def measure(self, actor: Actor, action: Evaluate) -> None:
         """Have parameters measured."""
         self.measurer.put(actor, action)
 
-    def _measured(self, actor: Actor, action: Measure, figures: dict[str, float]) -> None:
-        actor.put(Measured(action.number, figures))
+    def _measured(self, actor: Actor, action: Evaluate, figures: dict[str, float]) -> None:
+        actor.put(Evaluated(action.number, figures))
 
-    def tell(self, action: Tell) -> None:
+    def tell(self, action: Emit) -> None:
         """Have something recorded, as it is now, in the thread that plays: there callbacks are called."""
         seconds = now() - self._began
         if action.event == "epoch":
@@ -105,7 +111,7 @@ class House:
         what = {name: value for name, value in action.what.items() if name != "seconds"}
         self._news.put(partial(self.company.tell, action.event, seconds=seconds, **what))
 
-    def save(self, actor: Actor, action: Save) -> None:
+    def save(self, actor: Actor, action: SnapshotPart) -> None:
         """Have what somebody knew at a cut put beside what the others did."""
         self._news.put(partial(self._saved, actor, action))
 
@@ -122,7 +128,7 @@ class House:
     def _finished(self, action: Finish, seconds: float) -> None:
         self._finish = action, seconds
 
-    def _saved(self, actor: Actor, action: Save) -> None:
+    def _saved(self, actor: Actor, action: SnapshotPart) -> None:
         if self.actors.get(actor.name) is actor and self.company.save is not None:
             seconds = now() - self._began
             cut = self._gathering.add(actor.name, action, self.births, set(self.actors), seconds)
@@ -135,7 +141,7 @@ class House:
     def _open(self) -> None:
         late = {worker(number): at for number, at in self.runtime.late.items()}
         cut = self.company.resumed
-        there = {name: 0 for name in self.company.cast if name not in late} if cut is None else lives_of(cut)
+        there = {name: 0 for name in self.company.cast if name not in late} if cut is None else incarnations_of(cut)
         before = 0.0 if cut is None else cut["seconds"]
         self.births.update(there if cut is None else cut["births"] | there)
         for name in there:
@@ -153,9 +159,9 @@ class House:
             if cut is None:
                 self._launch(actor, Started())
             else:
-                go_on(actor.participant, actor.learner, cut["people"][actor.name])
+                restore_node(actor.participant, actor.learner, cut["people"][actor.name])
                 self._launch(actor, Resumed(before))
-        for change in [] if cut is None else news_of(cut):
+        for change in [] if cut is None else membership_events(cut):
             self._spread(change)
 
     def _attend(self) -> None:
@@ -189,12 +195,12 @@ class House:
         life = self.births[name]
         self.births[name] += 1
         others = {peer: incarnation for peer, incarnation in lives.items() if peer != name}
-        participant = taking_part(
-            Participant(self.company.cast[name](), Post(name, life, others, RESEND)), self.company
+        participant = snapshotting(
+            Node(self.company.cast[name](), ReliableChannel(name, life, others, RESEND)), self.company
         )
         works = name.startswith("worker")
         number = number_of(name) if works else -1
-        diary = self.diaries.setdefault(name, Diary()) if self.runtime.record else None
+        diary = self.diaries.setdefault(name, NodeTrace()) if self.runtime.record else None
         actor = self.actors[name] = Actor(
             self, name, life, participant, self.company.learner(number) if works else None,
             self.runtime.slow.get(number, 0.0), self.company.seed, diary,
@@ -216,7 +222,7 @@ class House:
         actor = self._hire(name, lives)
         self._gathering.disturb()
         self._launch(actor, Started(self.kept.get(name)))
-        self._spread(Joined(name, actor.life))
+        self._spread(PeerJoined(name, actor.life))
 
     def _crash(self, fault: Crash) -> None:
         name = fault.who
@@ -234,11 +240,11 @@ class House:
         self.before.append(actor)
         self.alive[name] += now() - actor.since
         at = now() - self._began
-        self._plan(at + self.runtime.detection, partial(self._spread, Lost(name, actor.life)))
+        self._plan(at + self.runtime.detection, partial(self._spread, PeerLost(name, actor.life)))
         if fault.back_after is not None:
             self._plan(at + fault.back_after, partial(self._start, name))
 
-    def _spread(self, change: Lost | Joined) -> None:
+    def _spread(self, change: PeerLost | PeerJoined) -> None:
         for actor in self.actors.values():
             if actor.name != change.peer:
                 actor.put(change)

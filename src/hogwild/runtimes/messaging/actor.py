@@ -13,22 +13,22 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.delays import Delay
-from hogwild.messaging.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
-from hogwild.messaging.events import Event, Rang, Received, Trained
-from hogwild.messaging.job import Learner, Traffic
-from hogwild.messaging.messages import Envelope, Receipt, number_of
-from hogwild.messaging.node import Participant
+from hogwild.messaging.actions import Action, Emit, Evaluate, Finish, Persist, SetTimer, SnapshotPart, Train, Transmit
+from hogwild.messaging.events import Event, Received, TimerFired, Trained
+from hogwild.messaging.job import LocalTrainer, Traffic
+from hogwild.messaging.messages import Ack, Envelope, number_of
+from hogwild.messaging.node import Node
 from hogwild.messaging.reliable_channel import RESEND
-from hogwild.messaging.snapshot import Cutting
-from hogwild.messaging.trace import Diary
-from hogwild.runtimes.messaging.snapshot_collector import with_memory
+from hogwild.messaging.snapshot import SnapshottingNode
+from hogwild.messaging.trace import NodeTrace
+from hogwild.runtimes.messaging.snapshot_collector import with_trainer_state
 
 LONGEST = 1.0  # seconds of a wait without a look at whether it is over
 PIECE = 0.05  # seconds of an injected delay without such a look, and of a wait for receipts that wake nobody
 now = time.perf_counter
 
 
-class Surroundings(Protocol):
+class ActorEnvironment(Protocol):
     """What an actor has around it."""
 
     latency: Delay
@@ -38,9 +38,9 @@ class Surroundings(Protocol):
     def deliver(self, envelope: Envelope, sent: float, due: float) -> None: ...
     def turned(self) -> None: ...
     def keep(self, name: str, what: Any) -> None: ...
-    def measure(self, actor: Actor, action: Measure) -> None: ...
-    def tell(self, action: Tell) -> None: ...
-    def save(self, actor: Actor, action: Save) -> None: ...
+    def measure(self, actor: Actor, action: Evaluate) -> None: ...
+    def tell(self, action: Emit) -> None: ...
+    def save(self, actor: Actor, action: SnapshotPart) -> None: ...
     def finish(self, action: Finish) -> None: ...
     def fail(self, name: str, error: BaseException) -> None: ...
 
@@ -49,8 +49,8 @@ class Actor:
     """Runs a participant in a thread of its own. Whoever has its ``lock`` finds it between two reactions."""
 
     def __init__(
-        self, house: Surroundings, name: str, life: int, participant: Participant | Cutting, learner: Learner | None,
-        slow: float, seed: int, diary: Diary | None,
+        self, house: ActorEnvironment, name: str, life: int, participant: Node | SnapshottingNode, learner: LocalTrainer
+        | None, slow: float, seed: int, diary: NodeTrace | None,
     ) -> None:  # fmt: skip
         self.house, self.name, self.life, self.participant, self.learner = house, name, life, participant, learner
         self.slow, self.diary = slow, diary
@@ -150,7 +150,7 @@ class Actor:
         for action in self.participant.react(event):
             self._carry_out(action)
 
-    def _note(self, diary: Diary, event: Event, sent: float, came: float, began: float) -> None:
+    def _note(self, diary: NodeTrace, event: Event, sent: float, came: float, began: float) -> None:
         kind = type(event).__name__
         if isinstance(event, Received):
             kind = type(event.envelope.body).__name__
@@ -183,30 +183,30 @@ class Actor:
                 return
 
     def _carry_out(self, action: Action) -> None:
-        if isinstance(action, Send):
+        if isinstance(action, Transmit):
             self._send(action.envelope)
         elif isinstance(action, Train):
             self._tasks.append(action)  # not now: what else there is to do should not wait for it
-        elif isinstance(action, Ring):
-            self._at(now() + self._after(action), Rang(action.name))
-        elif isinstance(action, Keep):
+        elif isinstance(action, SetTimer):
+            self._at(now() + self._after(action), TimerFired(action.name))
+        elif isinstance(action, Persist):
             self.house.keep(self.name, action.what)
-        elif isinstance(action, Measure):
+        elif isinstance(action, Evaluate):
             self.house.measure(self, action)
-        elif isinstance(action, Tell):
+        elif isinstance(action, Emit):
             self.house.tell(action)
-        elif isinstance(action, Save):
-            self.house.save(self, with_memory(action, self.learner))
+        elif isinstance(action, SnapshotPart):
+            self.house.save(self, with_trainer_state(action, self.learner))
         elif isinstance(action, Finish):
             self.house.finish(action)
 
-    def _after(self, ring: Ring) -> float:
+    def _after(self, ring: SetTimer) -> float:
         """Nobody answers in the middle of a burst: nothing is sent again before the longest would be over."""
         return max(ring.after, 2 * self.house.longest) if ring.name == RESEND else ring.after
 
     def _send(self, envelope: Envelope) -> None:
         traffic = self.traffic[type(envelope.body).__name__]
-        if isinstance(envelope.body, Receipt):
+        if isinstance(envelope.body, Ack):
             traffic.receipts += 1
         else:
             traffic.messages += 1
@@ -216,16 +216,16 @@ class Actor:
         self.house.deliver(envelope, sent, sent + after)
 
 
-class Measurer:
+class Evaluator:
     """Measures parameters in a thread of its own, one after the other, while everybody goes on."""
 
     def __init__(self, measure: Callable[[Any], dict[str, float]], done: Callable[..., None], fail: Any) -> None:
         self._measure, self._done, self._fail = measure, done, fail
-        self._asked: queue.SimpleQueue[tuple[Actor, Measure] | None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[tuple[Actor, Evaluate] | None] = queue.SimpleQueue()
         self._over = False
         self.thread = threading.Thread(target=self._run, name="hogwild-measurer", daemon=True)
 
-    def put(self, actor: Actor, action: Measure) -> None:
+    def put(self, actor: Actor, action: Evaluate) -> None:
         """Have parameters measured for somebody."""
         self._asked.put((actor, action))
 
@@ -244,7 +244,7 @@ class Measurer:
         except BaseException as error:
             self._fail("the measurement", error)
 
-    def _next(self) -> tuple[Actor, Measure] | None:
+    def _next(self) -> tuple[Actor, Evaluate] | None:
         try:
             return self._asked.get(timeout=LONGEST)
         except queue.Empty:

@@ -14,20 +14,20 @@ import psutil
 import ray
 
 from hogwild.errors import MessageError
-from hogwild.messaging.actions import Finish, Save
-from hogwild.messaging.events import Event, Interrupted, Joined, Lost, Rang, Received, Resumed, Started
-from hogwild.messaging.job import Company, Learner, Traffic
-from hogwild.messaging.messages import COORDINATOR, Receipt, number_of
-from hogwild.messaging.node import Participant
+from hogwild.messaging.actions import Finish, SnapshotPart
+from hogwild.messaging.events import Event, Interrupted, PeerJoined, PeerLost, Received, Resumed, Started, TimerFired
+from hogwild.messaging.job import LocalTrainer, MessageJob, Traffic
+from hogwild.messaging.messages import COORDINATOR, Ack, number_of
+from hogwild.messaging.node import Node
 from hogwild.messaging.reliable_channel import RESEND as RESENDING
-from hogwild.messaging.reliable_channel import Post, comes_back
-from hogwild.runtimes.messaging.actor import Actor, Measurer
+from hogwild.messaging.reliable_channel import ReliableChannel, is_durable
+from hogwild.runtimes.messaging.actor import Actor, Evaluator
 from hogwild.runtimes.messaging.network_model import Link
-from hogwild.runtimes.messaging.snapshot_collector import go_on, taking_part
-from hogwild.runtimes.ray.actor_context import Desk, Lines, News
-from hogwild.runtimes.ray.fault_injection import Rough
-from hogwild.runtimes.ray.state_store import Vault
-from hogwild.runtimes.ray.wire_codec import unpacked
+from hogwild.runtimes.messaging.snapshot_collector import restore_node, snapshotting
+from hogwild.runtimes.ray.actor_context import ActorContext, News, Transport
+from hogwild.runtimes.ray.fault_injection import FaultyTransport
+from hogwild.runtimes.ray.state_store import StateStore
+from hogwild.runtimes.ray.wire_codec import decode_envelopes
 
 PATIENCE = 1.0  # seconds after which a message without a receipt is sent again
 MOST_UNREAD = 8192  # messages; more are not taken in: they are sent again
@@ -37,7 +37,7 @@ Peers = dict[str, tuple[int, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class Heartbeat:
     """What a seat says when it is asked whether it is alive."""
 
     events: int = 0
@@ -51,7 +51,7 @@ class Pulse:
     traffic: dict[str, Traffic] = field(default_factory=dict)
     failure: str = ""
     news: News = field(default_factory=list)
-    saves: list[Save] = field(default_factory=list)
+    saves: list[SnapshotPart] = field(default_factory=list)
     finished: tuple[Finish, float] | None = None
     ready: bool = False  # whether it could begin
     bursts: int = 0
@@ -60,16 +60,16 @@ class Pulse:
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class ResumeState:
     """What an earlier sitting has left for somebody: how long it was, what it knew, and who has come and gone."""
 
     seconds: float
     known: dict[str, Any]
-    news: list[Lost | Joined]
+    news: list[PeerLost | PeerJoined]
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ActorLocation:
     """Where a process is. What ``created`` it tells it from a later one of the same number."""
 
     node: str
@@ -86,22 +86,22 @@ def here() -> str:
     return f"{boot.read_text().strip()} {space.readlink()}"
 
 
-class Seat:
+class RayActor:
     """Made an actor of by Ray.
 
     Its methods are called one after the other and return at once: what takes time is done by threads of its own.
     """
 
     def __init__(
-        self, name: str, life: int, company: Company, slow: Mapping[int, float], link: Link | None = None
+        self, name: str, life: int, company: MessageJob, slow: Mapping[int, float], link: Link | None = None
     ) -> None:
         self.company, self.slow, self.link = company, slow, link
         self.become(name, life)
-        self._vault = Vault()
+        self._vault = StateStore()
         self._actor: Actor | None = None
         self._early: list[Event] = []  # what came before it had begun
         self._number = number_of(name) if name.startswith("worker") else -1
-        self._learner: Learner | None = None
+        self._learner: LocalTrainer | None = None
         self._ready = False
         self._malformed = 0
         threading.Thread(target=self._prepare, name="hogwild-prepares", daemon=True).start()
@@ -111,27 +111,27 @@ class Seat:
         self.name, self.life = name, life
         lines = None
         if self.link is not None:
-            rough = Rough(self.link, [self.company.seed, life, *name.encode()], Lines())
-            lines = Lines(rough.call, rough.unanswered, rough.wait)
-        self._desk = Desk(name, life, lines)
+            rough = FaultyTransport(self.link, [self.company.seed, life, *name.encode()], Transport())
+            lines = Transport(rough.call, rough.unanswered, rough.wait)
+        self._desk = ActorContext(name, life, lines)
 
-    def where(self) -> Where:
+    def where(self) -> ActorLocation:
         """The node and the process it is in."""
         me = psutil.Process()
-        return Where(ray.get_runtime_context().get_node_id(), here(), me.pid, me.create_time())
+        return ActorLocation(ray.get_runtime_context().get_node_id(), here(), me.pid, me.create_time())
 
-    def begin(self, peers: Peers, kept: Any, sitting: Sitting | None = None) -> None:
+    def begin(self, peers: Peers, kept: Any, sitting: ResumeState | None = None) -> None:
         """Take part, together with these: after a crash with what was kept, in a later sitting with what was known."""
         desk, name = self._desk, self.name
         for peer, (_, handle) in peers.items():
             desk.outbox.connect(peer, handle)
-        desk.open(peers[COORDINATOR][1] if comes_back(name) else None, kept, sitting.seconds if sitting else 0.0)
+        desk.open(peers[COORDINATOR][1] if is_durable(name) else None, kept, sitting.seconds if sitting else 0.0)
         try:
-            post = Post(name, self.life, {peer: life for peer, (life, _) in peers.items()}, PATIENCE)
-            participant = taking_part(Participant(self.company.cast[name](), post), self.company)
+            post = ReliableChannel(name, self.life, {peer: life for peer, (life, _) in peers.items()}, PATIENCE)
+            participant = snapshotting(Node(self.company.cast[name](), post), self.company)
             first: list[Event] = [Started(kept)]
             if sitting is not None:
-                go_on(participant, self._learner, sitting.known)
+                restore_node(participant, self._learner, sitting.known)
                 first = [Resumed(sitting.seconds), *(news for news in sitting.news if news.peer != name)]
             slow = self.slow.get(self._number, 0.0)
             actor = Actor(desk, name, self.life, participant, self._learner, slow, self.company.seed, None)
@@ -149,12 +149,12 @@ class Seat:
         if actor is not None and actor.unread > MOST_UNREAD:
             return
         try:
-            envelopes = unpacked(parts, self.company.setting.size)
+            envelopes = decode_envelopes(parts, self.company.setting.size)
         except MessageError:
             self._malformed += 1
             return
         for envelope in envelopes:
-            if actor is not None and isinstance(envelope.body, Receipt) and not actor.participant.post.crowded:
+            if actor is not None and isinstance(envelope.body, Ack) and not actor.participant.post.crowded:
                 actor.receipt(Received(envelope))
             else:
                 self._put(Received(envelope))
@@ -162,21 +162,21 @@ class Seat:
     def joined(self, peer: str, life: int, handle: Any) -> None:
         """Somebody is there."""
         self._desk.outbox.connect(peer, handle)
-        self._put(Joined(peer, life))
-        if comes_back(peer):  # it gets what it has not kept at once
-            self._put(Rang(RESENDING))
+        self._put(PeerJoined(peer, life))
+        if is_durable(peer):  # it gets what it has not kept at once
+            self._put(TimerFired(RESENDING))
 
     def lost(self, peer: str, life: int) -> None:
         """Somebody is gone."""
         self._desk.outbox.disconnect(peer)
-        self._put(Lost(peer, life))
+        self._put(PeerLost(peer, life))
 
     def interrupt(self) -> None:
         """Somebody wants the run to end soon."""
         self._desk.hurry.set()
         self._put(Interrupted())
 
-    def pulse(self, longest: float, sent: tuple[int, int]) -> Pulse:
+    def pulse(self, longest: float, sent: tuple[int, int]) -> Heartbeat:
         """Say that it is alive, and what is new.
 
         ``longest`` is the longest burst of anybody, ``sent`` the messages and bytes of all.
@@ -184,10 +184,10 @@ class Seat:
         desk, actor = self._desk, self._actor
         desk.sent = sent
         if actor is None:
-            return Pulse(failure=desk.failure, malformed=self._malformed, ready=self._ready)
+            return Heartbeat(failure=desk.failure, malformed=self._malformed, ready=self._ready)
         mine, desk.longest = desk.longest, max(longest, desk.longest)
         post, finished = actor.participant.post, desk.finished
-        return Pulse(
+        return Heartbeat(
             actor.events, actor.busy, mine, desk.outbox.calls, actor.unread, post.resent, post.refused, self._malformed,
             dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished, True, actor.bursts,
             actor.updates, _delays(self.name, actor.participant.role),
@@ -206,7 +206,7 @@ class Seat:
         desk = self._desk
         try:
             if self.name == COORDINATOR:
-                desk.measurer = Measurer(self.company.measure, desk.measured, desk.fail)
+                desk.measurer = Evaluator(self.company.measure, desk.measured, desk.fail)
                 desk.measurer.thread.start()
             elif self._number >= 0:
                 self._learner = self.company.learner(self._number)

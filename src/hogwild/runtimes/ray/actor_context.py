@@ -13,12 +13,12 @@ from typing import Any
 import ray
 
 from hogwild.delays import Delay, named
-from hogwild.messaging.actions import Finish, Measure, Save, Tell
-from hogwild.messaging.events import Measured
-from hogwild.messaging.messages import Envelope, Place, Receipt
-from hogwild.runtimes.messaging.actor import Actor, Measurer, now
-from hogwild.runtimes.ray.batching_sender import A_WHILE, Call, Outbox, Unanswered
-from hogwild.runtimes.ray.state_replication import Keeping
+from hogwild.messaging.actions import Emit, Evaluate, Finish, SnapshotPart
+from hogwild.messaging.events import Evaluated
+from hogwild.messaging.messages import Ack, Envelope, JoinReply
+from hogwild.runtimes.messaging.actor import Actor, Evaluator, now
+from hogwild.runtimes.ray.batching_sender import A_WHILE, BatchingSender, Call, Unanswered
+from hogwild.runtimes.ray.state_replication import StateReplicator
 from hogwild.runtimes.ray.wire_codec import Parts
 
 IDLE = 1.0  # seconds after which the clerk looks whether there is something to do
@@ -27,7 +27,7 @@ News = list[tuple[str, float, dict[str, Any]]]
 """What happened, when, and what else is known of it."""
 
 
-def deliver(handle: Any, parts: Parts) -> Any:
+def send_batch(handle: Any, parts: Parts) -> Any:
     """Call somebody."""
     return handle.deliver.remote(*parts)
 
@@ -44,45 +44,45 @@ def answered(calls: list[Any], limit: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class Transport:
     """How calls are made, which of some are not answered, and how to wait for one that is."""
 
-    call: Call = deliver
+    call: Call = send_batch
     unanswered: Unanswered = unanswered
     wait: Callable[[list[Any], float], None] = answered
 
 
-class Desk:
+class ActorContext:
     """Takes what an actor does to where it belongs: to others, to the vault, or to the driver when it asks."""
 
-    def __init__(self, name: str, life: int, lines: Lines | None = None) -> None:
+    def __init__(self, name: str, life: int, lines: Transport | None = None) -> None:
         self.name, self.life = name, life
         self.latency: Delay = named(0.0)
         self.hurry, self.longest = threading.Event(), 0.0
-        self.lines = lines or Lines()
-        self.outbox = Outbox(self.lines.call, self.lines.unanswered)
-        self.keeping: Keeping | None = None
-        self.measurer: Measurer | None = None
+        self.lines = lines or Transport()
+        self.outbox = BatchingSender(self.lines.call, self.lines.unanswered)
+        self.keeping: StateReplicator | None = None
+        self.measurer: Evaluator | None = None
         self.sent = (0, 0)  # messages and bytes of all, as the driver last heard
         self.failure = ""
         self.finished: tuple[Finish, float] | None = None
         self.began = now()
         self._news: deque[tuple[str, float, dict[str, Any]]] = deque()
-        self._saves: deque[Save] = deque()
+        self._saves: deque[SnapshotPart] = deque()
 
     def open(self, vault: Any, kept: Any, before: float) -> None:
         """Begin, so many seconds after the run did; ``vault``, and what was kept there, is for servers."""
         self.began = now() - before
         if vault is not None:
             store = partial(_keep, vault, self.name, self.life)
-            self.keeping = Keeping(store, _taken, dict(kept[0]) if kept is not None else {})
+            self.keeping = StateReplicator(store, _taken, dict(kept[0]) if kept is not None else {})
         threading.Thread(target=self._clerk, name="hogwild-clerk", daemon=True).start()
 
     def news(self) -> News:
         """What was told since it was last asked."""
         return [self._news.popleft() for _ in range(len(self._news))]
 
-    def saves(self) -> list[Save]:
+    def saves(self) -> list[SnapshotPart]:
         """What was known at cuts since it was last asked."""
         return [self._saves.popleft() for _ in range(len(self._saves))]
 
@@ -107,9 +107,9 @@ class Desk:
 
     def deliver(self, envelope: Envelope, sent: float, due: float) -> None:
         """Have something sent."""
-        if self.keeping is not None and isinstance(envelope.body, Receipt):
+        if self.keeping is not None and isinstance(envelope.body, Ack):
             envelope = self.keeping.honest(envelope)
-        if self.keeping is not None and isinstance(envelope.body, Place):
+        if self.keeping is not None and isinstance(envelope.body, JoinReply):
             self.keeping.hold(envelope)
         else:
             self.outbox.put(envelope)
@@ -124,25 +124,25 @@ class Desk:
             self.keeping.keep(what)
             self.outbox.late.set()
 
-    def measure(self, actor: Actor, action: Measure) -> None:
+    def measure(self, actor: Actor, action: Evaluate) -> None:
         """Have parameters measured, in another thread."""
         assert self.measurer is not None
         self.measurer.put(actor, action)
 
-    def measured(self, actor: Actor, action: Measure, figures: dict[str, float]) -> None:
+    def measured(self, actor: Actor, action: Evaluate, figures: dict[str, float]) -> None:
         """They were."""
-        actor.put(Measured(action.number, figures))
+        actor.put(Evaluated(action.number, figures))
 
-    def tell(self, action: Tell) -> None:
+    def tell(self, action: Emit) -> None:
         """Have something told by the driver."""
         seconds = now() - self.began
         if action.event == "epoch":
             action.what.update(seconds=seconds, messages=self.sent[0], bytes=self.sent[1])
         self._news.append((action.event, seconds, action.what))
 
-    def save(self, actor: Actor, action: Save) -> None:
+    def save(self, actor: Actor, action: SnapshotPart) -> None:
         """Have what was known at a cut put beside what the others did, by the driver."""
-        self._saves.append(Save(action.number, action.what))
+        self._saves.append(SnapshotPart(action.number, action.what))
 
     def finish(self, action: Finish) -> None:
         """The run is over."""

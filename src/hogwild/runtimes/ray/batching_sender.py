@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hogwild.messaging.messages import Envelope, Receipt
-from hogwild.runtimes.ray.wire_codec import Parts, packed
+from hogwild.messaging.messages import Ack, Envelope
+from hogwild.runtimes.ray.wire_codec import Parts, encode_envelopes
 
 WINDOW = 16  # calls to one destination that are not answered
 FLYING = 48 << 20  # bytes in them: with large arrays fewer calls are on their way, but two at least
@@ -38,7 +38,7 @@ class _Line:
     calls: list[Any] = field(default_factory=list)
 
 
-class Outbox:
+class BatchingSender:
     """Lines to others. Calls are made by whoever ends a turn; the clerk makes those that had to wait."""
 
     def __init__(self, call: Call, unanswered: Unanswered, now: Callable[[], float] = time.perf_counter) -> None:
@@ -69,7 +69,7 @@ class Outbox:
                 return
             if not line.waiting and line.receipt is None:
                 line.since = self._now()
-            if isinstance(envelope.body, Receipt):
+            if isinstance(envelope.body, Ack):
                 line.receipt = _later(line.receipt, envelope)
                 line.receipts += 1
             elif len(line.waiting) >= MOST_WAITING:
@@ -137,7 +137,7 @@ class Outbox:
                 self._look(line)
                 if len(line.calls) >= _window(line):
                     return
-            line.calls.append(self._call(line.handle, packed(_batch(line))))
+            line.calls.append(self._call(line.handle, encode_envelopes(_batch(line))))
             self.calls += 1
 
 
@@ -166,9 +166,9 @@ def _batch(line: _Line) -> list[Envelope]:
 
 def _later(before: Envelope | None, after: Envelope) -> Envelope:
     """The receipt that says what two do."""
-    assert isinstance(after.body, Receipt)
+    assert isinstance(after.body, Ack)
     if before is None or before.life != after.life:
         return after
-    assert isinstance(before.body, Receipt)
+    assert isinstance(before.body, Ack)
     received, kept = max(before.body.received, after.body.received), max(before.body.kept, after.body.kept)
-    return replace(after, body=Receipt(received, kept))
+    return replace(after, body=Ack(received, kept))

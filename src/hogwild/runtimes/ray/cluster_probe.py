@@ -18,7 +18,7 @@ LIMIT = 45.0  # seconds in all
 ANSWERS = 15.0  # of them, in which the nodes have to answer
 
 
-def ask(address: str, limit: float = LIMIT) -> dict[str, Any]:
+def probe_cluster(address: str, limit: float = LIMIT) -> dict[str, Any]:
     """What the cluster at an address is made of, within so many seconds."""
     try:
         ended = subprocess.run(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hogwild.messaging.job import Company, Outcome
+from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import must
 from hogwild.runtimes.messaging.network_model import Link
 
@@ -66,15 +66,15 @@ class Ray:
     virtual = False  # its seconds are real
     saves = True  # it can write checkpoints
 
-    def play(self, company: Company) -> Outcome:
+    def play(self, company: MessageJob) -> Outcome:
         """Run it to its end."""
         from hogwild.runtimes.ray.connection import connected, load
 
         load()
-        from hogwild.runtimes.ray.driver import Watch
+        from hogwild.runtimes.ray.driver import RayDriver
 
         with connected(self.address, self.cpus * company.cores * company.setting.workers) as ray:
-            return Watch(ray, self, company).play()
+            return RayDriver(ray, self, company).play()
 
     def describe(self) -> dict[str, Any]:
         """What was asked, for records."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from hogwild.errors import MissingExtraError, ParameterError, WorkerError
 from hogwild.machine import usable_cores
-from hogwild.runtimes.ray.preflight import knock
+from hogwild.runtimes.ray.preflight import preflight
 
 ANYWHERE = "auto"  # a cluster on this machine, wherever it is
 OWN = "local"  # one that is started here
@@ -44,7 +44,7 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
         options |= {"num_cpus": int(max(cpus, usable_cores()) + 0.999), "include_dashboard": False}
     else:
         named = located(named)
-        refusal = knock(named).refusal
+        refusal = preflight(named).refusal
         if refusal:
             raise WorkerError(refusal)
     try:

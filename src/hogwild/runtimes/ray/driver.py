@@ -9,17 +9,17 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import WorkerError
-from hogwild.messaging.actions import Finish, Save
-from hogwild.messaging.job import Company, Outcome, Traffic
+from hogwild.messaging.actions import Finish, SnapshotPart
+from hogwild.messaging.job import MessageJob, Outcome, Traffic
 from hogwild.messaging.messages import COORDINATOR, worker
-from hogwild.messaging.reliable_channel import comes_back
+from hogwild.messaging.reliable_channel import is_durable
 from hogwild.runtimes.messaging.actor import now
-from hogwild.runtimes.messaging.snapshot_collector import Gathering, lives_of, news_of
-from hogwild.runtimes.ray.actor import Peers, Pulse, Sitting
+from hogwild.runtimes.messaging.snapshot_collector import SnapshotCollector, incarnations_of, membership_events
+from hogwild.runtimes.ray.actor import Heartbeat, Peers, ResumeState
 from hogwild.runtimes.ray.metrics import Metrics
-from hogwild.runtimes.ray.node_stats import Standings
-from hogwild.runtimes.ray.object_store import stored
-from hogwild.runtimes.ray.placement import Nodes, Place
+from hogwild.runtimes.ray.node_stats import ClusterStats
+from hogwild.runtimes.ray.object_store import put_job
+from hogwild.runtimes.ray.placement import ActorRecord, Placement
 
 if TYPE_CHECKING:
     from hogwild.runtimes.ray.config import Ray
@@ -32,28 +32,28 @@ FAREWELL = 3.0  # seconds in which all may say what they counted
 RUNS = itertools.count()  # of this program
 
 
-class Watch:
+class RayDriver:
     """One run on a cluster."""
 
-    def __init__(self, ray: Any, runtime: Ray, company: Company) -> None:
+    def __init__(self, ray: Any, runtime: Ray, company: MessageJob) -> None:
         self.ray, self.runtime, self.company = ray, runtime, company
         cpus = runtime.cpus * company.cores
-        self.nodes = Nodes(ray, cpus, *stored(ray, company), dict(runtime.slow), runtime.link)
-        self.places: dict[str, Place] = {}  # of those who are there, or on their way
-        self.before: list[Place] = []
+        self.nodes = Placement(ray, cpus, *put_job(ray, company), dict(runtime.slow), runtime.link)
+        self.places: dict[str, ActorRecord] = {}  # of those who are there, or on their way
+        self.before: list[ActorRecord] = []
         self.births: Counter[str] = Counter()
         self.deaths: Counter[str] = Counter()
         self.alive: dict[str, float] = defaultdict(float)
         self.begun = False
         self._finish: tuple[Finish, float] | None = None
         self._looked = now()
-        self._gathering = Gathering()
+        self._gathering = SnapshotCollector()
         self._came = now()  # when the last of those who are ready before all begin became so
-        self._standings, self._shown = Standings(), 0.0
+        self._standings, self._shown = ClusterStats(), 0.0
         self._metrics = Metrics(f"{ray.get_runtime_context().get_job_id()}-{next(RUNS)}")
         self._cut = company.resumed
         if self._cut is not None:
-            self.births.update(self._cut["births"] | lives_of(self._cut))
+            self.births.update(self._cut["births"] | incarnations_of(self._cut))
         late = {worker(number): at for number, at in runtime.late.items()}
         first = self._cut["people"] if self._cut is not None else company.cast.keys() - late.keys()
         self._to_come = {name: late.get(name, 0.0) for name in company.cast if name not in first}
@@ -107,7 +107,7 @@ class Watch:
             if place.asked is None and now() >= place.due:
                 place.asked = place.handle.pulse.remote(self._longest(), self._total())
 
-    def _heard(self, place: Place, answered: Any) -> None:
+    def _heard(self, place: ActorRecord, answered: Any) -> None:
         place.asked = None
         try:
             answer = self.ray.get(answered)
@@ -126,7 +126,7 @@ class Watch:
         place.seen = now()
         often = place.name == COORDINATOR or not place.begun
         place.due = now() + (TICK if often else self.runtime.heartbeat / 3)
-        if isinstance(answer, Pulse):
+        if isinstance(answer, Heartbeat):
             self._felt(place, answer)
         else:
             place.where = answer
@@ -141,7 +141,7 @@ class Watch:
         rows = self._standings.rows(cast, self.places, self.deaths, now(), heartbeat)
         self.company.tell("cluster", seconds=self._seconds(), participants=rows)
 
-    def _felt(self, place: Place, pulse: Pulse) -> None:
+    def _felt(self, place: ActorRecord, pulse: Heartbeat) -> None:
         was_ready = place.ready
         self._noted(place, pulse)
         if pulse.failure:
@@ -154,13 +154,13 @@ class Watch:
             self._saved(place, save)
         self._finish = self._finish or pulse.finished
 
-    def _noted(self, place: Place, pulse: Pulse) -> None:
+    def _noted(self, place: ActorRecord, pulse: Heartbeat) -> None:
         place.pulse = pulse
         done = self._standings.note(place)
         if done is not None:
             self._metrics.note(place.name, done)
 
-    def _saved(self, place: Place, save: Save) -> None:
+    def _saved(self, place: ActorRecord, save: SnapshotPart) -> None:
         there = {each.name for each in self.places.values() if each.begun}
         cut = self._gathering.add(place.name, save, self.births, there, self._seconds())
         if cut is not None and self.company.save is not None:
@@ -181,10 +181,10 @@ class Watch:
         self.places[name] = self.nodes.start(name, life)
 
     def _stand_by(self) -> None:
-        if any(comes_back(name) for name in self.company.cast):
+        if any(is_durable(name) for name in self.company.cast):
             self.nodes.stand_by(self.runtime.spares)
 
-    def _arrived(self, place: Place) -> None:
+    def _arrived(self, place: ActorRecord) -> None:
         """Somebody is ready. At first all wait for each other; later it joins those who are there."""
         if not self.begun:
             self._came = now()
@@ -195,7 +195,7 @@ class Watch:
             assert peer != place.name
             handle.joined.remote(place.name, place.life, place.handle)
         kept = None
-        if comes_back(place.name):
+        if is_durable(place.name):
             kept = self.places[COORDINATOR].handle.kept.remote(place.name, place.life)
             self._stand_by()  # who stood by before may be a server now
         place.handle.begin.remote(self._peers(place.name), kept)
@@ -212,7 +212,7 @@ class Watch:
                 del self._to_come[name]
                 self._start(name)
 
-    def _can_do_without(self, missing: list[Place]) -> bool:
+    def _can_do_without(self, missing: list[ActorRecord]) -> bool:
         """Whether those who are not there are workers without a place, and the others have waited long enough."""
         homeless = all(place.where is None and place.name.startswith("worker") for place in missing)
         others = sum(place.ready and place.name.startswith("worker") for place in self.places.values())
@@ -220,7 +220,7 @@ class Watch:
             return False
         return self.nodes.full(others) or now() - missing[0].born > self.runtime.startup
 
-    def _begin(self, missing: list[Place]) -> None:
+    def _begin(self, missing: list[ActorRecord]) -> None:
         """Let all begin, or go on from a cut, to which those who were not there then come as new.
 
         Those who are missing are as if they had died at the first moment: they come as new too.
@@ -236,7 +236,7 @@ class Watch:
             self._postpone(place)
             self._to_come[place.name] = 0.0
 
-    def _postpone(self, place: Place) -> None:
+    def _postpone(self, place: ActorRecord) -> None:
         """Have somebody for whom there is no room come when there is."""
         del self.places[place.name]
         self.nodes.end(place)
@@ -244,11 +244,11 @@ class Watch:
             handle.lost.remote(place.name, place.life)
         self.company.tell("no room", seconds=self._seconds(), participant=place.name, reason=self.nodes.room())
 
-    def _sitting(self, name: str) -> Sitting | None:
+    def _sitting(self, name: str) -> ResumeState | None:
         cut = self._cut
-        return None if cut is None else Sitting(cut["seconds"], cut["people"][name], news_of(cut))
+        return None if cut is None else ResumeState(cut["seconds"], cut["people"][name], membership_events(cut))
 
-    def _placed(self, place: Place) -> None:
+    def _placed(self, place: ActorRecord) -> None:
         assert place.where is not None
         node, process = place.where.node, place.where.process
         self.company.tell(
@@ -282,17 +282,17 @@ class Watch:
             elif not place.ready and now() - place.born > self.runtime.startup:
                 self._never_came(place)
 
-    def _never_came(self, place: Place) -> None:
+    def _never_came(self, place: ActorRecord) -> None:
         """Others can do without a worker that was to come again, or wait for it; nobody can do without the rest."""
         late = [each for each in self.places.values() if not each.ready]
         if not self.begun and self._can_do_without(late):
             return
-        if not self.begun or comes_back(place.name):
+        if not self.begun or is_durable(place.name):
             missing = sorted(each.name for each in late)
             who, limit = ", ".join(missing[:5]), self.runtime.startup
             raise WorkerError(f"Nothing was heard of {who} for {limit:g} s: {self.nodes.room()}.")
 
-    def _died(self, place: Place, why: str) -> None:
+    def _died(self, place: ActorRecord, why: str) -> None:
         name, life = place.name, place.life
         if self.places.get(name) is not place:
             return
@@ -316,7 +316,7 @@ class Watch:
         if again:
             self._metrics.restarted(name)
             self._start(name)
-        elif comes_back(name) or not self.begun or not any(each.startswith("worker") for each in self.places):
+        elif is_durable(name) or not self.begun or not any(each.startswith("worker") for each in self.places):
             raise WorkerError(f"{name} has died {self.deaths[name]} times, the last time because {why}.")
 
     # The end
@@ -337,7 +337,7 @@ class Watch:
             last[answered].seen = now()
             self._noted(last[answered], pulse)
 
-    def _everybody(self) -> list[Place]:
+    def _everybody(self) -> list[ActorRecord]:
         return [*self.before, *self.places.values()]
 
     def _traffic(self) -> dict[str, Traffic]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hogwild.runtimes.messaging.actor import now
 from hogwild.runtimes.messaging.network_model import Link
-from hogwild.runtimes.ray.actor_context import Lines
+from hogwild.runtimes.ray.actor_context import Transport
 from hogwild.runtimes.ray.batching_sender import LOOK
 from hogwild.runtimes.ray.wire_codec import Parts
 
@@ -28,10 +28,10 @@ class Packet:
     made: list[Any] = field(default_factory=list)
 
 
-class Rough:
+class FaultyTransport:
     """Makes the calls of one participant as a link says: some late, some twice, some never."""
 
-    def __init__(self, link: Link, seed: Sequence[int], lines: Lines) -> None:
+    def __init__(self, link: Link, seed: Sequence[int], lines: Transport) -> None:
         self._link, self._lines = link, lines
         self._random = np.random.default_rng(seed)
         self._free = 0.0  # since when the line has nothing to carry

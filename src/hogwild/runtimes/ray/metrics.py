@@ -5,7 +5,7 @@ All are recorded where the run is watched, with the tags ``run`` and ``participa
 
 from __future__ import annotations
 
-from hogwild.runtimes.ray.node_stats import Done
+from hogwild.runtimes.ray.node_stats import Throughput
 
 TAGS = ("run", "participant")
 STALENESS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
@@ -31,7 +31,7 @@ class Metrics:
         words = "Changes by others between the reading and the arrival of a worker's change."
         self._staleness = Histogram("hogwild_staleness", words, boundaries, TAGS)
 
-    def note(self, participant: str, done: Done) -> None:
+    def note(self, participant: str, done: Throughput) -> None:
         """Somebody has done something."""
         for name in ("updates", "bursts", "pushes", "bytes"):
             self._count(name, participant, getattr(done, name))

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from hogwild.messaging.reliable_channel import comes_back
-from hogwild.runtimes.ray.actor import Pulse
-from hogwild.runtimes.ray.placement import Place
+from hogwild.messaging.messages import GossipPush, GossipReply, Push
+from hogwild.messaging.reliable_channel import is_durable
+from hogwild.runtimes.ray.actor import Heartbeat
+from hogwild.runtimes.ray.placement import ActorRecord
 
-PUSHES = ("Push", "Mix", "Mixed")  # messages that carry parameters or changes of them
+PUSHES = tuple(kind.__name__ for kind in (Push, GossipPush, GossipReply))  # messages that carry parameters or deltas
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NodeStats:
     """One participant. Rates are those between its last two signs of life."""
 
     participant: str
@@ -33,7 +34,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Throughput:
     """What somebody has done between two signs of life; ``delays`` are those that it noticed, of each worker."""
 
     seconds: float
@@ -44,46 +45,46 @@ class Done:
     delays: Mapping[str, Counter[int]] = field(default_factory=dict)
 
 
-def done(before: Pulse, after: Pulse, seconds: float) -> Done:
+def done(before: Heartbeat, after: Heartbeat, seconds: float) -> Throughput:
     """What lies between two pulses of one life.
 
-    >>> done(Pulse(updates=10), Pulse(updates=30), 0.5).updates
+    >>> done(Heartbeat(updates=10), Heartbeat(updates=30), 0.5).updates
     20
     """
     delays = {
         worker: fresh for worker, counts in after.delays.items()
         if (fresh := Counter(counts) - Counter(before.delays.get(worker, {})))
     }  # fmt: skip
-    return Done(
+    return Throughput(
         seconds, after.updates - before.updates, after.bursts - before.bursts, _pushes(after) - _pushes(before),
         _bytes(after) - _bytes(before), delays,
     )  # fmt: skip
 
 
-def _pushes(pulse: Pulse) -> int:
+def _pushes(pulse: Heartbeat) -> int:
     return sum(each.messages for kind, each in pulse.traffic.items() if kind in PUSHES)
 
 
-def _bytes(pulse: Pulse) -> int:
+def _bytes(pulse: Heartbeat) -> int:
     return sum(each.bytes for each in pulse.traffic.values())
 
 
-class Standings:
+class ClusterStats:
     """Keeps what was last known of everybody."""
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[int, float, Pulse]] = {}
-        self._rates: dict[str, Done] = {}
+        self._last: dict[str, tuple[int, float, Heartbeat]] = {}
+        self._rates: dict[str, Throughput] = {}
         self._staleness: dict[str, float] = {}
 
-    def note(self, place: Place) -> Done | None:
+    def note(self, place: ActorRecord) -> Throughput | None:
         """Somebody was heard of: what it has done since the last time; None if it does not take part yet."""
         pulse, name, began = place.pulse, place.name, place.since
         if began is None:
             return None
-        life, when, before = self._last.get(name, (place.life, began, Pulse()))
+        life, when, before = self._last.get(name, (place.life, began, Heartbeat()))
         if life != place.life:  # a server goes on counting delays where it was
-            when, before = began, Pulse(delays=before.delays if comes_back(name) else {})
+            when, before = began, Heartbeat(delays=before.delays if is_durable(name) else {})
         if place.seen <= when:
             return None
         self._last[name] = place.life, place.seen, pulse
@@ -94,18 +95,23 @@ class Standings:
         return since
 
     def rows(
-        self, cast: Iterable[str], places: Mapping[str, Place], deaths: Mapping[str, int], now: float, heartbeat: float
+        self,
+        cast: Iterable[str],
+        places: Mapping[str, ActorRecord],
+        deaths: Mapping[str, int],
+        now: float,
+        heartbeat: float,
     ) -> list[dict[str, Any]]:
         """Everybody in the order of the cast, as plain values."""
         rows = []
         for name in cast:
-            row = Standing(name, restarts=deaths.get(name, 0), staleness=self._staleness.get(name))
+            row = NodeStats(name, restarts=deaths.get(name, 0), staleness=self._staleness.get(name))
             place = places.get(name)
             rows.append(asdict(self._of(row, place, now, heartbeat) if place else replace(row, state="gone")))
         return rows
 
-    def _of(self, row: Standing, place: Place, now: float, heartbeat: float) -> Standing:
-        rates = self._rates.get(place.name, Done(1.0))
+    def _of(self, row: NodeStats, place: ActorRecord, now: float, heartbeat: float) -> NodeStats:
+        rates = self._rates.get(place.name, Throughput(1.0))
         silent = max(0.0, now - place.seen)
         where: dict[str, Any] = {}
         if place.where is not None:
@@ -117,7 +123,7 @@ class Standings:
         )  # fmt: skip
 
 
-def _state(place: Place, silent: bool) -> str:
+def _state(place: ActorRecord, silent: bool) -> str:
     if place.where is None:
         return "starting"
     if silent:

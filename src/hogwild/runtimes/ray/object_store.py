@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from hogwild.errors import ParameterError
-from hogwild.messaging.job import Company
+from hogwild.messaging.job import MessageJob
 
 
-def stored(ray: Any, company: Company) -> tuple[Any, Any]:
+def put_job(ray: Any, company: MessageJob) -> tuple[Any, Any]:
     """A company without what only the driver has; and the same for servers, which have no data."""
     save = None if company.save is None else _nothing
     sent = replace(company, tell=_nobody, interrupted=bool, save=save, resumed=None)

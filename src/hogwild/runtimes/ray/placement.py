@@ -12,15 +12,15 @@ from typing import Any
 import psutil
 
 from hogwild.messaging.messages import COORDINATOR
-from hogwild.messaging.reliable_channel import comes_back
+from hogwild.messaging.reliable_channel import is_durable
 from hogwild.runtimes.messaging.actor import now
-from hogwild.runtimes.ray.actor import Pulse, Seat, Where, here
+from hogwild.runtimes.ray.actor import ActorLocation, Heartbeat, RayActor, here
 
 SPARE = "spare"  # who is nobody yet
 
 
 @dataclass(eq=False)
-class Place:
+class ActorRecord:
     """One life of a participant, as the driver knows it."""
 
     name: str
@@ -30,9 +30,9 @@ class Place:
     seen: float = field(default_factory=now)  # when it last answered
     asked: Any = None  # what it has not answered yet
     due: float = 0.0  # when it is asked again
-    where: Where | None = None  # known once its process is up
+    where: ActorLocation | None = None  # known once its process is up
     since: float | None = None  # when it began
-    pulse: Pulse = field(default_factory=Pulse)
+    pulse: Heartbeat = field(default_factory=Heartbeat)
 
     @property
     def ready(self) -> bool:
@@ -45,7 +45,7 @@ class Place:
         return self.since is not None
 
 
-class Nodes:
+class Placement:
     """Starts seats and ends them; all get the same ``arguments``.
 
     ``whole`` and ``without_data`` are the company in the object store, the latter for servers. ``suspects`` are nodes
@@ -57,28 +57,28 @@ class Nodes:
         self.suspects: set[str] = set()
         self._spares: list[tuple[Any, Any]] = []  # handles, and what they answer when they are up
         self._homes: dict[str, str] = {}  # of servers
-        self._seat = ray.remote(Seat)
+        self._seat = ray.remote(RayActor)
         self._mine = ray.get_runtime_context().get_node_id()
         self._machine = here()
 
-    def start(self, name: str, life: int) -> Place:
+    def start(self, name: str, life: int) -> ActorRecord:
         """Have a life begin: the coordinator on this node, servers and workers spread over all of them."""
-        stood_by = self._taken(name) if comes_back(name) else None
+        stood_by = self._taken(name) if is_durable(name) else None
         if stood_by is not None:
             handle, where = stood_by
             handle.become.remote(name, life)
-            return Place(name, life, handle, where=where)
+            return ActorRecord(name, life, handle, where=where)
         if name == COORDINATOR:
             handle = self._new(name, life, self._on(self._mine))
-        elif comes_back(name):
+        elif is_durable(name):
             handle = self._new(name, life, self._on(self._least(name)))
         else:
             handle = self._new(name, life, self._spread(), self.cpus)
-        return Place(name, life, handle, asked=handle.where.remote())
+        return ActorRecord(name, life, handle, asked=handle.where.remote())
 
     def _new(self, name: str, life: int, where: Any, cpus: float = 0.0) -> Any:
         options = {"num_cpus": cpus, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": where}
-        company = self.without_data if name == SPARE or comes_back(name) else self.whole
+        company = self.without_data if name == SPARE or is_durable(name) else self.whole
         return self._seat.options(**options).remote(name, life, company, *self.arguments)
 
     def _on(self, node: str) -> Any:
@@ -91,7 +91,7 @@ class Nodes:
             handle = self._new(SPARE, 0, self._on(self._mine))
             self._spares.append((handle, handle.where.remote()))
 
-    def _taken(self, name: str) -> tuple[Any, Where] | None:
+    def _taken(self, name: str) -> tuple[Any, ActorLocation] | None:
         """One that stands by and is up, and where it is."""
         for spare in list(self._spares):
             handle, up = spare
@@ -99,7 +99,7 @@ class Nodes:
                 continue
             self._spares.remove(spare)
             with suppress(self.ray.exceptions.RayError):
-                where: Where = self.ray.get(up)
+                where: ActorLocation = self.ray.get(up)
                 self._homes[name] = self._mine
                 return handle, where
         return None
@@ -132,7 +132,7 @@ class Nodes:
         home = self._homes[name] = min(trusted, key=lambda node: servers[node], default=self._mine)
         return home
 
-    def end(self, place: Place, silent: bool = False) -> None:
+    def end(self, place: ActorRecord, silent: bool = False) -> None:
         """Kill somebody. Ray asks a process to end first, which one that stands still does not hear for seconds."""
         with suppress(Exception):
             self.ray.kill(place.handle, no_restart=True)

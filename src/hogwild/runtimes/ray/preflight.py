@@ -21,7 +21,7 @@ Heard = Literal["welcome", "token", "no TLS", "nobody", "closed", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Preflight:
     """What was found at an address. ``refusal`` is why we may not come in, in words; empty if we may."""
 
     address: str
@@ -43,33 +43,35 @@ def is_loopback(address: str) -> bool:
         return host == "localhost"
 
 
-def knock(address: str, environment: Mapping[str, str] = os.environ) -> Door:
+def preflight(address: str, environment: Mapping[str, str] = os.environ) -> Preflight:
     """Ask somebody at ``host:port`` for a sign, first without the token: only so one sees whether it is asked for.
 
-    >>> knock("127.0.0.1:1").refusal
+    >>> preflight("127.0.0.1:1").refusal
     "There is no Ray cluster at '127.0.0.1:1': nobody answers there."
     """
     try:
         import grpc
     except ModuleNotFoundError:
-        return Door(address)  # then Ray has to find out by itself
+        return Preflight(address)  # then Ray has to find out by itself
     tls = environment.get("RAY_USE_TLS", "0").lower() in ("1", "true")
     missing = [name for name in TLS_FILES if tls and not Path(environment.get(name, "")).is_file()]
     if missing:
-        return Door(address, refusal=f"RAY_USE_TLS is set: {', '.join(missing)} must name files that are there.")
+        return Preflight(address, refusal=f"RAY_USE_TLS is set: {', '.join(missing)} must name files that are there.")
     with _quiet(), _channel(grpc, address, environment if tls else None) as channel:
         heard, words = _asked(grpc, channel, "")
         if heard == "welcome":
-            return Door(address, token=False, tls=tls)
+            return Preflight(address, token=False, tls=tls)
         if heard != "token":
             return _without_answer(address, heard, words, tls)
         token = own_token(environment)
         if not token:
             why = f"The Ray cluster at {address!r} asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH."  # noqa: E501
-            return Door(address, True, tls, why)
+            return Preflight(address, True, tls, why)
         if _asked(grpc, channel, token)[0] == "token":
-            return Door(address, True, tls, f"The Ray cluster at {address!r} has another token than the one given.")
-    return Door(address, True, tls)
+            return Preflight(
+                address, True, tls, f"The Ray cluster at {address!r} has another token than the one given."
+            )
+    return Preflight(address, True, tls)
 
 
 def own_token(environment: Mapping[str, str]) -> str:
@@ -86,16 +88,16 @@ def own_token(environment: Mapping[str, str]) -> str:
     return token or (path.read_text().strip() if path.is_file() else "")
 
 
-def _without_answer(address: str, heard: Heard, words: str, tls: bool) -> Door:
+def _without_answer(address: str, heard: Heard, words: str, tls: bool) -> Preflight:
     if heard == "no TLS":
         why = f"The Ray cluster at {address!r} does not speak TLS: leave out RAY_USE_TLS, or turn it on there."
-        return Door(address, None, False, why)
+        return Preflight(address, None, False, why)
     if heard == "closed" and not tls:
         why = f"Somebody at {address!r} closes the connection. If the cluster speaks TLS, set RAY_USE_TLS=1, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT."  # noqa: E501
-        return Door(address, None, None, why)
+        return Preflight(address, None, None, why)
     if heard in ("closed", "refused") and tls:
-        return Door(address, None, None, f"The certificates are not accepted at {address!r}: {words}.")
-    return Door(address, refusal=f"There is no Ray cluster at {address!r}: nobody answers there.")
+        return Preflight(address, None, None, f"The certificates are not accepted at {address!r}: {words}.")
+    return Preflight(address, refusal=f"There is no Ray cluster at {address!r}: nobody answers there.")
 
 
 def _asked(grpc: Any, channel: Any, token: str) -> tuple[Heard, str]:

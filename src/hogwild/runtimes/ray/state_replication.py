@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hogwild.messaging.messages import Envelope, Receipt
+from hogwild.messaging.messages import Ack, Envelope
 from hogwild.messaging.reliable_channel import Table
 
 EVERY = 0.5  # seconds between two times
@@ -20,7 +20,7 @@ Answer = Callable[[Any], bool | None]  # whether it was taken; None: no answer y
 
 
 @dataclass(eq=False)
-class Keeping:
+class StateReplicator:
     """Sends the last thing that was to be kept, when the one before has arrived and is old enough."""
 
     store: Put
@@ -47,14 +47,14 @@ class Keeping:
 
     def honest(self, receipt: Envelope) -> Envelope:
         """A receipt that promises no more than what has arrived."""
-        assert isinstance(receipt.body, Receipt)
+        assert isinstance(receipt.body, Ack)
         with self._lock:
             self._said[receipt.to] = receipt
             return self._capped(receipt, receipt.body)
 
-    def _capped(self, receipt: Envelope, body: Receipt) -> Envelope:
+    def _capped(self, receipt: Envelope, body: Ack) -> Envelope:
         life, expected = self.safe.get(receipt.to, (-1, 0))
-        return replace(receipt, body=Receipt(body.received, min(body.kept, expected if life == receipt.life else 0)))
+        return replace(receipt, body=Ack(body.received, min(body.kept, expected if life == receipt.life else 0)))
 
     @property
     def busy(self) -> bool:
@@ -87,5 +87,5 @@ class Keeping:
         self._freed = []
         return freed + [
             self._capped(receipt, receipt.body) for to, receipt in self._said.items()
-            if to in table and isinstance(receipt.body, Receipt)
+            if to in table and isinstance(receipt.body, Ack)
         ]  # fmt: skip

@@ -7,12 +7,12 @@ from typing import Any
 
 
 @dataclass(eq=False)
-class Vault:
+class StateStore:
     """The last thing that each has kept.
 
     What a life keeps after the next has begun is refused: it would be receipted, and nobody would have it.
 
-    >>> vault = Vault()
+    >>> vault = StateStore()
     >>> vault.keep("server-0", 0, "a"), vault.kept("server-0", 1), vault.keep("server-0", 0, "b")
     (True, 'a', False)
     """

@@ -13,10 +13,10 @@ import msgpack
 import numpy as np
 
 from hogwild.errors import MessageError
-from hogwild.messaging.deltas import INDEX, Floats, Sparse, Vector, checked, frozen
-from hogwild.messaging.messages import Body, Envelope, Receipt
+from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, checked, frozen
+from hogwild.messaging.messages import Ack, Body, Envelope
 
-BODIES: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Body), Receipt)}
+BODIES: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Body), Ack)}
 FLOATS = ("float16", "float32", "float64")
 PLAIN = 16 << 20  # bytes of everything but arrays in one call, at most
 ALIGNED = 8
@@ -28,12 +28,12 @@ Parts = tuple[Any, ...]
 """Pieces of bytes, the first with the table, and then arrays of bytes: nothing else is sent."""
 
 
-def packed(envelopes: Iterable[Envelope]) -> Parts:
+def encode_envelopes(envelopes: Iterable[Envelope]) -> Parts:
     """Some messages as bytes: in as few pieces as Ray sends along, and large arrays by themselves, uncopied.
 
     >>> from hogwild.messaging.messages import Pull
-    >>> data = packed([Envelope("worker-0", 0, "server-0", 0, 7, 1, 3, Pull(3))])
-    >>> unpacked(data, size=10)[0].body
+    >>> data = encode_envelopes([Envelope("worker-0", 0, "server-0", 0, 7, 1, 3, Pull(3))])
+    >>> decode_envelopes(data, size=10)[0].body
     Pull(clock=3)
     """
     writer = _Writer([])
@@ -67,7 +67,7 @@ def _is_large(size: int) -> bool:
     return size > INLINE
 
 
-def unpacked(parts: Parts, size: int) -> list[Envelope]:
+def decode_envelopes(parts: Parts, size: int) -> list[Envelope]:
     """The messages in some bytes, of a run that exchanges ``size`` numbers; refuse what cannot be such messages."""
     try:
         pieces, apart = [part for part in parts if type(part) is bytes], [part for part in parts if _is_array(part)]
@@ -149,7 +149,7 @@ class _Reader:
 def _vector_out(writer: _Writer, vector: Vector | None) -> Any:
     if vector is None:
         return None
-    if isinstance(vector, Sparse):
+    if isinstance(vector, SparseDelta):
         return [vector.size, writer.array(vector.indices), writer.array(vector.values)]
     return writer.array(vector)
 
@@ -160,7 +160,7 @@ def _vector_in(reader: _Reader, found: Any) -> Vector:
     size, indices, values = found
     if _int(reader, size) > reader.size:
         raise MessageError(f"a vector of {size:,} is none of a run of {reader.size:,} numbers.")
-    sparse = Sparse(reader.array(indices, (np.dtype(INDEX).name,)), reader.array(values), size)
+    sparse = SparseDelta(reader.array(indices, (np.dtype(INDEX).name,)), reader.array(values), size)
     return checked(sparse, size)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hogwild.delays import Delay, named
-from hogwild.messaging.job import Company, Outcome
+from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.messaging.trace import Trace
 from hogwild.registry import must
 from hogwild.runtimes.messaging.faults import Fault, checked
 from hogwild.runtimes.messaging.network_model import Link
-from hogwild.runtimes.simulator.event_loop import Stage
+from hogwild.runtimes.simulator.event_loop import EventLoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Simulator:
     def replay(cls, trace: Trace) -> Simulator:
         """A simulator in which bursts, messages and reactions take as long as they did in a recorded run.
 
-        >>> from hogwild.messaging.trace import Diary
-        >>> Simulator.replay(Trace({"worker-0": Diary(bursts=[(0.1, 8)])})).trace is not None
+        >>> from hogwild.messaging.trace import NodeTrace
+        >>> Simulator.replay(Trace({"worker-0": NodeTrace(bursts=[(0.1, 8)])})).trace is not None
         True
         """
         return cls(trace=trace)
@@ -62,6 +62,6 @@ class Simulator:
     virtual = True  # whether its seconds are made up
     saves = True  # whether it can write checkpoints
 
-    def play(self, company: Company) -> Outcome:
+    def play(self, company: MessageJob) -> Outcome:
         """Run it to its end."""
-        return Stage(self, company).play()
+        return EventLoop(self, company).play()

@@ -10,17 +10,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogwild.delays import Always, named
-from hogwild.messaging.actions import Action, Finish, Keep, Measure, Ring, Save, Send, Tell, Train
-from hogwild.messaging.events import Event, Interrupted, Joined, Lost, Measured, Rang, Received, Resumed, Started
-from hogwild.messaging.job import Company, Learner, Outcome, Traffic
-from hogwild.messaging.messages import COORDINATOR, HEADER, Envelope, Receipt, number_of, worker
-from hogwild.messaging.node import Participant
-from hogwild.messaging.reliable_channel import Post
-from hogwild.messaging.snapshot import Cutting
+from hogwild.messaging.actions import Action, Emit, Evaluate, Finish, Persist, SetTimer, SnapshotPart, Train, Transmit
+from hogwild.messaging.events import (
+    Evaluated,
+    Event,
+    Interrupted,
+    PeerJoined,
+    PeerLost,
+    Received,
+    Resumed,
+    Started,
+    TimerFired,
+)
+from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome, Traffic
+from hogwild.messaging.messages import COORDINATOR, HEADER, Ack, Envelope, number_of, worker
+from hogwild.messaging.node import Node
+from hogwild.messaging.reliable_channel import ReliableChannel
+from hogwild.messaging.snapshot import SnapshottingNode
 from hogwild.runtimes.messaging.faults import Crash, planned
-from hogwild.runtimes.messaging.snapshot_collector import Gathering, go_on, lives_of, news_of, taking_part, with_memory
-from hogwild.runtimes.simulator.memory_accounting import held
-from hogwild.runtimes.simulator.trace_replay import Playback
+from hogwild.runtimes.messaging.snapshot_collector import (
+    SnapshotCollector,
+    incarnations_of,
+    membership_events,
+    restore_node,
+    snapshotting,
+    with_trainer_state,
+)
+from hogwild.runtimes.simulator.memory_accounting import held_bytes
+from hogwild.runtimes.simulator.trace_replay import TraceReplay
 
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator.config import Simulator
@@ -40,10 +57,10 @@ def _kind(event: Event) -> str:
     return type(event.envelope.body if isinstance(event, Received) else event).__name__
 
 
-class Stage:
+class EventLoop:
     """One simulated run."""
 
-    def __init__(self, runtime: Simulator, company: Company) -> None:
+    def __init__(self, runtime: Simulator, company: MessageJob) -> None:
         self.runtime, self.company = runtime, company
         self.now = 0.0
         self._queue: list[tuple[float, int, str, int, Any]] = []
@@ -54,9 +71,9 @@ class Stage:
         self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in company.cast}
         self.lives: dict[str, int] = {}  # of those who are there
         self.births: dict[str, int] = defaultdict(int)  # how often each was started
-        self.people: dict[str, Participant | Cutting] = {}
+        self.people: dict[str, Node | SnapshottingNode] = {}
         self.kept: dict[str, Any] = {}
-        self._learners: dict[str, Learner] = {}
+        self._learners: dict[str, LocalTrainer] = {}
         self._bursts: dict[str, int] = defaultdict(int)
         self._sent: dict[str, int] = defaultdict(int)
         self._uplink: dict[str, float] = defaultdict(float)  # when each sender's line is free again
@@ -66,9 +83,9 @@ class Stage:
         self._since: dict[str, float] = {}  # when each was last started
         self.events = self.crashes = 0
         self.memory = self.apart = 0  # bytes of parameters: as they are, and as if nothing were shared
-        self._gathering = Gathering()
+        self._gathering = SnapshotCollector()
         self.outcome: Outcome | None = None
-        self._playback = None if runtime.trace is None else Playback(runtime.trace)
+        self._playback = None if runtime.trace is None else TraceReplay(runtime.trace)
         self._handles = self._playback is not None or runtime.handling != Always(0.0)
         self._handled: dict[str, int] = defaultdict(int)
         self._queues: dict[tuple[str, int], deque[Event]] = {}  # of those who are busy: what they have yet to handle
@@ -106,12 +123,12 @@ class Stage:
         """Go on from a cut. Who was not there then comes now, or when it is due."""
         self.now = cut["seconds"]
         self.births.update(cut["births"])
-        self.lives = lives_of(cut)
+        self.lives = incarnations_of(cut)
         for name, life in self.lives.items():
             self._make(name)
-            go_on(self.people[name], self._learners.get(name), cut["people"][name])
+            restore_node(self.people[name], self._learners.get(name), cut["people"][name])
             self._at(self.now, name, life, Resumed(self.now))
-        for change in news_of(cut):
+        for change in membership_events(cut):
             for peer in sorted(set(self.lives) - {change.peer}):
                 self._at(self.now, peer, self.lives[peer], change)
         for name in self.company.cast:
@@ -143,7 +160,7 @@ class Stage:
                 self._begin(name, life, queue.popleft())
             else:
                 del self._queues[name, life]
-        elif isinstance(event, Received) and isinstance(event.envelope.body, Receipt):
+        elif isinstance(event, Received) and isinstance(event.envelope.body, Ack):
             self._react(name, event)  # they take no time, and nobody waits for them
         elif queue is not None:
             queue.append(event)
@@ -167,27 +184,27 @@ class Stage:
     # What becomes of actions
 
     def _carry_out(self, name: str, action: Action) -> None:
-        if isinstance(action, Send):
+        if isinstance(action, Transmit):
             self._send(action.envelope)
         elif isinstance(action, Train):
             self._train(name, action)
-        elif isinstance(action, Ring):
-            self._at(self.now + action.after, name, self.lives[name], Rang(action.name))
-        elif isinstance(action, Keep):
+        elif isinstance(action, SetTimer):
+            self._at(self.now + action.after, name, self.lives[name], TimerFired(action.name))
+        elif isinstance(action, Persist):
             self.kept[name] = action.what
-        elif isinstance(action, Measure):
+        elif isinstance(action, Evaluate):
             figures = self.company.measure(action.values)
-            self._at(self.now, name, self.lives[name], Measured(action.number, figures))
-        elif isinstance(action, Tell):
+            self._at(self.now, name, self.lives[name], Evaluated(action.number, figures))
+        elif isinstance(action, Emit):
             self._tell(action)
-        elif isinstance(action, Save):
+        elif isinstance(action, SnapshotPart):
             self._save(name, action)
         elif isinstance(action, Finish):
             self._end(action.values, action.reason, action.figures)
 
-    def _tell(self, action: Tell) -> None:
+    def _tell(self, action: Emit) -> None:
         if action.event == "epoch":
-            memory, apart = held(self.people.values())
+            memory, apart = held_bytes(self.people.values())
             self.memory, self.apart = max(self.memory, memory), max(self.apart, apart)
             sent = self.traffic.values()
             action.what.update(
@@ -195,8 +212,8 @@ class Stage:
             )
         self.company.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
 
-    def _save(self, name: str, action: Save) -> None:
-        save = with_memory(action, self._learners.get(name))
+    def _save(self, name: str, action: SnapshotPart) -> None:
+        save = with_trainer_state(action, self._learners.get(name))
         cut = self._gathering.add(name, save, self.births, set(self.lives), self.now)
         if cut is not None and self.company.save is not None:
             self.company.save(cut)
@@ -206,7 +223,7 @@ class Stage:
         body = envelope.body
         kind = type(body).__name__
         traffic = self.traffic[kind]
-        if isinstance(body, Receipt):
+        if isinstance(body, Ack):
             traffic.receipts += 1
             size = HEADER
         else:
@@ -261,13 +278,13 @@ class Stage:
         self._at(self.now, name, life, kept)
         if not first:
             for peer in sorted(others):
-                self._at(self.now, peer, self.lives[peer], Joined(name, life))
+                self._at(self.now, peer, self.lives[peer], PeerJoined(name, life))
 
     def _make(self, name: str) -> None:
         """A participant at the beginning of its life."""
         others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
-        person = Participant(self.company.cast[name](), Post(name, self.lives[name], others, self._patience))
-        self.people[name] = taking_part(person, self.company)
+        person = Node(self.company.cast[name](), ReliableChannel(name, self.lives[name], others, self._patience))
+        self.people[name] = snapshotting(person, self.company)
         if name.startswith("worker"):
             self._learners[name] = self.company.learner(number_of(name))
         self._since[name] = self.now
@@ -286,7 +303,7 @@ class Stage:
         self._learners.pop(name, None)
         self.alive[name] += self.now - self._since[name]
         for peer in sorted(self.lives):
-            self._at(self.now + self.runtime.detection, peer, self.lives[peer], Lost(name, life))
+            self._at(self.now + self.runtime.detection, peer, self.lives[peer], PeerLost(name, life))
         if fault.back_after is not None:
             self._at(self.now + fault.back_after, "", 0, ("start", name))
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.deltas import Sparse
-from hogwild.messaging.node import Participant
-from hogwild.messaging.snapshot import Cutting
+from hogwild.messaging.deltas import SparseDelta
+from hogwild.messaging.node import Node
+from hogwild.messaging.snapshot import SnapshottingNode
 
 
-def held(people: Iterable[Participant | Cutting]) -> tuple[int, int]:
+def held_bytes(people: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
     """Bytes of all arrays that roles hold: each once, and as often as it is held."""
     once: dict[int, int] = {}
     apart = 0
@@ -28,7 +28,7 @@ def _arrays(things: Iterable[Any], depth: int) -> Iterable[np.ndarray]:
     for thing in things:
         if isinstance(thing, np.ndarray):
             yield thing
-        elif isinstance(thing, Sparse):
+        elif isinstance(thing, SparseDelta):
             yield from (thing.indices, thing.values)
         elif depth and isinstance(thing, dict):
             yield from _arrays(thing.values(), depth - 1)

@@ -10,7 +10,7 @@ from hogwild.errors import ParameterError
 from hogwild.messaging.trace import Trace
 
 
-class Playback:
+class TraceReplay:
     """Hands out what a trace has: for each participant in the order it was recorded, again from the beginning when
     there is no more. What somebody never did takes as long as for another of his kind, or no time.
     """

@@ -7,36 +7,36 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.compression import Compression
 from hogwild.messaging.deltas import Floats, Vector, add, checked, frozen
-from hogwild.messaging.events import Event, Heard, Joined, Lost, Started, Trained
+from hogwild.messaging.events import Delivered, Event, PeerJoined, PeerLost, Started, Trained
 from hogwild.messaging.messages import (
     COORDINATOR,
-    Answer,
-    Ask,
     Assign,
     Begin,
     Body,
-    Halt,
-    Halted,
-    Mix,
-    Mixed,
+    GossipPush,
+    GossipReply,
+    ParametersReply,
+    ParametersRequest,
     Ready,
-    Regroup,
-    Standing,
+    Stop,
+    Stopped,
+    ViewChange,
+    ViewState,
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.iterate_average import Iterates
-from hogwild.strategies.roles.mixing import Plan
-from hogwild.strategies.roles.shard_cursor import Labour
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.roles.iterate_average import IterateAverage
+from hogwild.strategies.roles.mixing import MixingPlan
+from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 DRIFT = 8  # bursts after which a partner that has not answered is waited for
 
 
-class Pairing:
+class ADPSGDWorker:
     """Trains ``period`` terms, then sends its parameters to a neighbour at random, who takes half of the difference and
     sends the other half back (AD-PSGD, Lian et al. 2018, arXiv 1710.06952). So the mean of all is kept.
 
@@ -46,11 +46,11 @@ class Pairing:
     """
 
     def __init__(
-        self, me: int, setting: Setting, plan: Plan, period: int, compression: Compression | None = None
+        self, me: int, setting: RunConfig, plan: MixingPlan, period: int, compression: Compression | None = None
     ) -> None:
         self.me, self.setting, self.period, self.compression = me, setting, period, compression
         self.near = plan.near
-        self.labour, self.iterates = Labour(setting), Iterates(setting)
+        self.labour, self.iterates = ShardCursor(setting), IterateAverage(setting)
         self.clock = 0  # bursts
         self.view = -1
         self.members: set[int] = set()
@@ -60,7 +60,7 @@ class Pairing:
         self.mixed = 0  # how often something was mixed in since then
         self.progress = 0.0  # how far all are, as far as it knows: mixed as the parameters are
         self.partner: int | None = None
-        self.early: list[tuple[str, Mix]] = []  # who wanted to meet before it had begun
+        self.early: list[tuple[str, GossipPush]] = []  # who wanted to meet before it had begun
         self.training = self.waiting = self.halting = self.ended = False
         self.alone = 0  # bursts since it asked its partner
         self.delays: Counter[int] = Counter()
@@ -75,33 +75,33 @@ class Pairing:
         if isinstance(event, Started):
             # Nobody tells of those who were gone before it came.
             self.absent = {k for k in range(self.setting.workers) if k != self.me and worker(k) not in event.here}
-            yield Say(COORDINATOR, Ready())
-        elif isinstance(event, Heard):
+            yield Send(COORDINATOR, Ready())
+        elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Trained):
             yield from self._trained(event)
-        elif isinstance(event, Lost) and event.peer.startswith("worker"):
+        elif isinstance(event, PeerLost) and event.peer.startswith("worker"):
             yield from self._lost(number_of(event.peer))
-        elif isinstance(event, Joined) and event.peer.startswith("worker"):
+        elif isinstance(event, PeerJoined) and event.peer.startswith("worker"):
             self.absent.discard(number_of(event.peer))
             self.members = self.members | {number_of(event.peer)}
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
-        if isinstance(body, Mix):
+        if isinstance(body, GossipPush):
             yield from self._met(sender, body)
-        elif isinstance(body, Mixed):
+        elif isinstance(body, GossipReply):
             yield from self._answered(number_of(sender), body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
         elif isinstance(body, Assign):
             self.labour.take(body)
-        elif isinstance(body, Regroup):  # it stops for nobody, but others may need its parameters
+        elif isinstance(body, ViewChange):  # it stops for nobody, but others may need its parameters
             yield from self.labour.report()
             values = None if self.view < 0 else frozen(self.values.copy())
-            yield Say(COORDINATOR, Standing(body.view, self.clock, round(self.progress), values))
-        elif isinstance(body, Ask):
-            yield Say(COORDINATOR, Answer(body.number, self.iterates.best(self.values), 0, self.clock))
-        elif isinstance(body, Halt) and not self.halting:
+            yield Send(COORDINATOR, ViewState(body.view, self.clock, round(self.progress), values))
+        elif isinstance(body, ParametersRequest):
+            yield Send(COORDINATOR, ParametersReply(body.number, self.iterates.best(self.values), 0, self.clock))
+        elif isinstance(body, Stop) and not self.halting:
             self.halting = True
             if not self.training:
                 self.waiting = False
@@ -158,12 +158,12 @@ class Pairing:
         if self.partner is None and near:
             self.partner, self.alone = near[np.random.default_rng([self.me, self.clock]).integers(len(near))], 0
             vector = self._sent(frozen(self.values.copy()))
-            yield Say(worker(self.partner), Mix(vector, self.clock, self.view, seen=round(self.progress)))
+            yield Send(worker(self.partner), GossipPush(vector, self.clock, self.view, seen=round(self.progress)))
 
-    def _met(self, sender: str, body: Mix) -> Iterator[Action]:
+    def _met(self, sender: str, body: GossipPush) -> Iterator[Action]:
         """Take half of the difference, and give the other half back."""
         if self.ended:
-            yield Say(sender, Mixed(None, body.clock))
+            yield Send(sender, GossipReply(None, body.clock))
         elif self.view < 0:
             self.early.append((sender, body))
         else:
@@ -173,9 +173,9 @@ class Pairing:
             moved = self._sent(half)
             apart = (body.seen - round(self.progress)) // 2
             self._mix(moved, 1.0, apart)
-            yield Say(sender, Mixed(moved, body.clock, -apart))
+            yield Send(sender, GossipReply(moved, body.clock, -apart))
 
-    def _answered(self, sender: int, body: Mixed) -> Iterator[Action]:
+    def _answered(self, sender: int, body: GossipReply) -> Iterator[Action]:
         if sender != self.partner:
             return
         self.partner = None
@@ -213,11 +213,11 @@ class Pairing:
         self.ended = True
         yield from self.labour.report()
         for sender, mix in self.early:
-            yield Say(sender, Mixed(None, mix.clock))
+            yield Send(sender, GossipReply(None, mix.clock))
         yield from self._halted()
 
     def _halted(self) -> Iterator[Action]:
         """Say so when nothing is on its way any more that belongs to its parameters."""
         if self.ended and self.partner is None:
             delays = {worker(self.me): dict(self.delays)} if self.delays else {}
-            yield Say(COORDINATOR, Halted({"terms": self.labour.done, "clock": self.clock, "delays": delays}))
+            yield Send(COORDINATOR, Stopped({"terms": self.labour.done, "clock": self.clock, "delays": delays}))

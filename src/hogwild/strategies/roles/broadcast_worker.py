@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.compression import Compression, Sender
 from hogwild.messaging.deltas import Floats, add, change, checked, frozen
-from hogwild.messaging.events import Event, Heard, Joined, Lost, Started, Trained
+from hogwild.messaging.events import Delivered, Event, PeerJoined, PeerLost, Started, Trained
 from hogwild.messaging.messages import (
     COORDINATOR,
-    Answer,
-    Ask,
     Assign,
     Begin,
     Body,
-    Halt,
-    Halted,
+    GossipPush,
     Leave,
-    Mix,
+    ParametersReply,
+    ParametersRequest,
     Ready,
-    Regroup,
-    Standing,
+    Stop,
+    Stopped,
+    ViewChange,
+    ViewState,
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.iterate_average import Iterates
-from hogwild.strategies.roles.shard_cursor import Labour
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.roles.iterate_average import IterateAverage
+from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
-class Broadcasting:
+class BroadcastWorker:
     """Trains ``period`` terms, adds the change and sends it to all others, who add it as it comes.
 
     Replicas stay the same only if each has every change, so when somebody comes or goes all begin anew from their mean:
@@ -39,10 +39,10 @@ class Broadcasting:
     """
 
     def __init__(
-        self, me: int, setting: Setting, period: int, mean: bool = False, compression: Compression | None = None
+        self, me: int, setting: RunConfig, period: int, mean: bool = False, compression: Compression | None = None
     ) -> None:
         self.me, self.setting, self.period, self.mean, self.sender = me, setting, period, mean, Sender(compression)
-        self.labour, self.iterates = Labour(setting), Iterates(setting)
+        self.labour, self.iterates = ShardCursor(setting), IterateAverage(setting)
         self.clock = 0  # bursts
         self.view = -1
         self.members: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ class Broadcasting:
         self.before: Floats = setting.start  # where the burst that is going on began
         self.version = self.seen = 0  # changes in this view: that were added, and had been when the burst began
         self.progress = 0
-        self.early: list[tuple[str, Mix]] = []  # changes of a view that has not begun here
+        self.early: list[tuple[str, GossipPush]] = []  # changes of a view that has not begun here
         self.training = self.paused = self.halting = self.ended = self.silent = False
         self.asked: int | None = None  # for which view it is to say where it stands, after its burst
         self.here: set[int] = set()  # other workers that are there
@@ -67,36 +67,36 @@ class Broadcasting:
         """React to what happened."""
         if isinstance(event, Started):
             self.here = {number_of(name) for name in event.here if name.startswith("worker")}
-            yield Say(COORDINATOR, Ready())
-        elif isinstance(event, Heard):
+            yield Send(COORDINATOR, Ready())
+        elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Trained):
             yield from self._trained(event)
-        elif isinstance(event, Lost) and event.peer.startswith("worker"):
+        elif isinstance(event, PeerLost) and event.peer.startswith("worker"):
             self.here.discard(number_of(event.peer))
             self.awaited.discard(number_of(event.peer))
             yield from self._halted()
-        elif isinstance(event, Joined) and event.peer.startswith("worker"):
+        elif isinstance(event, PeerJoined) and event.peer.startswith("worker"):
             self.here.add(number_of(event.peer))
             self.left.discard(number_of(event.peer))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
-        if isinstance(body, Mix):
+        if isinstance(body, GossipPush):
             self._changed(sender, body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
         elif isinstance(body, Assign):
             self.labour.take(body)
-        elif isinstance(body, Regroup):
+        elif isinstance(body, ViewChange):
             self.asked = body.view
             if not self.training:
                 yield from self._stand()
-        elif isinstance(body, Ask):
-            yield Say(COORDINATOR, Answer(body.number, self.iterates.best(self.values), 0, self.clock))
+        elif isinstance(body, ParametersRequest):
+            yield Send(COORDINATOR, ParametersReply(body.number, self.iterates.best(self.values), 0, self.clock))
         elif isinstance(body, Leave):
             self.left.add(number_of(sender))
             yield from self._halted()
-        elif isinstance(body, Halt) and not self.halting:
+        elif isinstance(body, Stop) and not self.halting:
             self.halting = True
             if not self.training:
                 yield from self._end()
@@ -128,7 +128,7 @@ class Broadcasting:
         self.training = False
         self.clock += 1
         yield from self.labour.trained(event, self.clock)
-        mix = Mix(self.sender(change(self.before, event.values)), self.clock, self.view, event.terms, self.seen)
+        mix = GossipPush(self.sender(change(self.before, event.values)), self.clock, self.view, event.terms, self.seen)
         if self.asked is not None:
             # Nobody else gets it any more: here it counts so much that their mean is what it would have been.
             add(self.values, mix.vector, self._times() * (1 + len(self.here.intersection(self.members))))
@@ -141,7 +141,7 @@ class Broadcasting:
                 self.values = event.values.copy()
             for member in self.members:
                 if member in self.here:
-                    yield Say(worker(member), mix)
+                    yield Send(worker(member), mix)
         if self.halting or not self.paused:
             yield from self._next()
 
@@ -150,14 +150,14 @@ class Broadcasting:
     def _times(self) -> float:
         return 1 / len(self.members) if self.mean else 1.0
 
-    def _changed(self, sender: str, mix: Mix) -> None:
+    def _changed(self, sender: str, mix: GossipPush) -> None:
         checked(mix.vector, self.setting.size)
         if mix.view == self.view:
             self._add(sender, mix)
         elif mix.view > self.view:
             self.early.append((sender, mix))
 
-    def _add(self, sender: str, mix: Mix) -> None:
+    def _add(self, sender: str, mix: GossipPush) -> None:
         self.delays.setdefault(sender, Counter())[max(0, self.version - mix.seen)] += 1
         add(self.values, mix.vector, self._times())
         self.version += 1
@@ -171,7 +171,7 @@ class Broadcasting:
         view, self.asked, self.paused = self.asked, None, True
         yield from self.labour.report()
         values = None if self.view < 0 else frozen(self.values.copy())
-        yield Say(COORDINATOR, Standing(view, self.clock, self.progress, values))
+        yield Send(COORDINATOR, ViewState(view, self.clock, self.progress, values))
 
     def _end(self) -> Iterator[Action]:
         self.ended = True
@@ -181,7 +181,7 @@ class Broadcasting:
     def _leave(self) -> Iterator[Action]:
         # To all who are there, if it has begun or not: to some it may be a member since its last life.
         for other in sorted(self.here):
-            yield Say(worker(other), Leave())
+            yield Send(worker(other), Leave())
         yield from self._halted()
 
     def _halted(self) -> Iterator[Action]:
@@ -189,4 +189,4 @@ class Broadcasting:
         if self.ended and not self.silent and self.awaited <= self.left:
             self.silent = True
             delays = {name: dict(counts) for name, counts in self.delays.items()}
-            yield Say(COORDINATOR, Halted({"terms": self.labour.done, "clock": self.clock, "delays": delays}))
+            yield Send(COORDINATOR, Stopped({"terms": self.labour.done, "clock": self.clock, "delays": delays}))

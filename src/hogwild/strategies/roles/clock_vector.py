@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 
-class Clocks:
+class ClockVector:
     """A clock for each worker that is waited for. The least of them is known at once, however many there are.
 
-    >>> clocks = Clocks()
+    >>> clocks = ClockVector()
     >>> clocks.at_least("a", 3); clocks.at_least("b", 1); clocks.least
     1
     >>> clocks.without("b"), clocks.least, len(clocks)
@@ -64,9 +64,9 @@ class Clocks:
         """Who is waited for and not here."""
         return set(self._of) - here
 
-    def copy(self) -> Clocks:
+    def copy(self) -> ClockVector:
         """The same, to be changed apart."""
-        return Clocks(self._of, self._least)
+        return ClockVector(self._of, self._least)
 
     def _leave(self, clock: int) -> None:
         self._at[clock] -= 1

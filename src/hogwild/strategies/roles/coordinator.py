@@ -8,26 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Cut, Finish, Measure, Ring, Say, Tell
+from hogwild.messaging.actions import Action, BeginSnapshot, Emit, Evaluate, Finish, Send, SetTimer
 from hogwild.messaging.deltas import Floats, frozen
-from hogwild.messaging.events import Event, Heard, Interrupted, Joined, Lost, Measured, Rang, Resumed, Started
+from hogwild.messaging.events import (
+    Delivered,
+    Evaluated,
+    Event,
+    Interrupted,
+    PeerJoined,
+    PeerLost,
+    Resumed,
+    Started,
+    TimerFired,
+)
 from hogwild.messaging.messages import (
-    Answer,
-    Ask,
     Assign,
     Begin,
     Body,
-    Halt,
-    Halted,
+    ParametersReply,
+    ParametersRequest,
     Progress,
     Ready,
-    Standing,
+    Stop,
+    Stopped,
+    ViewState,
     number_of,
     server,
     worker,
 )  # fmt: skip
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.membership import Views
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.roles.membership import Membership
 
 WATCH, TIME = "watch", "time"
 
@@ -39,7 +49,7 @@ class Coordinator:
     have the parameters agree by ``views`` on who takes part.
     """
 
-    def __init__(self, setting: Setting, servers: int, rounds: bool, views: Views | None = None) -> None:
+    def __init__(self, setting: RunConfig, servers: int, rounds: bool, views: Membership | None = None) -> None:
         self.setting, self.servers, self.rounds = setting, [server(k) for k in range(servers)], rounds
         self.views = views
         self.holding: set[str] = set()  # workers that have parameters
@@ -57,7 +67,7 @@ class Coordinator:
         self.halted: dict[str, dict[str, Any]] = {}
         self.number = 0  # of the question that was last asked
         self.last = False  # whether that is the last one
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, ParametersReply] = {}
         self.asking: set[str] = set()
         self.measured: tuple[int, int, float] = (0, 0, 0.0)  # epoch, samples, loss when last asked
         self.record: dict[str, Any] = {}
@@ -74,28 +84,28 @@ class Coordinator:
         """React to what happened."""
         if self.finished:
             return
-        self.heard += not isinstance(event, Rang)
+        self.heard += not isinstance(event, TimerFired)
         if isinstance(event, Started):
-            yield Ring(WATCH, self.setting.silence)
+            yield SetTimer(WATCH, self.setting.silence)
             if self.setting.seconds is not None:
-                yield Ring(TIME, self.setting.seconds)
+                yield SetTimer(TIME, self.setting.seconds)
         elif isinstance(event, Resumed):
-            yield Ring(WATCH, self.setting.silence)
+            yield SetTimer(WATCH, self.setting.silence)
             if self.setting.seconds is not None:
-                yield Ring(TIME, max(0.0, self.setting.seconds - event.seconds))
-        elif isinstance(event, Heard):
+                yield SetTimer(TIME, max(0.0, self.setting.seconds - event.seconds))
+        elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
-        elif isinstance(event, Lost):
+        elif isinstance(event, PeerLost):
             yield from self._lost(event.peer)
-        elif isinstance(event, Joined):
+        elif isinstance(event, PeerJoined):
             yield from self._joined(event.peer)
-        elif isinstance(event, Measured):
+        elif isinstance(event, Evaluated):
             yield from self._measured(event)
-        elif isinstance(event, Rang) and event.name == TIME:
+        elif isinstance(event, TimerFired) and event.name == TIME:
             yield from self._stop("seconds")
         elif isinstance(event, Interrupted):
             yield from self._interrupted()
-        elif isinstance(event, Rang) and event.name == WATCH:
+        elif isinstance(event, TimerFired) and event.name == WATCH:
             yield from self._watch()
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
@@ -103,12 +113,12 @@ class Coordinator:
             yield from self._is_ready(sender)
         elif isinstance(body, Progress):
             yield from self._progress(body)
-        elif isinstance(body, Answer):
+        elif isinstance(body, ParametersReply):
             yield from self._answered(sender, body)
-        elif isinstance(body, Standing) and self.views is not None:
+        elif isinstance(body, ViewState) and self.views is not None:
             if self.views.heard(sender, body) and not self.reason:
                 yield from self._go_on(self.views)
-        elif isinstance(body, Halted):
+        elif isinstance(body, Stopped):
             self.halted[sender] = {**self.halted.get(sender, {}), **body.counts}
             yield from self._ask_last()
 
@@ -122,9 +132,9 @@ class Coordinator:
             if self.living <= self.ready and any(name.startswith("worker") for name in self.living):
                 yield from self._begin()
         elif name in self.servers:
-            yield Say(name, Begin((), 0, self.terms, self._workers(self.ready)))
+            yield Send(name, Begin((), 0, self.terms, self._workers(self.ready)))
         elif self.reason:
-            yield Say(name, Halt())
+            yield Send(name, Stop())
         else:
             yield from self._deal(newcomer=name)
 
@@ -134,18 +144,18 @@ class Coordinator:
 
     def _begin(self) -> Iterator[Action]:
         self.begun = True
-        yield Tell("ready", {"workers": len(self._workers()), "servers": len(self.servers)})
+        yield Emit("ready", {"workers": len(self._workers()), "servers": len(self.servers)})
         for name in self.servers:
-            yield Say(name, Begin((), 0, 0, self._workers()))
+            yield Send(name, Begin((), 0, 0, self._workers()))
         yield from self._deal()
         self.holding = set(self._workers())
         if self.views is not None:
             self.views.begin(self._workers())
-            yield Tell("topology", self.views.told())
+            yield Emit("topology", self.views.told())
         if self.reason:  # it was over before it began, and not all have been told
             for name in self._workers():
                 if name not in self.halted:
-                    yield Say(name, Halt())
+                    yield Send(name, Stop())
         yield from self._ask_last()
 
     def _deal(self, newcomer: str = "") -> Iterator[Action]:
@@ -162,11 +172,11 @@ class Coordinator:
         for name, shards in self.owners.items():
             known = self._drawn_by(name)
             if name == newcomer:
-                yield Say(name, Begin(known, -1, self.terms, names))
+                yield Send(name, Begin(known, -1, self.terms, names))
             elif name not in before:
-                yield Say(name, Begin(known, 0, self.terms, names))
+                yield Send(name, Begin(known, 0, self.terms, names))
             elif before[name] != shards and name not in self.halted:
-                yield Say(name, Assign(known))
+                yield Send(name, Assign(known))
 
     def _share(self, names: tuple[str, ...]) -> None:
         """Give out the shards: each worker its own, and those of the missing to the others in turn."""
@@ -179,14 +189,14 @@ class Coordinator:
     def _drawn_by(self, name: str) -> tuple[tuple[int, int], ...]:
         return tuple((shard, self.drawn[shard]) for shard in self.owners[name])
 
-    def _go_on(self, views: Views) -> Iterator[Action]:
+    def _go_on(self, views: Membership) -> Iterator[Action]:
         """All members of a view have said where they stand: it begins."""
         clock, progress, self.known = views.agreed() or (self.clock, self.terms, self.known)
         self._share(views.members)
         for name in views.members:
-            yield Say(name, Begin(self._drawn_by(name), clock, progress, views.members, views.number, self.known))
+            yield Send(name, Begin(self._drawn_by(name), clock, progress, views.members, views.number, self.known))
         self.holding |= set(views.members)
-        yield Tell("topology", views.told())
+        yield Emit("topology", views.told())
 
     def _lost(self, name: str) -> Iterator[Action]:
         if name not in self.living:
@@ -194,7 +204,7 @@ class Coordinator:
         self.living.discard(name)
         self.ready.discard(name)
         self.holding.discard(name)
-        yield Tell("lost", {"participant": name})
+        yield Emit("lost", {"participant": name})
         if not self.begun:
             if self.living <= self.ready and self._workers():
                 yield from self._begin()
@@ -211,9 +221,9 @@ class Coordinator:
     def _joined(self, name: str) -> Iterator[Action]:
         """Somebody is back or new; it says by itself when it is ready."""
         self.living.add(name)
-        yield Tell("joined", {"participant": name})
+        yield Emit("joined", {"participant": name})
         if name in self.asking:
-            yield Say(name, Ask(self.number, self.last))
+            yield Send(name, ParametersRequest(self.number, self.last))
 
     def _watch(self) -> Iterator[Action]:
         if self.heard == 0:
@@ -224,7 +234,7 @@ class Coordinator:
             yield from self._finish(None, f"nothing was heard of {who} for {self.setting.silence:g} s")
             return
         self.heard = 0
-        yield Ring(WATCH, self.setting.silence)
+        yield SetTimer(WATCH, self.setting.silence)
 
     # How far it is
 
@@ -237,7 +247,7 @@ class Coordinator:
         if not math.isfinite(body.loss):
             yield from self._finish(None, "diverged")
             return
-        yield Tell("progress", {"epoch": self.epoch, "updates": self.samples, "terms": self.terms})
+        yield Emit("progress", {"epoch": self.epoch, "updates": self.samples, "terms": self.terms})
         enough = self.setting.goal is not None and self.terms >= self.setting.goal
         if enough and not self.rounds:
             yield from self._stop("epochs")
@@ -250,7 +260,7 @@ class Coordinator:
         self.reason = reason
         for name in self._workers():
             if name not in self.halted:
-                yield Say(name, Halt())
+                yield Send(name, Stop())
         yield from self._ask_last()
 
     def _interrupted(self) -> Iterator[Action]:
@@ -272,7 +282,7 @@ class Coordinator:
         self.record = {"epoch": self.epoch, "updates": samples, "met": met, "clock": self.clock}
         self.measured = self.epoch, samples, loss
         for name in sorted(self.asking):
-            yield Say(name, Ask(self.number, last))
+            yield Send(name, ParametersRequest(self.number, last))
         yield from self._all_answered()  # there may be nobody left to ask
 
     def _ask_last(self) -> Iterator[Action]:
@@ -286,7 +296,7 @@ class Coordinator:
         self.reason = self.reason or "epochs"
         yield from self._ask(last=True)
 
-    def _answered(self, sender: str, body: Answer) -> Iterator[Action]:
+    def _answered(self, sender: str, body: ParametersReply) -> Iterator[Action]:
         if body.number == self.number and sender in self.asking:
             self.answers[sender] = body
             self.asking.discard(sender)
@@ -299,7 +309,7 @@ class Coordinator:
         self.known = values
         self.record["consensus"] = consensus
         self.record["values"] = values
-        yield Measure(self.number, values)
+        yield Evaluate(self.number, values)
 
     def _together(self) -> tuple[Floats, float]:
         """The parameters, and how far apart replicas of them are: root mean square, against the size of their mean."""
@@ -312,7 +322,7 @@ class Coordinator:
         size = math.sqrt(float(np.square(mean).sum()))
         return frozen(mean.astype(self.setting.start.dtype)), apart / size if size else apart
 
-    def _measured(self, event: Measured) -> Iterator[Action]:
+    def _measured(self, event: Evaluated) -> Iterator[Action]:
         record, self.record = self.record, {}
         values = record.pop("values")
         record |= event.figures
@@ -320,7 +330,7 @@ class Coordinator:
             yield from self._finish(None, "diverged")
             return
         self.records.append(record)
-        yield Tell("epoch", record)
+        yield Emit("epoch", record)
         watched = record.get("test_loss", record.get("loss", math.inf))
         if watched < self.best[0]:
             self.best = watched, record["epoch"], values if self.setting.patience else None
@@ -334,7 +344,7 @@ class Coordinator:
             yield from self._ask()
         if not self.last:
             if self.setting.saves and not self.reason:
-                yield Cut()
+                yield BeginSnapshot()
             yield from self._ask_last()
 
     def _end(self, values: Floats, record: dict[str, Any]) -> Iterator[Action]:

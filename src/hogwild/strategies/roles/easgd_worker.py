@@ -6,42 +6,42 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.compression import Compression, Sender
-from hogwild.messaging.deltas import Floats, Sparse, frozen, part
-from hogwild.messaging.events import Event, Heard, Joined, Started, Trained
+from hogwild.messaging.deltas import Floats, SparseDelta, frozen, part
+from hogwild.messaging.events import Delivered, Event, PeerJoined, Started, Trained
 from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
     Begin,
     Body,
-    Halt,
-    Halted,
     Leave,
     Pull,
+    PullReply,
     Push,
     Ready,
-    Values,
+    Stop,
+    Stopped,
     number_of,
     server,
 )  # fmt: skip
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.shard_cursor import Labour
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
-class Elastic:
+class EASGDWorker:
     """Trains ``period`` terms, looks at the centre, and lets both move towards each other by a ``share``."""
 
     def __init__(
-        self, setting: Setting, parts: tuple[tuple[int, int], ...], period: int, share: float,
+        self, setting: RunConfig, parts: tuple[tuple[int, int], ...], period: int, share: float,
         compression: Compression | None = None,
     ) -> None:  # fmt: skip
         self.setting, self.parts, self.period, self.share = setting, parts, period, share
-        self.labour, self.sender = Labour(setting), Sender(compression)
+        self.labour, self.sender = ShardCursor(setting), Sender(compression)
         self.clock = 0
         self.values: Floats | None = None  # its own, once it has seen the centre
         self.last: Trained | None = None  # the burst before it looks at the centre
-        self.got: dict[int, Values] = {}
+        self.got: dict[int, PullReply] = {}
         self.awaits = self.halting = self.ended = False
 
     @property
@@ -52,17 +52,17 @@ class Elastic:
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
         if isinstance(event, Started):
-            yield Say(COORDINATOR, Ready())
-        elif isinstance(event, Heard):
+            yield Send(COORDINATOR, Ready())
+        elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Trained):
             self.values, self.last = frozen(event.values), event
             yield from self.labour.trained(event, self.clock)
             yield from self._look()
-        elif isinstance(event, Joined) and event.peer.startswith("server"):
+        elif isinstance(event, PeerJoined) and event.peer.startswith("server"):
             number = number_of(event.peer)
             if self.awaits and number not in self.got:
-                yield Say(event.peer, Pull(self.clock))
+                yield Send(event.peer, Pull(self.clock))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Begin) and not self.ended:  # it was told to end before it began
@@ -70,11 +70,11 @@ class Elastic:
             yield from self._look()
         elif isinstance(body, Assign):
             self.labour.take(body)
-        elif isinstance(body, Values) and self.awaits and body.clock == self.clock:
+        elif isinstance(body, PullReply) and self.awaits and body.clock == self.clock:
             self.got[number_of(sender)] = body
             if len(self.got) == len(self.parts):
                 yield from self._looked()
-        elif isinstance(body, Halt) and not self.ended:
+        elif isinstance(body, Stop) and not self.ended:
             self.halting = True
             if self.values is None:
                 yield from self._leave()
@@ -82,7 +82,7 @@ class Elastic:
     def _look(self) -> Iterator[Action]:
         self.awaits, self.got = True, {}
         for number in range(len(self.parts)):
-            yield Say(server(number), Pull(self.clock))
+            yield Send(server(number), Pull(self.clock))
 
     def _looked(self) -> Iterator[Action]:
         self.awaits = False
@@ -102,11 +102,11 @@ class Elastic:
     def _pulled_together(self, centre: Floats, last: Trained) -> Iterator[Action]:
         assert self.values is not None
         pull = self.sender(frozen((self.share * (self.values - centre)).astype(centre.dtype)))
-        away = pull.dense() if isinstance(pull, Sparse) else pull
+        away = pull.dense() if isinstance(pull, SparseDelta) else pull
         self.values = frozen((self.values - away).astype(centre.dtype))
         for number, (start, stop) in enumerate(self.parts):
             piece, read = part(pull, start, stop), self.got[number].version
-            yield Say(server(number), Push(piece, self.clock, read, 0, last.terms, last.samples, last.step))
+            yield Send(server(number), Push(piece, self.clock, read, 0, last.terms, last.samples, last.step))
         self.clock += 1
         self.last = None
 
@@ -114,5 +114,5 @@ class Elastic:
         self.ended, self.awaits = True, False
         yield from self.labour.report()
         for number in range(len(self.parts)):
-            yield Say(server(number), Leave())
-        yield Say(COORDINATOR, Halted({"terms": self.labour.done, "clock": self.clock}))
+            yield Send(server(number), Leave())
+        yield Send(COORDINATOR, Stopped({"terms": self.labour.done, "clock": self.clock}))

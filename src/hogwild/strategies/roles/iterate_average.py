@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from hogwild.messaging.deltas import Floats, frozen
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 
 
-class Iterates:
+class IterateAverage:
     """Averages parameters from when the setting says on; until then they are what they are."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: RunConfig) -> None:
         self.setting = setting
         self.count = 0
         self.mean: Floats | None = None

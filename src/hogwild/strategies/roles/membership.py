@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.deltas import Floats, frozen
-from hogwild.messaging.messages import Regroup, Standing
+from hogwild.messaging.messages import ViewChange, ViewState
 
 FEW = 256  # members whose topology is told of again after each change: eigenvalues of many take long
 
@@ -17,7 +17,7 @@ About = Callable[[tuple[str, ...]], dict[str, Any]]
 """What to tell of the members of a view."""
 
 
-class Views:
+class Membership:
     """The coordinator's list of members. Each change of it makes a new view, which all agree on before it begins.
 
     Members say where they stand, those who train when their burst is over. If another comes or goes meanwhile, that is
@@ -30,7 +30,7 @@ class Views:
         self.about, self.replicas = about, replicas
         self.number = 0
         self.members: tuple[str, ...] = ()
-        self.standing: dict[str, Standing] = {}
+        self.standing: dict[str, ViewState] = {}
         self.forming = False
 
     def begin(self, members: tuple[str, ...]) -> None:
@@ -49,9 +49,9 @@ class Views:
         self.number += 1
         self.members, self.standing, self.forming = members, {}, bool(members)
         for name in members:
-            yield Say(name, Regroup(self.number))
+            yield Send(name, ViewChange(self.number))
 
-    def heard(self, sender: str, standing: Standing) -> bool:
+    def heard(self, sender: str, standing: ViewState) -> bool:
         """Somebody says where it stands; return whether everybody has."""
         if not self.forming or standing.view != self.number:
             return False

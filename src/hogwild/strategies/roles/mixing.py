@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from hogwild.messaging.compression import Compression, Sender
-from hogwild.messaging.deltas import Floats, Sparse, Vector, add, change, frozen
+from hogwild.messaging.deltas import Floats, SparseDelta, Vector, add, change, frozen
 from hogwild.messaging.events import Trained
-from hogwild.messaging.messages import Mix
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.messages import GossipPush
+from hogwild.messaging.run_config import RunConfig
 from hogwild.topologies.mixing_matrix import Weights, mixing
 from hogwild.topologies.topology import Links, Topology
 
@@ -44,14 +44,14 @@ class Exchange(Protocol):
     def sources(self, clock: int) -> Iterable[int]:
         """Of whom to hear in a round."""
 
-    def message(self, clock: int) -> Mix:
+    def message(self, clock: int) -> GossipPush:
         """What to send."""
 
-    def mix(self, clock: int, got: Mapping[int, Mix]) -> None:
+    def mix(self, clock: int, got: Mapping[int, GossipPush]) -> None:
         """Take in what came from all of them."""
 
 
-class Plan:
+class MixingPlan:
     """Who sends to whom in a round of a view and with which weights, worked out once for all workers of a process."""
 
     def __init__(self, topology: Topology) -> None:
@@ -81,7 +81,7 @@ class Plan:
         return sorted(links[me])
 
 
-class Averaged:
+class AverageExchange:
     """Gossip: everybody sends its parameters, and mixes those of its neighbours with its own.
 
     Where links are directed, weights need not add up to one for everybody. Then parameters are sent with a weight that
@@ -89,7 +89,7 @@ class Averaged:
     What is lost to compression stays with its owner, so the mean of all is kept.
     """
 
-    def __init__(self, me: int, setting: Setting, plan: Plan, compression: Compression | None = None) -> None:
+    def __init__(self, me: int, setting: RunConfig, plan: MixingPlan, compression: Compression | None = None) -> None:
         self.me, self.setting, self.at, self.compression = me, setting, plan.at, compression
         self.directed = plan.topology.directed
         self.view = 0
@@ -119,11 +119,11 @@ class Averaged:
         """Those whose neighbour it is."""
         return [source for source in self.at(self.view, self.members, clock)[1][self.me] if source != self.me]
 
-    def message(self, clock: int) -> Mix:
+    def message(self, clock: int) -> GossipPush:
         """Its parameters and their weight."""
-        return Mix(self._sent(), clock, self.view, self.weight)
+        return GossipPush(self._sent(), clock, self.view, self.weight)
 
-    def mix(self, clock: int, got: Mapping[int, Mix]) -> None:
+    def mix(self, clock: int, got: Mapping[int, GossipPush]) -> None:
         """The weighted mean of all."""
         sent = self._sent()
         total = self.mass.astype(np.float64) - sent if self.compression else np.zeros(len(self.mass), np.float64)
@@ -145,17 +145,17 @@ class Averaged:
         return self.mass if self.weight == 1.0 else frozen((self.mass / self.weight).astype(self.mass.dtype))
 
 
-class Added:
+class SumExchange:
     """Everybody sends its change to everybody, and all add the same: their mean or their sum, in order of number."""
 
     weight = 1.0
 
-    def __init__(self, me: int, setting: Setting, mean: bool = True, compression: Compression | None = None) -> None:
+    def __init__(self, me: int, setting: RunConfig, mean: bool = True, compression: Compression | None = None) -> None:
         self.me, self.setting, self.mean, self.sender = me, setting, mean, Sender(compression)
         self.view = 0
         self.members: tuple[int, ...] = (me,)
         self.values = setting.start
-        self.own = Mix(frozen(np.zeros_like(setting.start)), 0, 0)
+        self.own = GossipPush(frozen(np.zeros_like(setting.start)), 0, 0)
 
     def begin(self, view: int, members: tuple[int, ...], values: Floats | None) -> None:
         """Go on with these members."""
@@ -164,7 +164,7 @@ class Added:
 
     def trained(self, event: Trained) -> None:
         """What it has changed, which it adds when all do."""
-        self.own = Mix(self.sender(change(self.values, event.values)), 0, self.view, float(event.samples))
+        self.own = GossipPush(self.sender(change(self.values, event.values)), 0, self.view, float(event.samples))
 
     def alone(self) -> None:
         """What it adds by itself is such that the mean of all who do is what they would have had together."""
@@ -178,11 +178,11 @@ class Added:
 
     sources = targets
 
-    def message(self, clock: int) -> Mix:
+    def message(self, clock: int) -> GossipPush:
         """Its change, and of how many samples."""
-        return Mix(self.own.vector, clock, self.view, self.own.weight)
+        return GossipPush(self.own.vector, clock, self.view, self.own.weight)
 
-    def mix(self, clock: int, got: Mapping[int, Mix]) -> None:
+    def mix(self, clock: int, got: Mapping[int, GossipPush]) -> None:
         """Add all changes."""
         changes = [self.own if member == self.me else got[member] for member in self.members]
         samples = sum(each.weight for each in changes)
@@ -193,4 +193,4 @@ class Added:
 
 
 def _whole(vector: Vector) -> Floats:
-    return vector.dense() if isinstance(vector, Sparse) else vector
+    return vector.dense() if isinstance(vector, SparseDelta) else vector

@@ -10,7 +10,7 @@ import numpy as np
 from hogwild.messaging.deltas import Floats
 
 
-class Outer(Protocol):
+class OuterOptimiser(Protocol):
     """A step of the server's own."""
 
     @property
@@ -20,12 +20,12 @@ class Outer(Protocol):
     def __call__(self, values: Floats, change: Floats) -> Floats:
         """The parameters after a change."""
 
-    def copy(self) -> Outer:
+    def copy(self) -> OuterOptimiser:
         """The same, to go on from after a crash."""
 
 
 @dataclass
-class Plain:
+class PlainOuter:
     """Add it."""
 
     accumulates = False
@@ -33,7 +33,7 @@ class Plain:
     def __call__(self, values: Floats, change: Floats) -> Floats:
         return values + change
 
-    def copy(self) -> Plain:
+    def copy(self) -> PlainOuter:
         """There is nothing to remember."""
         return self
 

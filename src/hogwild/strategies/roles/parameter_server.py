@@ -8,32 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Keep, Say
+from hogwild.messaging.actions import Action, Persist, Send
 from hogwild.messaging.deltas import Floats, add, checked, frozen, plus
-from hogwild.messaging.events import Event, Heard, Joined, Lost, Resumed, Started
+from hogwild.messaging.events import Delivered, Event, PeerJoined, PeerLost, Resumed, Started
 from hogwild.messaging.messages import (
     COORDINATOR,
-    Answer,
-    Ask,
     Begin,
     Body,
-    Enter,
-    Halted,
+    JoinReply,
+    JoinRequest,
     Leave,
-    Place,
+    ParametersReply,
+    ParametersRequest,
     Pull,
+    PullReply,
     Push,
     Ready,
-    Values,
+    Stopped,
     number_of,
 )  # fmt: skip
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 from hogwild.strategies.delay_correction import Correction, Late
-from hogwild.strategies.roles.clock_vector import Clocks
-from hogwild.strategies.roles.outer_optimiser import Outer, Plain
+from hogwild.strategies.roles.clock_vector import ClockVector
+from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
 
 
-class Server:
+class ParameterServerRole:
     """Parameters from ``start`` to ``stop``.
 
     Without a bound each push is added as it comes. With ``staleness=0`` those of one clock are added together, when all
@@ -42,12 +42,12 @@ class Server:
     """
 
     def __init__(
-        self, number: int, start: int, stop: int, setting: Setting, *, staleness: int | None = None, mean: bool = False,
-        correction: Correction | None = None, outer: Outer | None = None,
+        self, number: int, start: int, stop: int, setting: RunConfig, *, staleness: int | None = None, mean: bool =
+        False, correction: Correction | None = None, outer: OuterOptimiser | None = None,
     ) -> None:  # fmt: skip
         self.number, self.start, self.stop, self.setting = number, start, stop, setting
         self.staleness, self.mean, self.correction = staleness, mean, correction
-        self.outer: Outer = outer or Plain()
+        self.outer: OuterOptimiser = outer or PlainOuter()
         self.values: Floats = frozen(setting.start[start:stop].copy())
         whole = setting.size if setting.parameters is None else setting.parameters
         self.parameters = min(max(whole - start, 0), stop - start)  # of this part
@@ -55,11 +55,11 @@ class Server:
         self.averaged = 0
         self.version = 0  # pushes that were added
         self.progress = 0  # terms they were made of
-        self.clocks = Clocks()
+        self.clocks = ClockVector()
         self.pending: dict[int, list[tuple[str, Push]]] = {}  # by clock, for a bound of zero
         self.round = 0  # the clock whose pushes are added next, for a bound of zero
         self.waiting: dict[str, int] = {}  # who wants parameters for which clock
-        self.asked: list[Ask] = []  # by the coordinator, for when all have left
+        self.asked: list[ParametersRequest] = []  # by the coordinator, for when all have left
         self.begun = False
         self.ended = 0  # workers that have done their part: in the steps of the others they still count
         self.here: set[str] = set()
@@ -86,19 +86,19 @@ class Server:
             self.here = set(event.here)
             if event.kept is not None:
                 self._restore(event.kept)
-            yield Say(COORDINATOR, Ready())
-        elif isinstance(event, Heard):
+            yield Send(COORDINATOR, Ready())
+        elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
-        elif isinstance(event, Lost):
+        elif isinstance(event, PeerLost):
             self.here.discard(event.peer)
             yield from self._without(event.peer)
         elif isinstance(event, Resumed):
             yield from self._keep()
-        elif isinstance(event, Joined):
+        elif isinstance(event, PeerJoined):
             self.here.add(event.peer)
             self.left.discard(event.peer)
             if event.peer == COORDINATOR:
-                yield Say(COORDINATOR, Ready())
+                yield Send(COORDINATOR, Ready())
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Push):
@@ -109,10 +109,10 @@ class Server:
             yield from self._settle()
             if sender in self.waiting:
                 yield from self._answer(sender)
-        elif isinstance(body, Enter):
+        elif isinstance(body, JoinRequest):
             self.clocks.at_least(sender, max(self.round, self.clocks.least))
             yield from self._keep()  # or it would not be waited for after a crash, until it is heard of again
-            yield Say(sender, Place(self.clocks.of(sender)))
+            yield Send(sender, JoinReply(self.clocks.of(sender)))
         elif isinstance(body, Leave):
             self.ended += sender in self.clocks
             self.left.add(sender)
@@ -125,7 +125,7 @@ class Server:
                     self.clocks.at_least(name, 0)
             yield from self._keep()
             yield from self._settle()
-        elif isinstance(body, Ask):
+        elif isinstance(body, ParametersRequest):
             self.asked.append(body)
             yield from self._settle()
 
@@ -165,8 +165,8 @@ class Server:
         for ask in [ask for ask in self.asked if not ask.last or not self.clocks]:
             self.asked.remove(ask)
             if ask.last:
-                yield Say(COORDINATOR, Halted({"delays": self._delays(), "lags": dict(self.lags)}))
-            yield Say(COORDINATOR, Answer(ask.number, self._best(), self.start, self.clocks.least))
+                yield Send(COORDINATOR, Stopped({"delays": self._delays(), "lags": dict(self.lags)}))
+            yield Send(COORDINATOR, ParametersReply(ask.number, self._best(), self.start, self.clocks.least))
 
     def _answer(self, worker: str) -> Iterator[Action]:
         """Give a worker its parameters, if it need not wait."""
@@ -180,7 +180,9 @@ class Server:
             self.lags[max(0, clock - self.clocks.least)] += 1
         if self.correction is not None:
             self.reads[worker] = self.values
-        return Say(worker, Values(self.values, clock, self.version, self.progress, self.ended + len(self.clocks) or 1))
+        return Send(
+            worker, PullReply(self.values, clock, self.version, self.progress, self.ended + len(self.clocks) or 1)
+        )
 
     def _add(self, pushes: list[tuple[str, Push]]) -> None:
         """Add some pushes at once: each in full, or their mean, each counting as much as it has samples."""
@@ -226,7 +228,7 @@ class Server:
 
     def _keep(self) -> Iterator[Action]:
         self._unkept = 0
-        yield Keep({
+        yield Persist({
             "values": self.values, "average": None if self.average is None else self.average.copy(),
             "averaged": self.averaged, "version": self.version, "progress": self.progress, "clocks": self.clocks.copy(),
             "pending": {clock: list(pushes) for clock, pushes in self.pending.items()}, "round": self.round,

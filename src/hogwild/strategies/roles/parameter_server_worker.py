@@ -7,47 +7,47 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.compression import Compression, Sender
 from hogwild.messaging.deltas import Floats, change, frozen, part
-from hogwild.messaging.events import Event, Heard, Joined, Started, Trained
+from hogwild.messaging.events import Delivered, Event, PeerJoined, Started, Trained
 from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
     Begin,
     Body,
-    Enter,
-    Halt,
-    Halted,
+    JoinReply,
+    JoinRequest,
     Leave,
-    Place,
     Pull,
+    PullReply,
     Push,
     Ready,
-    Values,
+    Stop,
+    Stopped,
     number_of,
     server,
 )  # fmt: skip
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.shard_cursor import Labour
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
-class Pulling:
+class ParameterServerWorker:
     """Trains ``push_every`` terms, pushes the change to every server, and after ``pull_every`` pushes pulls again.
 
     With ``rounds`` it ends by itself, after as many terms as every worker has; else when it is told to.
     """
 
     def __init__(
-        self, setting: Setting, parts: tuple[tuple[int, int], ...], *, push_every: int = 1, pull_every: int = 1,
+        self, setting: RunConfig, parts: tuple[tuple[int, int], ...], *, push_every: int = 1, pull_every: int = 1,
         rounds: bool = False, together: bool = False, compression: Compression | None = None,
     ) -> None:  # fmt: skip
         self.setting, self.parts, self.push_every, self.pull_every = setting, parts, push_every, pull_every
         self.rounds, self.together = rounds, together
-        self.labour, self.sender = Labour(setting), Sender(compression)
+        self.labour, self.sender = ShardCursor(setting), Sender(compression)
         self.clock = 0  # pushes so far
         self.values: Floats = setting.start
-        self.got: dict[int, Values] = {}  # by server
+        self.got: dict[int, PullReply] = {}  # by server
         self.places: dict[int, int] | None = None  # while it enters
         self.awaits = False  # whether it waits for parameters
         self.halting = False
@@ -62,12 +62,12 @@ class Pulling:
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
         if isinstance(event, Started):
-            yield Say(COORDINATOR, Ready())
-        elif isinstance(event, Heard):
+            yield Send(COORDINATOR, Ready())
+        elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Trained):
             yield from self._trained(event)
-        elif isinstance(event, Joined) and event.peer.startswith("server"):
+        elif isinstance(event, PeerJoined) and event.peer.startswith("server"):
             yield from self._again(number_of(event.peer))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
@@ -76,21 +76,21 @@ class Pulling:
             if body.clock < 0:
                 self.places = {}
                 for number in range(len(self.parts)):
-                    yield Say(server(number), Enter())
+                    yield Send(server(number), JoinRequest())
             else:
                 yield from self._pull()
         elif isinstance(body, Assign):
             self.labour.take(body)
-        elif isinstance(body, Place) and self.places is not None:
+        elif isinstance(body, JoinReply) and self.places is not None:
             self.places[number_of(sender)] = body.clock
             if len(self.places) == len(self.parts):
                 self.clock, self.places = max(self.places.values()), None
                 yield from self._pull()
-        elif isinstance(body, Values) and self.awaits and body.clock == self.clock:
+        elif isinstance(body, PullReply) and self.awaits and body.clock == self.clock:
             self.got[number_of(sender)] = body
             if len(self.got) == len(self.parts):
                 yield from self._pulled()
-        elif isinstance(body, Halt) and not self.ended:
+        elif isinstance(body, Stop) and not self.ended:
             self.halting = True
             if self.awaits or self.places is not None or not self.labour.shards:
                 yield from self._leave()
@@ -98,9 +98,9 @@ class Pulling:
     def _again(self, number: int) -> Iterator[Action]:
         """A server is back: it may have forgotten what it was asked."""
         if self.places is not None and number not in self.places:
-            yield Say(server(number), Enter())
+            yield Send(server(number), JoinRequest())
         elif self.awaits and number not in self.got:
-            yield Say(server(number), Pull(self.clock))
+            yield Send(server(number), Pull(self.clock))
 
     def _pull(self) -> Iterator[Action]:
         if self._terms() == 0:
@@ -108,7 +108,7 @@ class Pulling:
             return
         self.awaits, self.got = True, {}
         for number in range(len(self.parts)):
-            yield Say(server(number), Pull(self.clock))
+            yield Send(server(number), Pull(self.clock))
 
     def _pulled(self) -> Iterator[Action]:
         self.awaits, self._own = False, 0
@@ -133,7 +133,7 @@ class Pulling:
         moved = self.sender(change(self.values, event.values))
         for number, (start, stop) in enumerate(self.parts):
             read, piece = self.got[number].version, part(moved, start, stop)
-            yield Say(server(number), Push(piece, self.clock, read, self._own, event.terms, event.samples, event.step))
+            yield Send(server(number), Push(piece, self.clock, read, self._own, event.terms, event.samples, event.step))
         self.clock += 1
         self._own += 1
         yield from self.labour.trained(event, self.clock)
@@ -149,8 +149,8 @@ class Pulling:
         self.ended, self.awaits, self.places = True, False, None
         yield from self.labour.report()
         for number in range(len(self.parts)):
-            yield Say(server(number), Leave())
-        yield Say(COORDINATOR, Halted(self._counts()))
+            yield Send(server(number), Leave())
+        yield Send(COORDINATOR, Stopped(self._counts()))
 
     def _counts(self) -> dict[str, Any]:
         return {"terms": self.labour.done, "clock": self.clock}

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hogwild.messaging.actions import Action, Say, Train
+from hogwild.messaging.actions import Action, Send, Train
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.events import Trained
 from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress
-from hogwild.messaging.run_config import Setting
+from hogwild.messaging.run_config import RunConfig
 
 REPORTS = 16  # an epoch of a worker's own part has about so many
 
 
 @dataclass(eq=False)
-class Labour:
+class ShardCursor:
     """A worker's shards and what it has drawn of each."""
 
-    setting: Setting
+    setting: RunConfig
     shards: dict[int, int] = field(default_factory=dict)  # shard -> terms drawn of it so far
     done: int = 0  # terms in this life
     _turn: int = 0
@@ -58,5 +58,5 @@ class Labour:
     def report(self) -> Iterator[Action]:
         """Say what was not said yet."""
         for progress in self._unsaid.values():
-            yield Say(COORDINATOR, progress)
+            yield Send(COORDINATOR, progress)
         self._unsaid = {}

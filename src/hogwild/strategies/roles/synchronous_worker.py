@@ -4,46 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hogwild.messaging.actions import Action, Say
+from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.deltas import checked
-from hogwild.messaging.events import Event, Heard, Started, Trained
+from hogwild.messaging.events import Delivered, Event, Started, Trained
 from hogwild.messaging.messages import (
     COORDINATOR,
-    Answer,
-    Ask,
     Assign,
     Begin,
     Body,
-    Halt,
-    Halted,
-    Mix,
+    GossipPush,
+    ParametersReply,
+    ParametersRequest,
     Ready,
-    Regroup,
-    Standing,
+    Stop,
+    Stopped,
+    ViewChange,
+    ViewState,
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messaging.run_config import Setting
-from hogwild.strategies.roles.iterate_average import Iterates
+from hogwild.messaging.run_config import RunConfig
+from hogwild.strategies.roles.iterate_average import IterateAverage
 from hogwild.strategies.roles.mixing import Exchange
-from hogwild.strategies.roles.shard_cursor import Labour
+from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
-class InStep:
+class SynchronousWorker:
     """Trains ``period`` terms a round, as many rounds as all have.
 
     Who takes part is a view of the coordinator's. When that changes it says where it stands after its burst, and goes
     on when it is told from where; what comes from an earlier view is ignored, what comes from a later one is held.
     """
 
-    def __init__(self, me: int, setting: Setting, period: int, exchange: Exchange) -> None:
+    def __init__(self, me: int, setting: RunConfig, period: int, exchange: Exchange) -> None:
         self.me, self.setting, self.period, self.exchange = me, setting, period, exchange
-        self.labour, self.iterates = Labour(setting), Iterates(setting)
+        self.labour, self.iterates = ShardCursor(setting), IterateAverage(setting)
         self.clock = 0  # the round
         self.view = -1
         self.members = 1
         self.base = 0, 0  # the round in which the view began, and how far all were
-        self.inbox: dict[tuple[int, int], dict[int, Mix]] = {}  # by view and round
+        self.inbox: dict[tuple[int, int], dict[int, GossipPush]] = {}  # by view and round
         self.training = self.waiting = self.halting = self.ended = False
         self.asked: int | None = None  # for which view it is to say where it stands, after its burst
         self.bursts = 0
@@ -62,27 +62,27 @@ class InStep:
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
         if isinstance(event, Started):
-            yield Say(COORDINATOR, Ready())
-        elif isinstance(event, Heard):
+            yield Send(COORDINATOR, Ready())
+        elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, Trained):
             yield from self._trained(event)
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
-        if isinstance(body, Mix):
+        if isinstance(body, GossipPush):
             yield from self._received(number_of(sender), body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
         elif isinstance(body, Assign):
             self.labour.take(body)
-        elif isinstance(body, Regroup):
+        elif isinstance(body, ViewChange):
             self.asked = body.view
             if not self.training:
                 yield from self._stand(body.view)
-        elif isinstance(body, Ask):
+        elif isinstance(body, ParametersRequest):
             values = self.iterates.best(self.exchange.values)
-            yield Say(COORDINATOR, Answer(body.number, values, 0, self.clock))
-        elif isinstance(body, Halt) and not self.ended:
+            yield Send(COORDINATOR, ParametersReply(body.number, values, 0, self.clock))
+        elif isinstance(body, Stop) and not self.ended:
             self.halting = True
             if not self.training:
                 self._alone()
@@ -120,10 +120,10 @@ class InStep:
             yield from self._end()
         elif self.waiting:
             for target in self.exchange.targets(self.clock):
-                yield Say(worker(target), self.exchange.message(self.clock))
+                yield Send(worker(target), self.exchange.message(self.clock))
             yield from self._mix()
 
-    def _received(self, sender: int, body: Mix) -> Iterator[Action]:
+    def _received(self, sender: int, body: GossipPush) -> Iterator[Action]:
         if body.view >= self.view and not self.ended:
             checked(body.vector, self.setting.size)
             self.inbox.setdefault((body.view, body.clock), {})[sender] = body
@@ -156,11 +156,11 @@ class InStep:
         self._alone()
         yield from self.labour.report()
         values = None if self.view < 0 else self.exchange.values
-        yield Say(COORDINATOR, Standing(view, self.clock, self.progress, values, self.exchange.weight))
+        yield Send(COORDINATOR, ViewState(view, self.clock, self.progress, values, self.exchange.weight))
 
     def _end(self) -> Iterator[Action]:
         self.ended = True
         self.inbox = {}
         yield from self.labour.report()
         delays = {worker(self.me): {0: self.bursts}} if self.bursts else {}
-        yield Say(COORDINATOR, Halted({"terms": self.labour.done, "clock": self.clock, "delays": delays}))
+        yield Send(COORDINATOR, Stopped({"terms": self.labour.done, "clock": self.clock, "delays": delays}))

@@ -15,7 +15,7 @@ from hogwild.errors import DataError, ParameterError
 from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.events import Trained
-from hogwild.messaging.state_codec import frost, thaw
+from hogwild.messaging.state_codec import decode_state, encode_state
 from hogwild.nn.batch_loader import Feed
 from hogwild.problems.module import Module
 from hogwild.runtimes.processes import rng_state
@@ -128,11 +128,11 @@ class BatchLearner:
             for shard, (first, (torchs, numpys, pythons)) in self._chance.items()
         }
         buffers = [plain_array(buffer) for buffer in self.problem.net.buffers()]
-        return frost({"optimiser": states, "random": random, "buffers": buffers})
+        return encode_state({"optimiser": states, "random": random, "buffers": buffers})
 
     def remember(self, memory: Any) -> None:
         """Go on with what was known."""
-        known = thaw(memory, None)
+        known = decode_state(memory, None)
         states = {
             number: {name: torch.tensor(value) if hasattr(value, "dtype") else value for name, value in state.items()}
             for number, state in known["optimiser"].items()

@@ -56,7 +56,7 @@ def inner_strategy(within: Any) -> Any:
         raise ParameterError(
             f"Bursts are too short for buffers: use within=Hogwild(workers=...) without 'buffer'. Got {found!r}."
         )
-    return None if strategies.count(found) == 1 else found
+    return None if strategies.worker_count(found) == 1 else found
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def cores_of(within: Any, nodes: int) -> Iterator[Cores | None]:
     if strategy is None:
         yield None
         return
-    workers = strategies.count(strategy)
+    workers = strategies.worker_count(strategy)
     # As many threads as can ever be at work: who waits for its turn must not keep the one before it from running.
     with ThreadPoolExecutor(nodes * workers, thread_name_prefix="hogwild-node") as pool:
         yield Cores(strategy, workers, pool)
