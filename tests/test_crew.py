@@ -12,13 +12,13 @@ import pytest
 from hogwild import Budget, Constant, Cosine, Hogwild, Linear, Serial, minimise
 from hogwild.kernels import work_queue
 from hogwild.kernels.work_queue import GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
-from hogwild.runtimes.shared_memory.epoch_runner import parts_of
-from hogwild.runtimes.shared_memory.thread_team import Crew
+from hogwild.runtimes.shared_memory.epoch_runner import claims_per_chunk
+from hogwild.runtimes.shared_memory.thread_team import ThreadTeam
 
 
 @pytest.fixture
 def crew():
-    crew = Crew(4)
+    crew = ThreadTeam(4)
     yield crew
     crew.close()
 
@@ -75,7 +75,7 @@ def test_workers_without_a_task_fall_asleep_and_come_back(crew):
 
 def test_the_threads_are_gone_when_it_is_closed():
     before = threading.active_count()
-    crew = Crew(5)
+    crew = ThreadTeam(5)
     assert threading.active_count() == before  # there was nothing to do
     crew.run(lambda worker: False)
     assert threading.active_count() == before + 4
@@ -114,9 +114,9 @@ def test_nothing_is_claimed_after_a_halt():
 
 def test_parts_of_chunks_are_enough_for_all_and_not_too_small():
     chunks = np.arange(0, 64_001, 1_000)
-    assert parts_of(chunks, 1) == 1
-    assert parts_of(chunks, 8) == 4  # of 250 rows each
-    assert parts_of(np.arange(0, 101, 50), 8) == 1
+    assert claims_per_chunk(chunks, 1) == 1
+    assert claims_per_chunk(chunks, 8) == 4  # of 250 rows each
+    assert claims_per_chunk(np.arange(0, 101, 50), 8) == 1
 
 
 def test_a_tally_has_no_limit_unless_it_is_given_one():
@@ -137,8 +137,8 @@ def test_an_epoch_that_was_prepared_is_walked_like_any_other(workers, monkeypatc
     prepared = []
     from hogwild.training import loop
 
-    original = loop.prepared
-    monkeypatch.setattr(loop, "prepared", lambda *what: prepared.append(what[0]) or original(*what))
+    original = loop.prefetch_epoch
+    monkeypatch.setattr(loop, "prefetch_epoch", lambda *what: prepared.append(what[0]) or original(*what))
     run = minimise(problem, "sgd", Cosine(0.1), Hogwild(workers, buffer=0), budget=4)
     serial = minimise(problem, "sgd", Cosine(0.1), Serial(), budget=4)
     assert set(prepared) <= {1, 2, 3}

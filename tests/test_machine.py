@@ -141,7 +141,7 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
     from hogwild.data import feature_counts, prefetch
     from hogwild.estimators.parameter_constraints import processors_left
     from hogwild.strategies import worker_count
-    from hogwild.training.message_batches import workers_share
+    from hogwild.training.message_batches import threads_per_worker
 
     monkeypatch.setattr(machine, "ROOT", tree(tmp_path, QUOTAS[version]))
     monkeypatch.setattr(machine, "allowed_cores", lambda: 64)
@@ -155,7 +155,7 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
     assert processors_left(-1) == processors_left(-2) == 1
     assert prefetch.readers() == 1
     assert feature_counts.usable_cores() == 1
-    assert Processes().threads_for(1) == workers_share(1) == 1
+    assert Processes().threads_for(1) == threads_per_worker(1) == 1
     X = np.random.default_rng(0).standard_normal((40, 3))
     assert minimise(Linear((X, X[:, 0] > 0), "logistic"), budget=1).asked["workers"] == 1
     assert HogwildClassifier(n_jobs=-1, max_iter=5, tol=None).fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.5

@@ -27,7 +27,7 @@ from hogwild.schedules import (
     step_of,
     with_step,
 )
-from hogwild.training.step_sizes import Clock
+from hogwild.training.step_sizes import StepSizes
 
 ROWS, EPOCHS = 100, 8
 
@@ -195,7 +195,7 @@ def test_optimal_asks_for_a_penalty():
 
 
 def test_the_clock_counts_updates_from_the_start_of_the_run():
-    clock = Clock(InverseScaling(1.0, power=1.0), rows=10, epochs=3)
+    clock = StepSizes(InverseScaling(1.0, power=1.0), rows=10, epochs=3)
     whole = clock.rates(0, 30)
     np.testing.assert_array_equal(np.concatenate([clock.rates(0, 7), clock.rates(7, 23)]), whole)
     np.testing.assert_allclose(whole, 1 / np.arange(1, 31), rtol=1e-6)
@@ -203,11 +203,13 @@ def test_the_clock_counts_updates_from_the_start_of_the_run():
 
 
 def test_the_clock_follows_time_where_time_is_what_runs_out():
-    assert Clock(Cosine(1.0), 10, None, spent=lambda: 0.5).rates(0, 1) == pytest.approx([0.5])
-    assert Clock(Cosine(1.0), 10, 100, spent=lambda: 1.0).rates(0, 1) == pytest.approx([0], abs=1e-9)
-    assert Clock(Cosine(1.0), 10, 1, spent=lambda: 0.1).rates(9, 1) == pytest.approx([(1 + np.cos(0.9 * np.pi)) / 2])
+    assert StepSizes(Cosine(1.0), 10, None, spent=lambda: 0.5).rates(0, 1) == pytest.approx([0.5])
+    assert StepSizes(Cosine(1.0), 10, 100, spent=lambda: 1.0).rates(0, 1) == pytest.approx([0], abs=1e-9)
+    assert StepSizes(Cosine(1.0), 10, 1, spent=lambda: 0.1).rates(9, 1) == pytest.approx(
+        [(1 + np.cos(0.9 * np.pi)) / 2]
+    )
 
 
 def test_the_guards_scale_multiplies_every_step():
-    rates = [Clock(Backoff(1.0), 10, 5, scale).rates(0, 50) for scale in (1.0, 0.25)]
+    rates = [StepSizes(Backoff(1.0), 10, 5, scale).rates(0, 50) for scale in (1.0, 0.25)]
     np.testing.assert_allclose(rates[1], 0.25 * rates[0], rtol=1e-6)

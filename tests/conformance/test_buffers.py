@@ -14,8 +14,8 @@ from hogwild.errors import ParameterError
 from hogwild.kernels.linear_replicated import DOOR, LATE
 from hogwild.problems import hot_replicas
 from hogwild.rules import named
-from hogwild.runtimes.shared_memory.epoch_runner import AllInMemory
-from hogwild.runtimes.shared_memory.iterate_average import Mean
+from hogwild.runtimes.shared_memory.epoch_runner import CompiledRunner
+from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 
 RNG = np.random.default_rng(0)
 ROWS, FEATURES = 3_000, 400
@@ -205,7 +205,7 @@ def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
     monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_kept", lambda kernel: False)
     monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.LONG", 0.0)
     may_end, compiled, at_work, compile_now = threading.Event(), threading.Event(), [], hot_replicas.Buffers.compile
-    worked = AllInMemory._work
+    worked = CompiledRunner._work
 
     def compile_later(self, *given):
         assert may_end.wait(60)
@@ -218,7 +218,7 @@ def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
             assert compiled.wait(60)
 
     monkeypatch.setattr(hot_replicas.Buffers, "compile", compile_later)
-    monkeypatch.setattr(AllInMemory, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
+    monkeypatch.setattr(CompiledRunner, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
     problem = Linear(DATA["sparse"], "logistic", l2=1e-3)
     how = {"rule": "adagrad", "schedule": Constant(0.1), "budget": 20}
     run = minimise(problem, strategy=Hogwild(2), callbacks=[after_an_epoch], **how)
@@ -229,8 +229,8 @@ def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
 
 def test_what_is_on_the_disk_is_there_from_the_start(monkeypatch):
     monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_kept", lambda kernel: True)
-    at_work, worked = [], AllInMemory._work
-    monkeypatch.setattr(AllInMemory, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
+    at_work, worked = [], CompiledRunner._work
+    monkeypatch.setattr(CompiledRunner, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
     minimise(Linear(DATA["sparse"], "logistic", l2=1e-4), "adagrad", Constant(0.1), Hogwild(2), budget=1)
     assert set(at_work) == {0, 1}
 
@@ -249,8 +249,10 @@ def test_few_parameters_that_cannot_be_copied_are_for_one_worker(rule, workers, 
 
 
 def test_a_mean_is_of_what_workers_have_merged_not_of_the_ends_of_epochs(monkeypatch):
-    seen, add = [], Mean.add
-    monkeypatch.setattr(Mean, "add", lambda self, state: seen.append(state[0][:, 0].copy()) or add(self, state))
+    seen, add = [], IterateAverage.add
+    monkeypatch.setattr(
+        IterateAverage, "add", lambda self, state: seen.append(state[0][:, 0].copy()) or add(self, state)
+    )
     minimise(
         Linear(DATA["sparse"], "logistic", l2=1e-3), "sgd", Constant(0.5), Hogwild(2, buffer=32), budget=2, average=1.0
     )

@@ -19,7 +19,7 @@ from hogwild.jit import bind, specialise
 from hogwild.kernels.conflict_counters import COLLIDED, LOST, MET, MISSED, WHOLE, WRITES, Eye, step_watched
 from hogwild.kernels.row_layouts import stored_column
 from hogwild.kernels.sync_policies import ways
-from hogwild.runtimes.shared_memory.conflict_monitor import grouped
+from hogwild.runtimes.shared_memory.conflict_monitor import group_by_frequency
 
 FEATURES, WORKERS = 12, 3
 
@@ -146,7 +146,7 @@ def test_every_strategy_in_one_memory(strategy):
 
 def test_groups_go_from_the_most_frequent_to_the_rarest():
     frequencies = np.random.default_rng(0).integers(0, 1000, 5000)
-    groups, starts = grouped(frequencies)
+    groups, starts = group_by_frequency(frequencies)
     means = [frequencies[groups == group].mean() for group in range(len(starts) - 1)]
     assert means == sorted(means, reverse=True)
     assert np.bincount(groups).tolist() == np.diff(starts).tolist()

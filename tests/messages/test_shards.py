@@ -6,7 +6,7 @@ import pytest
 from hogwild import SGD, Constant, Linear
 from hogwild.data import open as open_data
 from hogwild.messaging.actions import Train
-from hogwild.training.local_trainers.rows import Rows
+from hogwild.training.local_trainers.rows import RowSource
 
 ROWS = 2000
 
@@ -30,7 +30,7 @@ def drawn(rows, shard, shards, epoch):
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("shards", [1, 3, 4, 16])
 def test_every_row_is_in_one_shard(problem, shards, shuffle):
-    rows = Rows(problem, SGD(), Constant(0.1), 5, 0, shards, shuffle=shuffle)
+    rows = RowSource(problem, SGD(), Constant(0.1), 5, 0, shards, shuffle=shuffle)
     for epoch in range(2):
         assert sorted(row for shard in range(shards) for row in drawn(rows, shard, shards, epoch)) == list(range(ROWS))
 
@@ -38,7 +38,7 @@ def test_every_row_is_in_one_shard(problem, shards, shuffle):
 @pytest.mark.parametrize("shards", [3, 4, 16])
 def test_no_worker_has_the_same_rows_in_every_epoch(problem, shards):
     """Else the rows of one that is always slow would hardly count."""
-    rows = Rows(problem, SGD(), Constant(0.1), 5, 0, shards)
+    rows = RowSource(problem, SGD(), Constant(0.1), 5, 0, shards)
     first, *later = ([set(drawn(rows, shard, shards, epoch)) for shard in range(shards)] for epoch in range(4))
     shared = np.mean([[len(first[s] & other[s]) / len(first[s]) for s in range(shards)] for other in later])
     assert shared < 0.5 / shards + 0.3

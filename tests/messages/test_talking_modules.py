@@ -29,9 +29,9 @@ from hogwild.messaging.actions import Train
 from hogwild.runtimes import RUNTIMES, Simulator
 from hogwild.runtimes.messaging.faults import Crash
 from hogwild.strategies import ParameterServer
-from hogwild.training.local_trainers.batches import Batches, BatchLearner
-from hogwild.training.message_batches import adds_in_full
-from hogwild.training.torch_optimisers import optimiser_of, rate_of
+from hogwild.training.local_trainers.batches import BatchSource, BatchTrainer
+from hogwild.training.message_batches import sums_updates
+from hogwild.training.torch_optimisers import optimiser_of, step_size_of
 
 LOSS = nn.functional.mse_loss
 SGD = partial(optim.SGD, lr=0.05)
@@ -127,11 +127,11 @@ def test_in_step_it_does_what_one_large_batch_does() -> None:
     torch.testing.assert_close(net.bias, b, rtol=0, atol=1e-6)
 
 
-def learner(net: nn.Module, workers: int, **options: Any) -> tuple[BatchLearner, Batches]:
+def learner(net: nn.Module, workers: int, **options: Any) -> tuple[BatchTrainer, BatchSource]:
     problem = Module(net, LOSS, numbers(50), batch=8, **options)
     optimiser = optimiser_of(SGD, problem)
-    batches = Batches(problem, optimiser, rate_of(None, optimiser, 50, Budget(2), 8), 0, workers, None)
-    return BatchLearner(batches, problem.feed()), batches
+    batches = BatchSource(problem, optimiser, step_size_of(None, optimiser, 50, Budget(2), 8), 0, workers, None)
+    return BatchTrainer(batches, problem.feed()), batches
 
 
 def test_terms_together_are_one_step_along_their_mean_gradient() -> None:
@@ -188,5 +188,5 @@ def test_what_cannot_work_is_refused_before_anything_starts() -> None:
 
 
 def test_who_adds_in_full() -> None:
-    assert not adds_in_full(ParameterServer(combine="mean"))
-    assert adds_in_full(ParameterServer(staleness=3, combine="sum"))
+    assert not sums_updates(ParameterServer(combine="mean"))
+    assert sums_updates(ParameterServer(staleness=3, combine="sum"))

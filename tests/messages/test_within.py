@@ -27,8 +27,8 @@ from hogwild.errors import ParameterError
 from hogwild.messaging.actions import Train
 from hogwild.rules import SGD
 from hogwild.strategies import ParameterServer
-from hogwild.training.local_trainers.multicore import NodeLearner, cores_of
-from hogwild.training.local_trainers.rows import Rows, packed
+from hogwild.training.local_trainers.multicore import MulticoreTrainer, cores_of
+from hogwild.training.local_trainers.rows import RowSource, pack_state
 
 INNER = [Hogwild(workers=2), Locked(workers=2), RoundRobin(workers=2), Averaging(workers=2)]
 
@@ -75,10 +75,10 @@ def test_every_row_of_a_burst_is_descended_once(within: Any, terms: int) -> None
     random, step, y = np.random.default_rng(1), 1e-5, np.repeat([-1.0, 1.0], 100)
     X = random.standard_normal((200, 3)).astype(np.float32)
     given = Linear((X, y), loss="hinge", intercept=False)
-    rows = Rows(given, SGD(), Constant(step), 5, 0, 1, shuffle=False)
+    rows = RowSource(given, SGD(), Constant(step), 5, 0, 1, shuffle=False)
     with cores_of(within, 1) as cores:
         assert cores is not None
-        trained = NodeLearner(rows, cores).burst(Train(packed(given.start(SGD())), (0, 1), 150, terms, 0, 1))
+        trained = MulticoreTrainer(rows, cores).burst(Train(pack_state(given.start(SGD())), (0, 1), 150, terms, 0, 1))
     order = np.arange(150, 150 + terms) % 200
     total = step * (X[order] * y[order, None]).sum(0)
     shares = within.workers if within.replicas and terms > 3 else 1  # three rows are too few to be dealt out

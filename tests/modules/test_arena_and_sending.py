@@ -15,23 +15,23 @@ from torch import Tensor, nn
 
 from hogwild import Hogwild, Module, minimise
 from hogwild.errors import ParameterError
-from hogwild.runtimes.processes.shared_memory import Block
-from hogwild.runtimes.processes.shared_pickle import Shelf, packed, unpacked
-from hogwild.runtimes.processes.shared_tensors import CPU, Arena, adopt, opened
+from hogwild.runtimes.processes.shared_memory import SharedBlock
+from hogwild.runtimes.processes.shared_pickle import SharedArrays, dumps, loads
+from hogwild.runtimes.processes.shared_tensors import CPU, SharedTensors, move_to_shared_memory, open_shared_tensors
 from leftovers import open_files
 
 
-def again(block: Any) -> Block:
+def again(block: Any) -> SharedBlock:
     """The block as another process opens it."""
-    return Block(block.size, os.dup(block.fd))
+    return SharedBlock(block.size, os.dup(block.fd))
 
 
-def sent(what: Any, arena: Arena | None = None, shelf: Shelf | None = None) -> Any:
+def sent(what: Any, arena: SharedTensors | None = None, shelf: SharedArrays | None = None) -> Any:
     """What arrives at another process."""
-    arena, shelf = arena or adopt([]), shelf or Shelf()
-    content = packed(what, arena, shelf)
-    theirs = opened(again(arena.blocks[CPU]), arena.describe())
-    return unpacked(content, theirs, [again(block) for block in shelf.blocks])
+    arena, shelf = arena or move_to_shared_memory([]), shelf or SharedArrays()
+    content = dumps(what, arena, shelf)
+    theirs = open_shared_tensors(again(arena.blocks[CPU]), arena.describe())
+    return loads(content, theirs, [again(block) for block in shelf.blocks])
 
 
 TENSORS: dict[str, Tensor] = {
@@ -55,7 +55,7 @@ TENSORS: dict[str, Tensor] = {
 @pytest.mark.parametrize("name", TENSORS)
 def test_tensors_are_the_same_in_another_process(name: str) -> None:
     tensor, expected = TENSORS[name].detach(), TENSORS[name].clone()
-    arena = adopt([torch.ones(3), tensor, torch.ones(2)])
+    arena = move_to_shared_memory([torch.ones(3), tensor, torch.ones(2)])
     theirs = sent([tensor], arena)[0]
     assert torch.equal(tensor, expected)
     assert torch.equal(theirs, expected)
@@ -70,7 +70,7 @@ def test_tensors_are_the_same_in_another_process(name: str) -> None:
 def test_parameters_stay_parameters_frozen_ones_frozen() -> None:
     net = nn.Linear(2, 2)
     net.bias.requires_grad = False
-    theirs = sent(net, adopt(net.parameters()))
+    theirs = sent(net, move_to_shared_memory(net.parameters()))
     assert isinstance(theirs.weight, nn.Parameter)
     assert theirs.weight.requires_grad
     assert not theirs.bias.requires_grad
@@ -86,7 +86,7 @@ class Tied(nn.Module):
 
 def test_tied_weights_and_views_stay_tied() -> None:
     net = Tied()
-    arena = adopt([*net.parameters(), *net.buffers()])
+    arena = move_to_shared_memory([*net.parameters(), *net.buffers()])
     theirs = sent(net, arena)
     assert theirs.one.weight is theirs.other.weight
     with torch.no_grad():
@@ -97,7 +97,7 @@ def test_tied_weights_and_views_stay_tied() -> None:
 
 def test_thousands_of_tensors_need_one_file() -> None:
     before = open_files()
-    arena = adopt([torch.full((3,), float(number)) for number in range(2000)])
+    arena = move_to_shared_memory([torch.full((3,), float(number)) for number in range(2000)])
     assert open_files() <= before + 2  # the file, and the one by which it is mapped
     theirs = sent(arena.tensors, arena)
     assert [int(tensor[0]) for tensor in theirs] == list(range(2000))
@@ -105,9 +105,9 @@ def test_thousands_of_tensors_need_one_file() -> None:
 
 def test_lazy_and_strange_tensors_are_refused() -> None:
     with pytest.raises(ParameterError, match="lazy"):
-        adopt(nn.LazyLinear(3).parameters())
+        move_to_shared_memory(nn.LazyLinear(3).parameters())
     with pytest.raises(ParameterError, match="sparse"):
-        adopt([torch.eye(3).to_sparse()])
+        move_to_shared_memory([torch.eye(3).to_sparse()])
 
 
 LARGE = np.random.default_rng(0).standard_normal((300, 100))
@@ -140,7 +140,7 @@ def test_a_mask_is_not_lost() -> None:
 def test_mapped_files(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", LARGE)
     mapped, copied = (np.load(tmp_path / "a.npy", mmap_mode=mode) for mode in ("r", "c"))
-    shelf = Shelf()
+    shelf = SharedArrays()
     theirs = sent(mapped, shelf=shelf)
     assert type(theirs) is np.memmap
     assert not shelf.blocks  # it is opened by its name
@@ -152,7 +152,7 @@ def test_mapped_files(tmp_path: Path) -> None:
 
 def test_large_arrays_are_there_once_and_in_few_files() -> None:
     many = [np.full(9_000, number) for number in range(300)]
-    shelf, arena = Shelf(), adopt([])
+    shelf, arena = SharedArrays(), move_to_shared_memory([])
     tensor = torch.randn(30_000)
     theirs = sent({"many": many, "same": many[5], "tensor": tensor, "tensors": [tensor]}, arena, shelf)
     assert [int(array[0]) for array in theirs["many"]] == list(range(300))
@@ -168,7 +168,7 @@ def test_large_arrays_are_there_once_and_in_few_files() -> None:
 
 
 def test_a_small_tensor_that_is_repeated_is_sent_small() -> None:
-    shelf = Shelf()
+    shelf = SharedArrays()
     theirs = sent(torch.ones(1).expand(2**40), shelf=shelf)
     assert theirs.shape == (2**40,)
     assert not shelf.blocks

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from hogwild.runtimes.processes import bounded_adam
-from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time
+from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
 from hogwild.runtimes.processes.bounded_adam import bounded, can_be_bounded
-from hogwild.runtimes.processes.optimiser_state import lay_out
+from hogwild.runtimes.processes.optimiser_state import allocate_state
 
 OPTIONS = [
     {},
@@ -25,7 +25,7 @@ def pair(kind, dtype=torch.float32, shape=(7, 5), **options):
     other = copy.deepcopy(one)
     both = [getattr(torch.optim, kind)([weight], fused=True, **options) for weight in (one, other)]
     for optimiser in both:
-        lay_out(optimiser)
+        allocate_state(optimiser)
     return one, other, *both
 
 
@@ -113,4 +113,4 @@ def test_what_cannot_be_bounded_steps_one_at_a_time(options, dtype):
     adam = torch.optim.Adam([nn.Parameter(torch.ones(2, dtype=dtype))], **options)
     fuse(adam)
     assert not can_be_bounded(adam)
-    assert one_at_a_time(adam)
+    assert needs_step_lock(adam)

@@ -18,11 +18,11 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 import hogwild
 from hogwild.errors import ParameterError, WorkerError
 from hogwild.runtimes.processes.script import worker as script_worker
-from hogwild.runtimes.processes.script.handshake import Terms, attach, shared_tensors, signature
+from hogwild.runtimes.processes.script.handshake import ScriptHandshake, attach, shared_tensors, signature
 from hogwild.runtimes.processes.script.main_script import Script
-from hogwild.runtimes.processes.script.peers import Others
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.shared_tensors import adopt
+from hogwild.runtimes.processes.script.peers import PeerWorkers
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.shared_tensors import move_to_shared_memory
 
 # Scripts
 
@@ -224,13 +224,17 @@ def test_the_others_go_on_without_one_that_dies(capfd):
 
 @pytest.mark.usefixtures("no_copies_left")
 def test_one_that_ends_or_is_late_before_the_block_is_named(tmp_path):
-    nothing = adopt([])
+    nothing = move_to_shared_memory([])
     (tmp_path / "empty.py").write_text("")
     script = Script(str(tmp_path / "empty.py"))
     for task, limit, said in ((script, 60, "without coming to the block"), (None, 0.2, "Not there after 0.2 seconds")):
         runtime = hogwild.Processes(patience=limit)
-        others = Others(
-            Board(2), runtime, nothing, script_worker.run if task else lambda *_, **__: time.sleep(60), task
+        others = PeerWorkers(
+            SharedCounters(2),
+            runtime,
+            nothing,
+            script_worker.run_script_worker if task else lambda *_, **__: time.sleep(60),
+            task,
         )
         with pytest.raises(WorkerError, match=rf"(?s){said}.*worker 1|worker 1.*{said}"):
             others.begin(runtime)
@@ -341,8 +345,8 @@ def test_the_seed_gives_the_shuffle():
 def test_another_model_is_not_attached(change, said):
     net = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(net.parameters())
-    terms = Terms(signature(net, optimizer), 0, 1, alone=False, keep=False)
-    arena = adopt(shared_tensors(net, optimizer))
+    terms = ScriptHandshake(signature(net, optimizer), 0, 1, alone=False, keep=False)
+    arena = move_to_shared_memory(shared_tensors(net, optimizer))
     other, kind = change()
     with pytest.raises(ParameterError, match=said):
         attach(other, kind(other.parameters(), lr=0.1), arena, terms)

@@ -33,7 +33,7 @@ from hogwild import (
 )
 from hogwild.errors import CheckpointError, ParameterError, WorkerError
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.ddp.momentum_correction import change_step
+from hogwild.runtimes.processes.ddp.momentum_correction import set_step_with_correction
 
 SAMPLES, BATCH, ACCUMULATE, EPOCHS = 64, 6, 2, 4  # the last step has batches of 6, 6 and 4, and one worker has none
 STEP, MOMENTUM, DECAY, WARMUP = 0.05, 0.9, 0.05, 2.0
@@ -209,7 +209,7 @@ def test_momentum_that_gathers_steps_is_corrected():
     for correction, expected in ((True, 3.0), (False, 1.0)):
         optimiser = Absorbing([weight], lr=0.1)
         optimiser.state[weight] = {"velocity": torch.ones(1)}
-        change_step(optimiser, optimiser.param_groups[0], 0.3, correction)
+        set_step_with_correction(optimiser, optimiser.param_groups[0], 0.3, correction)
         torch.testing.assert_close(optimiser.state[weight]["velocity"], torch.tensor([expected]))
 
 

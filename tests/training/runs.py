@@ -12,7 +12,7 @@ import pytest
 from hogwild import Linear, minimise
 from hogwild.run import Event, Run
 from hogwild.runtimes.shared_memory.threads import Session
-from hogwild.training.loop import Part
+from hogwild.training.loop import EpochPrefix
 
 ROWS, FEATURES = 4_000, 50  # thirteen chunks an epoch
 
@@ -80,7 +80,7 @@ def in_legs(monkeypatch: pytest.MonkeyPatch, chunks: int) -> None:
     advance = Session.advance
 
     def short(self: Session, walk: Any, first: int, *others: Any) -> Any:
-        return advance(self, Part(walk, min(len(walk), first + chunks)), first, *others)
+        return advance(self, EpochPrefix(walk, min(len(walk), first + chunks)), first, *others)
 
     monkeypatch.setattr(Session, "advance", short)
 

@@ -15,25 +15,25 @@ from hogwild.rules import PassiveAggressive, named
 from hogwild.schedules import Constant, Cosine, InverseTime
 from hogwild.training import step_search
 from hogwild.training.step_search import choose_step
-from hogwild.training.step_sizes import Clock
-from hogwild.training.step_trials import Trials, updates_of_trials
+from hogwild.training.step_sizes import StepSizes
+from hogwild.training.step_trials import TrialRunner, updates_of_trials
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
     """Every trial that is made: its step, and how many updates it takes."""
     found: list[tuple[float, int]] = []
-    objective = Trials.objective
+    objective = TrialRunner.objective
 
-    def noted(self: Trials, step: float, updates: int) -> float:
+    def noted(self: TrialRunner, step: float, updates: int) -> float:
         found.append((step, updates))
         return objective(self, step, updates)
 
-    monkeypatch.setattr(Trials, "objective", noted)
+    monkeypatch.setattr(TrialRunner, "objective", noted)
     return found
 
 
-def chosen(given: Linear, rule: str = "adagrad", epochs: float = 20, **how: Any) -> step_search.Choice:
+def chosen(given: Linear, rule: str = "adagrad", epochs: float = 20, **how: Any) -> step_search.ChosenStep:
     return choose_step(given, named(rule), Cosine(), epochs, **{"seed": 0, **how})
 
 
@@ -120,7 +120,7 @@ def test_a_rule_that_needs_no_step_is_not_searched_for_one(made: list[tuple[floa
 
 def test_schedules_pass_in_a_trial_as_in_the_run() -> None:
     given, schedule, seen = problem(), InverseTime(decay=0.3), []
-    trials = Trials(given, named("sgd"), schedule, 20, 0, alone=True, updates=800)
+    trials = TrialRunner(given, named("sgd"), schedule, 20, 0, alone=True, updates=800)
 
     def descend(chunk: Any, rates: Any, state: Any, sync: Any) -> float:
         seen.append(rates)
@@ -129,7 +129,7 @@ def test_schedules_pass_in_a_trial_as_in_the_run() -> None:
     trials.descend = descend
     trials.objective(0.25, updates=800)
     rows = given.data.n_rows
-    run = Clock(InverseTime(0.25, 0.3), rows, 20).rates(0, 20 * rows)
+    run = StepSizes(InverseTime(0.25, 0.3), rows, 20).rates(0, 20 * rows)
     assert seen[0] == pytest.approx(run[:: len(run) // 800], rel=1e-3)
 
 
@@ -180,8 +180,8 @@ def test_a_resumed_run_does_not_try_again(tmp_path: Any, made: list[tuple[float,
     assert not told(resumed, "step chosen")
 
 
-def found(tried: dict[float, float], updates: int = 1) -> step_search.Found:
-    return step_search.Found(None, updates, None, tried)  # type: ignore[arg-type]  # nothing is tried any more
+def found(tried: dict[float, float], updates: int = 1) -> step_search.StepSearch:
+    return step_search.StepSearch(None, updates, None, tried)  # type: ignore[arg-type]  # nothing is tried any more
 
 
 def test_the_lowest_point_lies_between_the_steps_that_were_tried() -> None:

@@ -11,7 +11,7 @@ from runs import FEATURES, ROWS, arrays, problem, slowed, told
 from hogwild import Budget, Constant, Cosine, Linear, Optimal, Serial, minimise
 from hogwild.errors import DataError, ParameterError
 from hogwild.runtimes.shared_memory.threads import Session
-from hogwild.training.step_sizes import Clock
+from hogwild.training.step_sizes import StepSizes
 
 HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial"}
 
@@ -71,7 +71,7 @@ def test_running_out_of_time_harms_no_rule(rule: str) -> None:
 
 
 def test_no_step_is_zero_when_the_time_is_over() -> None:
-    rates = Clock(Cosine(0.1), rows=10, epochs=None, spent=lambda: 1.5).rates(0, 3)
+    rates = StepSizes(Cosine(0.1), rows=10, epochs=None, spent=lambda: 1.5).rates(0, 3)
     assert (rates > 0).all()
     assert (rates < 1e-9).all()
 
@@ -252,11 +252,11 @@ def test_steps_that_fall_with_time_are_worked_out_chunk_by_chunk(monkeypatch: py
 
 
 def test_steps_worked_out_ahead_are_those_of_each_chunk() -> None:
-    clock = Clock(Cosine(1.0), rows=1_000, epochs=3)
+    clock = StepSizes(Cosine(1.0), rows=1_000, epochs=3)
     ahead = clock.ahead(500, 500)
     assert ahead is not None
     assert np.array_equal(ahead(600, 100), clock.rates(600, 100))
-    large = Clock(Cosine(1.0), rows=10**6, epochs=3)
+    large = StepSizes(Cosine(1.0), rows=10**6, epochs=3)
     ahead = large.ahead(0, 10**6)
     assert ahead is not None
     for first in (0, 300_000):

@@ -10,12 +10,12 @@ import pytest
 from hogwild import Constant, Cosine, InverseScaling, InverseTime, Steps, Warmup
 from hogwild.schedules import Moment, Schedule
 from hogwild.training import step_sizes as clocks
-from hogwild.training.step_sizes import LAST, Clock
+from hogwild.training.step_sizes import LAST, StepSizes
 
 SCHEDULES = [Constant(0.3), Cosine(0.1), InverseTime(0.5, 2.0), InverseScaling(0.2), Steps(0.1), Warmup(Constant(0.2))]
 
 
-def one_by_one(clock: Clock, before: int, count: int) -> Any:
+def one_by_one(clock: StepSizes, before: int, count: int) -> Any:
     """As it is defined, without a thought for how long it takes."""
     steps = []
     for done in range(before, before + count):
@@ -41,7 +41,7 @@ def one_by_one(clock: Clock, before: int, count: int) -> Any:
 )
 def test_all_steps_of_a_stretch(schedule: Schedule, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "_PIECE", 16)
-    clock = Clock(schedule, rows=23, **given)
+    clock = StepSizes(schedule, rows=23, **given)
     for before, count in ((0, 69), (40, 29), (60, 30), (5, 1), (5, 0)):
         steps = clock.rates(before, count)
         assert steps.dtype == clock.precision

@@ -11,7 +11,7 @@ from runs import Dying, Killed, arrays, in_legs, problem, slowed, told
 
 from hogwild import Budget, Checkpoints, Constant, Linear, minimise
 from hogwild.errors import DivergedError
-from hogwild.training.divergence_guard import MOST, Guard
+from hogwild.training.divergence_guard import MOST, DivergenceGuard
 
 SGD: dict[str, Any] = {"rule": "sgd", "strategy": "serial"}
 
@@ -89,7 +89,7 @@ def test_the_mean_of_iterates_goes_back_too() -> None:
 
 
 def test_the_guard_counts() -> None:
-    guard = Guard(start=5.0)
+    guard = DivergenceGuard(start=5.0)
     assert not guard.exploded(4_999.0)
     assert guard.exploded(5_001.0)
     assert guard.exploded(0.1, float("inf"))

@@ -17,8 +17,8 @@ from hogwild import Budget, Constant, Cosine, Hogwild, Linear, minimise
 from hogwild.rules import named
 from hogwild.runtimes.shared_memory import thread_team, threads
 from hogwild.runtimes.shared_memory.threads import Session
-from hogwild.training.loop import Loop
-from hogwild.training.sigint import first_one_waits
+from hogwild.training.loop import TrainingLoop
+from hogwild.training.sigint import deferred_sigint
 
 HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial", "budget": 5}
 
@@ -122,7 +122,7 @@ def test_in_another_thread_nothing_is_touched() -> None:
     found: list[Any] = []
 
     def work() -> None:
-        with first_one_waits() as interrupt:
+        with deferred_sigint() as interrupt:
             found.append(signal.getsignal(signal.SIGINT))
             found.append(interrupt.pressed)
 
@@ -146,15 +146,15 @@ def test_nothing_is_lost_when_it_is_resumed(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_that_exploded_keeps_its_last_good_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     good = minimise(problem("squared"), "sgd", Constant(0.01), "serial", budget=1)
-    leg = Loop._leg
+    leg = TrainingLoop._leg
 
-    def explode(self: Loop, walk: Any) -> Any:
+    def explode(self: TrainingLoop, walk: Any) -> Any:
         if self.position.epoch == 1:
             self.session.state[0][:] = np.nan
             self.interrupt.pressed = True
         return leg(self, walk)
 
-    monkeypatch.setattr(Loop, "_leg", explode)
+    monkeypatch.setattr(TrainingLoop, "_leg", explode)
     run = minimise(problem("squared"), "sgd", Constant(0.01), "serial", budget=5)
     assert run.stopped == "interrupted"
     assert np.array_equal(run.model.weights, good.model.weights)

@@ -25,8 +25,8 @@ def test_several_epochs_prepared_at_once(how: dict[str, Any], monkeypatch: pytes
     asked = dict(how)
     given = problem(asked.pop("loss", "logistic"), l2=1e-4)
     prepared: list[int] = []
-    original = loop.prepared
-    monkeypatch.setattr(loop, "prepared", lambda number, *what: prepared.append(number) or original(number, *what))
+    original = loop.prefetch_epoch
+    monkeypatch.setattr(loop, "prefetch_epoch", lambda n, *rest: prepared.append(n) or original(n, *rest))
     several = minimise(given, "sgd", strategy="serial", **asked)
     assert prepared[:1] == [0]
     assert len(set(prepared)) == len(prepared)  # none twice, not even one that is gone back to
@@ -39,8 +39,8 @@ def test_several_epochs_prepared_at_once(how: dict[str, Any], monkeypatch: pytes
 
 def test_a_limit_of_time_leaves_nothing_to_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared: list[int] = []
-    original = loop.prepared
-    monkeypatch.setattr(loop, "prepared", lambda number, *what: prepared.append(number) or original(number, *what))
+    original = loop.prefetch_epoch
+    monkeypatch.setattr(loop, "prefetch_epoch", lambda n, *rest: prepared.append(n) or original(n, *rest))
     run = minimise(problem(), "sgd", Cosine(0.05), "serial", budget=Budget(seconds=0.05))
     assert run.stopped == "seconds"
     assert not prepared

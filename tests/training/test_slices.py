@@ -11,7 +11,7 @@ from runs import problem
 from hogwild import Constant, Serial, minimise
 from hogwild.problems.bound_kernel import Claiming
 from hogwild.runtimes.shared_memory import thread_team
-from hogwild.runtimes.shared_memory.slice_tuner import Slices
+from hogwild.runtimes.shared_memory.slice_tuner import SliceTuner
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_it_looks_up_in_time(walks: list[Any], monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_slow_parts_make_slices_short_again() -> None:
-    slices = Slices()
+    slices = SliceTuner()
     for _ in range(6):
         slices.lasted(slices.lasting(0.05), 0.001)
     assert slices.lasting(0.05) == 64

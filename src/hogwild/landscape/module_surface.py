@@ -154,10 +154,10 @@ def _flat(tensors: Sequence[Tensor]) -> Vector:
 @contextmanager
 def _same_chance() -> Iterator[None]:
     """Data sets and nets that draw random numbers draw the same ones at every look, and nobody notices outside."""
-    before, devices = rng_state.now(), range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
+    before, devices = rng_state.capture(), range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=devices):
         try:
             rng_state.seed(0)
             yield
         finally:
-            rng_state.go_on(before)
+            rng_state.restore(before)

@@ -12,11 +12,11 @@ from hogwild.data.statistics import describe
 from hogwild.errors import ParameterError
 from hogwild.kernels.conflict_counters import LOST, MET, MISSED, WRITES
 from hogwild.run import Budget
-from hogwild.runtimes.shared_memory.conflict_monitor import MOST, Watching
+from hogwild.runtimes.shared_memory.conflict_monitor import MOST, ConflictMonitor
 from hogwild.training.message_report import figures
 
 
-def watching(problem: Any, rule: Any, strategy: Any, workers: int, budget: Budget) -> Watching:
+def conflict_monitor(problem: Any, rule: Any, strategy: Any, workers: int, budget: Budget) -> ConflictMonitor:
     """Eyes for the workers of a run; refuse what cannot be watched."""
     if not getattr(problem, "watchable", False) or getattr(rule, "alone", False):
         raise ParameterError(
@@ -25,20 +25,20 @@ def watching(problem: Any, rule: Any, strategy: Any, workers: int, budget: Budge
         )
     if strategy.replicas:
         raise ParameterError("Workers of Averaging have parameters to themselves: there is nothing to 'observe'.")
-    return Watching(problem, rule, workers, problem.data.n_rows * (budget.epochs or 10))
+    return ConflictMonitor(problem, rule, workers, problem.data.n_rows * (budget.epochs or 10))
 
 
-def common(frequencies: NDArray[Any], rows: int) -> float:
+def conflict_probability(frequencies: NDArray[Any], rows: int) -> float:
     """How many coordinates two different rows have in common, on average: nobody meets a worker with its own row.
 
-    >>> common(np.array([2, 1]), rows=2)
+    >>> conflict_probability(np.array([2, 1]), rows=2)
     1.0
     """
     counts = frequencies.astype(np.float64)
     return float(counts @ (counts - 1)) / max(1, rows * (rows - 1))
 
 
-def observation(seen: Watching, problem: Any, seed: int) -> dict[str, Any]:
+def conflict_report(seen: ConflictMonitor, problem: Any, seed: int) -> dict[str, Any]:
     """What was seen, as plain values.
 
     ``staleness`` is how many updates by others landed between a worker's look at a term and its own update. Of an
@@ -71,10 +71,10 @@ def observation(seen: Watching, problem: Any, seed: int) -> dict[str, Any]:
         "writes": int(tally[:, WRITES].sum()),
         "lost_writes": int(tally[:, LOST].sum()),
         "predicted": {
-            "omega": statistics.omega, "delta": statistics.delta, "rho": statistics.overlap.rho,
-            "collided": expected.probability, "missed": expected.coordinates,
-            "collided_by_staleness": min(1.0, stale["mean"] * statistics.overlap.mean),
-            "missed_by_staleness": stale["mean"] * common(problem.source.frequencies(), problem.source.n_rows),
+            "omega": statistics.omega, "delta": statistics.delta, "rho": statistics.overlap.rho, "collided":
+            expected.probability, "missed": expected.coordinates, "collided_by_staleness": min(1.0, stale["mean"] *
+            statistics.overlap.mean), "missed_by_staleness": stale["mean"] *
+            conflict_probability(problem.source.frequencies(), problem.source.n_rows),
         },
         "groups": [
             {

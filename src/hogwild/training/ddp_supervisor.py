@@ -16,12 +16,18 @@ from hogwild.jsonable import plain
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.config import Processes
-from hogwild.runtimes.processes.ddp.collectives import Group, Together, answered, launched, meeting_place
-from hogwild.runtimes.processes.ddp.worker import GO_ON, PAUSE, STOP, Rank
-from hogwild.runtimes.processes.optimiser_state import remembered
+from hogwild.runtimes.processes.ddp.collectives import (
+    Collectives,
+    DDPConfig,
+    rendezvous_store,
+    torchrun_environment,
+    translate_errors,
+)
+from hogwild.runtimes.processes.ddp.worker import GO_ON, PAUSE, STOP, DDPWorker
+from hogwild.runtimes.processes.optimiser_state import state_tensors
 from hogwild.strategies import Synchronous
-from hogwild.training.module_state_dict import copy
-from hogwild.training.process_supervisor import Watch
+from hogwild.training.module_state_dict import copy_tensors
+from hogwild.training.process_supervisor import ProcessSupervisor
 
 
 def check_synchronous(runtime: Processes) -> None:
@@ -33,9 +39,9 @@ def check_synchronous(runtime: Processes) -> None:
         )
 
 
-def engaged(strategy: Any) -> tuple[int, int] | None:
+def torchrun_rank(strategy: Any) -> tuple[int, int] | None:
     """Which worker this process is, and how many there are, if a launcher started it for a synchronous run."""
-    found = launched() if isinstance(strategy, Synchronous) else None
+    found = torchrun_environment() if isinstance(strategy, Synchronous) else None
     if found is not None and strategy.workers not in (None, found[1]):
         raise ParameterError(
             f"The launcher has started {found[1]} workers (WORLD_SIZE), and Synchronous(workers={strategy.workers}) "
@@ -45,23 +51,23 @@ def engaged(strategy: Any) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def meeting(strategy: Any, runtime: Processes, rank: int | None) -> Iterator[Together | None]:
+def rendezvous(strategy: Any, runtime: Processes, rank: int | None) -> Iterator[DDPConfig | None]:
     """What workers that take their steps together must know; None for others."""
     if not isinstance(strategy, Synchronous):
         yield None
         return
-    store = meeting_place(runtime.patience) if rank is None else None
-    yield Together(
+    store = rendezvous_store(runtime.patience) if rank is None else None
+    yield DDPConfig(
         strategy.accumulate, strategy.recipe is None or strategy.recipe.momentum_correction,
         0 if store is None else store.port, runtime.patience, runtime.silence,
     )  # fmt: skip
     del store
 
 
-class Examiner:
+class InlineEvaluator:
     """Measures held-out data in the process that trains, between two steps."""
 
-    def __init__(self, lead: Lead) -> None:
+    def __init__(self, lead: TorchrunSupervisor) -> None:
         self._lead, self._feed = lead, lead.work.problem.feed(lead.test)
         self._orders: list[dict[str, Any]] = []
 
@@ -76,7 +82,7 @@ class Examiner:
             with self._mean_in_place(order["mean"]):
                 figures = self._lead.work.problem.measure(self._feed)
                 if self._lead.best is not None and figures["loss"] < order["least"]:
-                    copy(self._lead.best, self._lead.work.values)
+                    copy_tensors(self._lead.best, self._lead.work.values)
             yield {"kind": "measured", "figures": figures, **order}
 
     @contextlib.contextmanager
@@ -87,15 +93,15 @@ class Examiner:
             return
         parameters = list(work.problem.net.parameters())
         trained = [tensor.detach().clone() for tensor in parameters]
-        copy(parameters, work.mean.tensors)
+        copy_tensors(parameters, work.mean.tensors)
         try:
             yield
         finally:
-            copy(parameters, trained)
+            copy_tensors(parameters, trained)
 
 
 @dataclass(eq=False)
-class Lead(Watch):
+class TorchrunSupervisor(ProcessSupervisor):
     """A run in which this process is one of the workers; the first of them also does what else is to be done.
 
     No process is started: held-out data is measured and checkpoints are written between two steps, while the others
@@ -112,9 +118,9 @@ class Lead(Watch):
         self.lines = list(range(work.workers))
         if self.runtime.threads is not None:
             torch.set_num_threads(self.runtime.threads)
-        self._group = Group(self.rank, work.workers, work.problem.device, work.together)
+        self._group = Collectives(self.rank, work.workers, work.problem.device, work.together)
         try:
-            with answered():
+            with translate_errors():
                 self._train_with_the_others()
         finally:
             self._group.leave()
@@ -122,8 +128,8 @@ class Lead(Watch):
     def _train_with_the_others(self) -> None:
         self._begin_where_the_first_does()
         if self.rank == 0 and self.test is not None:
-            self.records.evaluator = Examiner(self)
-        worker = Rank(self.work, self.board, self._group, self)
+            self.records.evaluator = InlineEvaluator(self)
+        worker = DDPWorker(self.work, self.board, self._group, self)
         self.journal.tell("training", workers=self.work.workers)
         self._before = self.board.counts[:, at.SAMPLES].copy()
         self._began = time.monotonic()
@@ -139,7 +145,7 @@ class Lead(Watch):
         """It may have begun where a checkpoint left off, and models are not always made from the same seed."""
         counts, loss = torch.from_numpy(self.board.counts), torch.from_numpy(self.board.sums[:, at.LOSS].copy())
         self._group.take_from_first([
-            *self.work.values, *remembered(self.work.optimiser), *(self.work.mean.tensors if self.work.mean else ()),
+            *self.work.values, *state_tensors(self.work.optimiser), *(self.work.mean.tensors if self.work.mean else ()),
             self.work.random, counts, loss,
         ])  # fmt: skip
         self.board.sums[:, at.LOSS] = loss.numpy()
@@ -188,7 +194,7 @@ class Lead(Watch):
 
     def _gather(self) -> None:
         """Let the board and the list of generators have everybody's line."""
-        rng_state.note(self.work.random[self.rank])
+        rng_state.write_to(self.work.random[self.rank])
         for kept in (torch.from_numpy(self.board.sums[:, at.LOSS]), self.work.random):
             mine = torch.zeros_like(kept)
             mine[self.rank] = kept[self.rank]

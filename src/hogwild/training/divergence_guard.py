@@ -16,10 +16,10 @@ MOST = 5  # halvings before a run gives up
 
 
 @dataclass(slots=True)
-class Guard:
+class DivergenceGuard:
     """Judges losses against the loss at the start, and counts how often the step was halved.
 
-    >>> guard = Guard(start=0.7)
+    >>> guard = DivergenceGuard(start=0.7)
     >>> guard.exploded(0.5), guard.exploded(float("nan")), guard.exploded(1e9)
     (False, True, True)
     """

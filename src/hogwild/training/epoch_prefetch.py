@@ -9,12 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Epoch, Whole
-from hogwild.training.step_sizes import Clock
+from hogwild.training.step_sizes import StepSizes
 
 MOST_ROWS = 2**22  # of an epoch whose order and steps may be in memory besides those of the present one
 
 
-class Kept:
+class PreparedEpoch:
     """An epoch that remembers all its chunks once it was asked for them."""
 
     def __init__(self, epoch: Epoch) -> None:
@@ -39,20 +39,20 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ahead:
+class EpochPrefetch:
     """One epoch, and its steps as the clock had them when they were worked out."""
 
     number: int
     epoch: Epoch
-    clock: Clock
+    clock: StepSizes
     before: int  # updates before it
     steps: Callable[[int, int], NDArray[Any]] | None
 
 
-def prepared(number: int, epoch: Epoch, clock: Clock, rows: int) -> Ahead | None:
+def prefetch_epoch(number: int, epoch: Epoch, clock: StepSizes, rows: int) -> EpochPrefetch | None:
     """What the epoch of this number needs; None where that would take too much memory."""
     if rows > MOST_ROWS:
         return None
-    kept, before = Kept(epoch), number * rows
+    kept, before = PreparedEpoch(epoch), number * rows
     kept.whole()
-    return Ahead(number, kept, clock, before, clock.ahead(before, rows))
+    return EpochPrefetch(number, kept, clock, before, clock.ahead(before, rows))

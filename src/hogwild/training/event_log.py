@@ -9,11 +9,11 @@ from typing import Any
 from hogwild.run import PASSING, Callback, Event
 
 
-class Journal:
+class EventLog:
     """Keeps events and passes them on. Passing moments of progress are told but not kept.
 
     >>> heard = []
-    >>> journal = Journal([heard.append])
+    >>> journal = EventLog([heard.append])
     >>> journal.tell("epoch", loss=0.5); journal.tell("progress", updates=10)
     >>> [event["event"] for event in heard], [event["event"] for event in journal.events]
     (['epoch', 'progress'], ['epoch'])

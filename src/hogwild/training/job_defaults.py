@@ -19,13 +19,13 @@ from hogwild.problems.problem import Usual
 from hogwild.registry import must
 from hogwild.run import Budget, Start
 from hogwild.schedules import Optimal, Schedule, step_of, with_step
-from hogwild.training.event_log import Journal
+from hogwild.training.event_log import EventLog
 from hogwild.training.step_search import choose_step
 
 TRIED_EPOCHS = 10  # what a trial of the step assumes where only time is limited
 
 
-def put(start: Start, state: Any) -> None:
+def load_initial_state(start: Start, state: Any) -> None:
     """Let a run begin where another ended; what only its values are given of has a fresh memory."""
     for part, given in zip(state, start.state, strict=True):
         given = np.asarray(given, part.dtype)
@@ -34,10 +34,11 @@ def put(start: Start, state: Any) -> None:
         part[:, : given.shape[1]] = given
 
 
-def usually(usual: Usual, rule: Any, schedule: Any) -> tuple[Any, Schedule]:
+def apply_defaults(usual: Usual, rule: Any, schedule: Any) -> tuple[Any, Schedule]:
     """Rule and schedule as they are asked for, or as usual; a schedule that is only named has the usual step.
 
-    >>> usually(Usual("sgd", "cosine", 0.05), None, "constant"), usually(Usual("sgd", "cosine", 0.05), "adagrad", None)
+    >>> usual = Usual("sgd", "cosine", 0.05)
+    >>> apply_defaults(usual, None, "constant"), apply_defaults(usual, "adagrad", None)
     ((SGD(), Constant(step=0.05)), (AdaGrad(floor=1e-06), Cosine(step='auto', floor=0.0)))
     """
     rule = rules.named(usual.rule if rule is None else rule)
@@ -68,10 +69,10 @@ def opened_like(data: Dataset, source: Any) -> Dataset:
     return open_data(source, reading=reading)
 
 
-def resolved(problem: Any, schedule: Schedule) -> Schedule:
+def resolve_schedule(problem: Any, schedule: Schedule) -> Schedule:
     """Fill in what a schedule takes from the problem."""
     if hasattr(schedule, "then"):
-        return replace(schedule, then=resolved(problem, schedule.then))  # type: ignore[type-var]
+        return replace(schedule, then=resolve_schedule(problem, schedule.then))  # type: ignore[type-var]
     if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.start):
         return schedule
     if not isinstance(getattr(problem, "loss", None), Loss) or not hasattr(problem, "l1"):
@@ -87,7 +88,7 @@ def resolved(problem: Any, schedule: Schedule) -> Schedule:
 
 
 def with_chosen_step(
-    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, workers: int, alone: bool, journal: Journal
+    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, workers: int, alone: bool, journal: EventLog
 ) -> Schedule:
     """The schedule with a step, found by trials if none is given."""
     if step_of(schedule) != "auto":

@@ -16,7 +16,7 @@ from hogwild.strategies import LargeMinibatch
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)  # the first: batch and instance normalisation
 
 
-def scaled(schedule: Any, recipe: LargeMinibatch | None) -> Any:
+def scale_schedule(schedule: Any, recipe: LargeMinibatch | None) -> Any:
     """The schedule of a run: the one that was asked for, larger with the batch."""
     if recipe is None:
         return schedule
@@ -29,12 +29,12 @@ def scaled(schedule: Any, recipe: LargeMinibatch | None) -> Any:
     return LinearScaling(then, recipe.reference, None, recipe.warmup)
 
 
-def spare_norms(optimiser: torch.optim.Optimizer, net: nn.Module) -> None:
+def exclude_norms_from_decay(optimiser: torch.optim.Optimizer, net: nn.Module) -> None:
     """Take weight decay off the parameters of normalisation layers, which then are a group of their own.
 
     >>> net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
     >>> sgd = torch.optim.SGD(net.parameters(), lr=0.1, weight_decay=1e-4)
-    >>> spare_norms(sgd, net)
+    >>> exclude_norms_from_decay(sgd, net)
     >>> [(len(group["params"]), group["weight_decay"]) for group in sgd.param_groups]
     [(2, 0.0001), (2, 0.0)]
     """

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
 from hogwild.errors import CheckpointError
 from hogwild.run import Budget, Event
-from hogwild.runtimes.shared_memory.iterate_average import Mean
+from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 from hogwild.schedules import Moment, Schedule, step_of
 from hogwild.training.checkpoints import Checkpoints, check_same
-from hogwild.training.divergence_guard import Guard, all_finite
-from hogwild.training.epoch_prefetch import Ahead, prepared
-from hogwild.training.event_log import Journal
+from hogwild.training.divergence_guard import DivergenceGuard, all_finite
+from hogwild.training.epoch_prefetch import EpochPrefetch, prefetch_epoch
+from hogwild.training.event_log import EventLog
 from hogwild.training.sigint import Interrupt
 from hogwild.training.snapshots import Best, Position, Snapshot, Stall, State, saved_best, saved_snapshot, snapshot
-from hogwild.training.step_sizes import Clock, time_spent
+from hogwild.training.step_sizes import StepSizes, time_spent
 
 FEW_ROWS = 2**14  # of an epoch that is over so soon that several are better prepared at once: Python is slow to warm up
 SEVERAL = 8
@@ -32,7 +32,7 @@ FEW_STEPS = 2**20  # which may be worked out before they are needed, however lit
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EpochPrefix:
     """The chunks of an epoch up to one of them."""
 
     epoch: Epoch
@@ -58,7 +58,7 @@ class Part:
 
 
 @dataclass(eq=False)
-class Loop:
+class TrainingLoop:
     """One run in progress."""
 
     problem: Any
@@ -68,10 +68,10 @@ class Loop:
     test: Dataset | None
     average: float  # the share of the budget, counted from its end, over which iterates are averaged
     seed: int
-    journal: Journal
+    journal: EventLog
     checkpoints: Checkpoints | None
     asked: dict[str, Any]
-    guard: Guard
+    guard: DivergenceGuard
     position: Position = field(default_factory=Position)
     history: list[Event] = field(default_factory=list)
     best: Best = field(default_factory=Best)
@@ -81,7 +81,7 @@ class Loop:
     earlier: int = 0  # updates of runs before this one
     shuffle: bool = True  # False: every epoch walks the rows in stored order
     measured: bool = True  # False: the loss of an epoch is what was met on the way
-    _ahead: dict[int, Ahead] = field(default_factory=dict)  # by the number of the epoch
+    _ahead: dict[int, EpochPrefetch] = field(default_factory=dict)  # by the number of the epoch
     _walked: Dataset | None = None  # what epochs are walked in, if not in the data itself
     _good: Snapshot = field(init=False)  # where an explosion leads back to
 
@@ -150,23 +150,23 @@ class Loop:
         epoch: Epoch = data.epoch(self.seed, number) if self.shuffle else data.in_order()
         return epoch
 
-    def _prepare(self, clock: Clock, first: int, epochs: int) -> None:
+    def _prepare(self, clock: StepSizes, first: int, epochs: int) -> None:
         """Work out what so many epochs will need, as far as there are so many."""
         last = first + epochs if self.budget.epochs is None else min(first + epochs, self.budget.epochs)
         if clock.known and first not in self._ahead:
             rows = self.problem.data.n_rows
-            found = (prepared(number, self._epoch(number), clock, rows) for number in range(first, last))
+            found = (prefetch_epoch(number, self._epoch(number), clock, rows) for number in range(first, last))
             self._ahead = {ahead.number: ahead for ahead in found if ahead is not None}
 
-    def _steps(self, clock: Clock, left: int) -> Any:
+    def _steps(self, clock: StepSizes, left: int) -> Any:
         """The steps of the updates that are left of an epoch, if they can be known beforehand."""
         found, before = self._ahead.get(self.position.epoch), self.position.updates
         if found is not None and (found.clock, found.before) == (clock, before):
             return found.steps
         return clock.ahead(before, left) if left <= FEW_STEPS else None
 
-    def _clock(self, seconds: Callable[[], float] = float) -> Clock:
-        return Clock(
+    def _clock(self, seconds: Callable[[], float] = float) -> StepSizes:
+        return StepSizes(
             self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
             time_spent(self.budget, seconds), self.earlier, self.session.precision, getattr(self.problem, "alike", 1),
         )  # fmt: skip
@@ -188,7 +188,7 @@ class Loop:
 
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
         rates = self._steps(clock, left) or clock.rates
-        part = Part(walk, self._averaging_begins(len(walk)), at_once=clock.known)
+        part = EpochPrefix(walk, self._averaging_begins(len(walk)), at_once=clock.known)
         leg = self.session.advance(
             part, self.position.chunk, self.position.updates, rates, halt, tick,
             partial(self._prepare, clock, self.position.epoch + 1, 1),
@@ -215,7 +215,7 @@ class Loop:
         if self.budget.epochs:
             begins = round((1 - self.average) * self.budget.epochs * chunks) - self.position.epoch * chunks
         if self.position.chunk >= begins or self._time_to_average(self.position.seconds):
-            self.session.mean = Mean(self.session.values())
+            self.session.mean = IterateAverage(self.session.values())
             return chunks
         return min(begins, chunks)
 

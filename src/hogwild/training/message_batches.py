@@ -24,12 +24,12 @@ from hogwild.problems.module import Module
 from hogwild.registry import must
 from hogwild.run import Budget, Callback, Run
 from hogwild.runtimes.processes import rng_state
-from hogwild.training.event_log import Journal
-from hogwild.training.local_trainers.batches import Batches, BatchLearner
-from hogwild.training.local_trainers.flat_parameters import Flat
-from hogwild.training.message_checkpoints import Keeper, epochs
-from hogwild.training.message_launch import Task, converse
-from hogwild.training.torch_optimisers import described, optimiser_of, rate_of
+from hogwild.training.event_log import EventLog
+from hogwild.training.local_trainers.batches import BatchSource, BatchTrainer
+from hogwild.training.local_trainers.flat_parameters import FlatParameters
+from hogwild.training.message_checkpoints import MessageCheckpointer, epochs
+from hogwild.training.message_launch import LocalTask, run_message_strategy
+from hogwild.training.torch_optimisers import describe_optimiser, optimiser_of, step_size_of
 
 
 def minimise_module_by_messages(
@@ -50,14 +50,14 @@ def minimise_module_by_messages(
     labels = problem.labels()
     samples, batch = problem.samples_of_epoch(workers, labels), problem.batch or 1
     total = strategy.total(batch, workers) if hasattr(strategy, "total") else batch
-    rate = rate_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
-    damping = 1 / workers if adds_in_full(strategy) else 1.0
-    keeper = Keeper(checkpoint, resume, runtime)
+    rate = step_size_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
+    damping = 1 / workers if sums_updates(strategy) else 1.0
+    keeper = MessageCheckpointer(checkpoint, resume, runtime)
     remembers = keeper.checkpoints is not None
-    batches = Batches(problem, optimiser, rate, seed, workers, labels, damping, remembers)
-    journal = Journal(callbacks)
+    batches = BatchSource(problem, optimiser, rate, seed, workers, labels, damping, remembers)
+    journal = EventLog(callbacks)
     asked = plain({
-        **problem.describe(), "rule": described(optimiser), "schedule": repr(schedule), "average": average,
+        **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(schedule), "average": average,
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
     at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
@@ -65,11 +65,11 @@ def minimise_module_by_messages(
                  budget=repr(budget), **at)  # fmt: skip
     keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
     assert not isinstance(average, EMA)
-    with _threads(1 if runtime.virtual else workers_share(workers)), _generators():
+    with _threads(1 if runtime.virtual else threads_per_worker(workers)), _generators():
         task = task_of_batches(batches, test)
-        outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
+        outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
     assert outcome.values is not None
-    Flat(problem.net).put(outcome.values)
+    FlatParameters(problem.net).put(outcome.values)
     asked |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     history = keeper.history + epochs(journal)
     state = problem.net.state_dict(), optimiser.state_dict()
@@ -78,12 +78,12 @@ def minimise_module_by_messages(
     )
 
 
-def task_of_batches(batches: Batches, test: Any) -> Task:
+def task_of_batches(batches: BatchSource, test: Any) -> LocalTask:
     """A task for minibatches. Each life of a worker has a learner of its own, which begins as the model does now."""
     problem = batches.problem
-    start, parameters = Flat(problem.net).values(), Flat(problem.net).parameters
+    start, parameters = FlatParameters(problem.net).values(), FlatParameters(problem.net).parameters
     spare = replace(problem, net=copy.deepcopy(problem.net))
-    flat, feed = Flat(spare.net), _read_here(problem.feed())
+    flat, feed = FlatParameters(spare.net), _read_here(problem.feed())
     held_out = None if test is None else _read_here(problem.feed(test))
 
     def measure(values: Floats) -> dict[str, float]:
@@ -96,14 +96,14 @@ def task_of_batches(batches: Batches, test: Any) -> Task:
             figures |= {f"test_{name}": value for name, value in spare.measure(held_out).items()}
         return figures
 
-    return Task(frozen(start), parameters, batches.epoch, lambda worker: BatchLearner(batches, feed), measure)
+    return LocalTask(frozen(start), parameters, batches.epoch, lambda worker: BatchTrainer(batches, feed), measure)
 
 
-def adds_in_full(strategy: Any) -> bool:
+def sums_updates(strategy: Any) -> bool:
     """Whether the changes of all workers are added each in full; not where they are averaged or parameters are mixed.
 
     >>> from hogwild.strategies import ElasticAveraging, ParameterServer
-    >>> [adds_in_full(each) for each in (ParameterServer(), ParameterServer(staleness=0), ElasticAveraging())]
+    >>> [sums_updates(each) for each in (ParameterServer(), ParameterServer(staleness=0), ElasticAveraging())]
     [True, False, False]
     """
     combine = getattr(strategy, "combine", None)
@@ -112,7 +112,7 @@ def adds_in_full(strategy: Any) -> bool:
     return not getattr(strategy, "bounded", True) and not getattr(strategy, "mixes", False)
 
 
-def workers_share(workers: int) -> int:
+def threads_per_worker(workers: int) -> int:
     """How many threads each of so many workers in this process has for its arithmetic."""
     return max(1, usable_cores() // workers)
 
@@ -159,8 +159,8 @@ def _threads(count: int) -> Iterator[None]:
 @contextmanager
 def _generators() -> Iterator[None]:
     """Random numbers outside go on as if nothing had been drawn meanwhile."""
-    before = rng_state.now()
+    before = rng_state.capture()
     try:
         yield
     finally:
-        rng_state.go_on(before)
+        rng_state.restore(before)

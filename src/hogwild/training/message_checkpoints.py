@@ -12,12 +12,12 @@ from hogwild.messaging.state_codec import joined, split
 from hogwild.registry import must
 from hogwild.run import Event
 from hogwild.training.checkpoints import Checkpoints, check_same
-from hogwild.training.event_log import Journal
+from hogwild.training.event_log import EventLog
 
 KIND = "messages"
 
 
-class Keeper:
+class MessageCheckpointer:
     """Writes the cuts of one run, and finds the last one of an earlier sitting."""
 
     def __init__(self, checkpoint: Any, resume: bool, runtime: Any) -> None:
@@ -38,7 +38,7 @@ class Keeper:
         self._virtual = runtime.virtual
         self.resume, self.asked = resume, dict[str, Any]()
         self.more: dict[str, Any] = {}  # what is written beside a cut
-        self._journal: Journal | None = None
+        self._journal: EventLog | None = None
 
     @property
     def step(self) -> float | None:
@@ -50,7 +50,7 @@ class Keeper:
         """The epochs of earlier sittings."""
         return list(self._record.get("history", []))
 
-    def begin(self, asked: Mapping[str, Any], journal: Journal) -> None:
+    def begin(self, asked: Mapping[str, Any], journal: EventLog) -> None:
         """Check that it is the same run, and say from where it goes on."""
         self.asked, self._journal = dict(asked), journal
         at = {"at": 0.0} if self._virtual else {}
@@ -86,6 +86,6 @@ class Keeper:
         self._journal.tell("checkpoint", epoch=history[-1]["epoch"], **at)
 
 
-def epochs(journal: Journal) -> list[Event]:
+def epochs(journal: EventLog) -> list[Event]:
     """The records of the epochs that a journal has."""
     return [event for event in journal.events if event["event"] == "epoch"]

@@ -15,16 +15,16 @@ from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome
 from hogwild.messaging.messages import worker
 from hogwild.messaging.run_config import RunConfig
 from hogwild.run import Budget
-from hogwild.training.event_log import Journal
-from hogwild.training.message_checkpoints import Keeper
+from hogwild.training.event_log import EventLog
+from hogwild.training.message_checkpoints import MessageCheckpointer
 from hogwild.training.message_report import summary
-from hogwild.training.sigint import first_one_waits
+from hogwild.training.sigint import deferred_sigint
 
 STOPPED = ("epochs", "target", "patience", "seconds", "interrupted")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class LocalTask:
     """What is to be learnt, in a form that can be sent: a vector, terms of an epoch, bursts along them, figures."""
 
     start: Floats
@@ -35,9 +35,9 @@ class Task:
     cores: int = 1  # that train each burst
 
 
-def converse(
-    task: Task, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, journal: Journal,
-    keeper: Keeper,
+def run_message_strategy(
+    task: LocalTask, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, journal:
+    EventLog, keeper: MessageCheckpointer,
 ) -> Outcome:  # fmt: skip
     """Run a strategy by messages to its end."""
     goal = None if budget.epochs is None else budget.epochs * task.epoch
@@ -55,7 +55,7 @@ def converse(
         at = {"at": round(seconds, 9)} if runtime.virtual else {}
         journal.tell(event, **at, seconds=seconds, **what)
 
-    with first_one_waits() as interrupt:
+    with deferred_sigint() as interrupt:
         company = MessageJob(
             setting, strategy.cast(setting), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed),
             task.cores, keeper.save if setting.saves else None, keeper.found,

@@ -17,12 +17,12 @@ from hogwild.messaging.job import LocalTrainer
 from hogwild.problems.problem import State
 from hogwild.run import Budget, Callback, Run, Start
 from hogwild.schedules import Schedule, step_of, with_step
-from hogwild.training.event_log import Journal
-from hogwild.training.job_defaults import held_out_for, put, resolved, with_chosen_step
-from hogwild.training.local_trainers.multicore import Cores, NodeLearner, cores_of
-from hogwild.training.local_trainers.rows import RowLearner, Rows, packed, unpack
-from hogwild.training.message_checkpoints import Keeper, epochs
-from hogwild.training.message_launch import Task, converse
+from hogwild.training.event_log import EventLog
+from hogwild.training.job_defaults import held_out_for, load_initial_state, resolve_schedule, with_chosen_step
+from hogwild.training.local_trainers.multicore import CoreTeam, MulticoreTrainer, cores_of
+from hogwild.training.local_trainers.rows import RowSource, RowTrainer, pack_state, unpack_state
+from hogwild.training.message_checkpoints import MessageCheckpointer, epochs
+from hogwild.training.message_launch import LocalTask, run_message_strategy
 
 
 def minimise_rows(
@@ -43,8 +43,8 @@ def minimise_rows(
     held_out = held_out_for(problem, test)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
-    keeper = Keeper(checkpoint, resume, runtime)
-    journal = Journal(callbacks)
+    keeper = MessageCheckpointer(checkpoint, resume, runtime)
+    journal = EventLog(callbacks)
     at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
     asked = plain({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
@@ -56,10 +56,10 @@ def minimise_rows(
     keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
     state = problem.start(rule)
     if start is not None:
-        put(start, state)
-        put(Start(problem.inward(state, rule)), state)
+        load_initial_state(start, state)
+        load_initial_state(Start(problem.inward(state, rule)), state)
     began = time.perf_counter()
-    schedule = resolved(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
+    schedule = resolve_schedule(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
     schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, journal)
     keeper.more["step"] = step_of(schedule)
     if runtime.virtual:
@@ -67,9 +67,9 @@ def minimise_rows(
     with cores_of(getattr(strategy, "within", None), workers) as cores:
         task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state, cores)
         preparing = time.perf_counter() - began
-        outcome = converse(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
+        outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
     assert outcome.values is not None
-    unpack(outcome.values, state)
+    unpack_state(outcome.values, state)
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(problem.outward(values_of(state, rule), rule), asked)
     return Run(
@@ -80,15 +80,15 @@ def minimise_rows(
 
 def task_of_rows(
     problem: Any, rule: Any, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
-    held_out: Dataset | None, start: State, cores: Cores | None = None,
-) -> Task:  # fmt: skip
+    held_out: Dataset | None, start: State, cores: CoreTeam | None = None,
+) -> LocalTask:  # fmt: skip
     """A task for rows. What a learner remembers is exchanged: another may go on where it was."""
-    rows = Rows(problem, rule, schedule, epochs, seed, workers, shuffle)
+    rows = RowSource(problem, rule, schedule, epochs, seed, workers, shuffle)
     state = problem.start(rule)
 
     def measure(values: Floats) -> dict[str, float]:
         here = problem.start(rule)  # where this is sent to, what is sent along cannot be written to
-        unpack(values, here)
+        unpack_state(values, here)
         parameters = values_of(here, rule)
         if not all(np.isfinite(part).all() for part in parameters):
             return {"loss": float("nan")}
@@ -102,10 +102,10 @@ def task_of_rows(
     size = sum(len(part) for part in state)
 
     def learner(worker: int) -> LocalTrainer:
-        return RowLearner(rows) if cores is None else NodeLearner(rows, cores)
+        return RowTrainer(rows) if cores is None else MulticoreTrainer(rows, cores)
 
     each = 1 if cores is None else cores.workers
-    return Task(frozen(packed(start)), size, problem.data.n_rows, learner, measure, each)
+    return LocalTask(frozen(pack_state(start)), size, problem.data.n_rows, learner, measure, each)
 
 
 def values_of(state: State, rule: Any) -> State:

@@ -17,12 +17,18 @@ from hogwild.registry import must
 from hogwild.run import Budget, Callback, Run, Start, budgeted
 from hogwild.schedules import with_step
 from hogwild.training.checkpoints import Checkpoints
-from hogwild.training.conflict_report import observation, watching
-from hogwild.training.divergence_guard import EXPLODED, Guard
-from hogwild.training.event_log import Journal
-from hogwild.training.job_defaults import held_out_for, put, resolved, usually, with_chosen_step
-from hogwild.training.loop import Loop
-from hogwild.training.sigint import first_one_waits
+from hogwild.training.conflict_report import conflict_monitor, conflict_report
+from hogwild.training.divergence_guard import EXPLODED, DivergenceGuard
+from hogwild.training.event_log import EventLog
+from hogwild.training.job_defaults import (
+    apply_defaults,
+    held_out_for,
+    load_initial_state,
+    resolve_schedule,
+    with_chosen_step,
+)
+from hogwild.training.loop import TrainingLoop
+from hogwild.training.sigint import deferred_sigint
 
 LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond, and
 STARTING = 32  # times as many in the run: some milliseconds, no more than it takes to begin and to end with it
@@ -85,7 +91,7 @@ def minimise(
     if isinstance(average, EMA):
         raise ParameterError("A fading mean is for a Module: give 'average' a number between 0 and 1.")
     usual = getattr(problem, "usual", Usual())
-    rule, schedule = usually(usual, rule, schedule)
+    rule, schedule = apply_defaults(usual, rule, schedule)
     budget = budgeted(budget).usually(usual.epochs)
     problem = problem.suited(rule)
     strategy = strategies.named(strategy)
@@ -107,7 +113,7 @@ def minimise(
     held_out = held_out_for(problem, test)
     cores = strategies.worker_count(strategy)
     workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
-    journal = Journal(callbacks)
+    journal = EventLog(callbacks)
     asked = plain({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
         "held_out": None if held_out is None else held_out.fingerprint,
@@ -125,26 +131,26 @@ def minimise(
     if workers < cores:
         message = f"{why} done sooner by {workers} than by {cores}"
         journal.tell("workers", workers=workers, cores=cores, message=message)
-    seen = watching(problem, rule, strategy, workers, budget) if observe else None
+    seen = conflict_monitor(problem, rule, strategy, workers, budget) if observe else None
     session = runtime.session(problem, rule, strategy, workers, seen)
     try:
         journal.tell("compiled", seconds=session.compile_seconds)
         if session.planned is not None:
             journal.tell("buffers", **session.planned.describe())
         if start is not None:
-            put(start, session.state)
-            put(Start(problem.inward(session.state, rule)), session.state)
+            load_initial_state(start, session.state)
+            load_initial_state(Start(problem.inward(session.state, rule)), session.state)
         if found is not None:
             schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
-            schedule = resolved(problem, schedule)
+            schedule = resolve_schedule(problem, schedule)
         else:
             schedule = with_chosen_step(
-                problem, rule, resolved(problem, schedule), budget, seed, workers, session.alone, journal
+                problem, rule, resolve_schedule(problem, schedule), budget, seed, workers, session.alone, journal
             )
         at_start = _loss_at_start(problem, session.state, seed)
-        loop = Loop(
+        loop = TrainingLoop(
             problem, schedule, session, budget, held_out, average, seed, journal, checkpoints, asked,
-            Guard(at_start, explosion=explosion), shuffle=shuffle, measured=measure,
+            DivergenceGuard(at_start, explosion=explosion), shuffle=shuffle, measured=measure,
             earlier=0 if start is None else start.updates,
         )  # fmt: skip
         if found is not None:
@@ -153,12 +159,12 @@ def minimise(
             journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
         session.take_buffers()
         journal.tell("training", loss=at_start)
-        with first_one_waits() as loop.interrupt:
+        with deferred_sigint() as loop.interrupt:
             values = loop.run()
     finally:
         session.close()
     if seen is not None:
-        journal.tell("observation", **observation(seen, problem, seed))
+        journal.tell("observation", **conflict_report(seen, problem, seed))
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(problem.outward(values, rule), asked)
     return Run(

@@ -21,24 +21,24 @@ from hogwild.problems.module import Module
 from hogwild.registry import must
 from hogwild.run import Budget, Callback, Run, budgeted
 from hogwild.runtimes.processes import hogwild_worker
-from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time
+from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
 from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.processes.ddp import process
-from hogwild.runtimes.processes.optimiser_state import lay_out, shares_memory
+from hogwild.runtimes.processes.optimiser_state import allocate_state, has_shareable_state
 from hogwild.runtimes.processes.rng_state import ROOM
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.shared_tensors import adopt
-from hogwild.runtimes.processes.worker_config import Mean, Work
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.shared_tensors import move_to_shared_memory
+from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfig
 from hogwild.strategies import Synchronous
 from hogwild.training.checkpoints import Checkpoints
-from hogwild.training.ddp_supervisor import Lead, check_synchronous, engaged, meeting
-from hogwild.training.event_log import Journal
-from hogwild.training.large_minibatch import scaled, spare_norms
+from hogwild.training.ddp_supervisor import TorchrunSupervisor, check_synchronous, rendezvous, torchrun_rank
+from hogwild.training.event_log import EventLog
+from hogwild.training.large_minibatch import exclude_norms_from_decay, scale_schedule
 from hogwild.training.message_batches import minimise_module_by_messages
-from hogwild.training.module_stopping import Records
-from hogwild.training.process_supervisor import Watch
-from hogwild.training.sigint import first_one_waits
-from hogwild.training.torch_optimisers import described, optimiser_of, rate_of, self_updating
+from hogwild.training.module_stopping import EpochRecorder
+from hogwild.training.process_supervisor import ProcessSupervisor
+from hogwild.training.sigint import deferred_sigint
+from hogwild.training.torch_optimisers import describe_optimiser, optimiser_of, self_updating, step_size_of
 
 EPOCHS = 10  # where nothing limits a run
 
@@ -70,13 +70,13 @@ def minimise_module(
             callbacks=callbacks, checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
     _check(problem, strategy, runtime, budget, test, average)
-    rank, workers = engaged(strategy) or (None, strategies.worker_count(strategy))
+    rank, workers = torchrun_rank(strategy) or (None, strategies.worker_count(strategy))
     folder = _checkpoints(checkpoint, resume)
     optimiser = optimiser_of(rule, problem)
     recipe = getattr(strategy, "recipe", None)
     if recipe is not None and not recipe.decay_norms:
-        spare_norms(optimiser, problem.net)
-    chosen = scaled(schedule, recipe)
+        exclude_norms_from_decay(optimiser, problem.net)
+    chosen = scale_schedule(schedule, recipe)
     labels = problem.labels()
     samples = problem.samples_of_epoch(workers, labels)
     if samples == 0:
@@ -84,46 +84,47 @@ def minimise_module(
             f"no worker has a whole batch of {problem.batch} samples, and smaller ones are dropped",
             remedy="Use a smaller batch, fewer workers, or a DataLoader without drop_last.",
         )
-    rate = rate_of(chosen, optimiser, samples, budget, _total(strategy, problem, workers))
+    rate = step_size_of(chosen, optimiser, samples, budget, _total(strategy, problem, workers))
     if rank:  # only the first of those that a launcher has started tells and writes anything
         callbacks, folder = (), None
-    journal = Journal(callbacks)
+    journal = EventLog(callbacks)
     asked = plain({
-        **problem.describe(), "rule": described(optimiser), "schedule": repr(chosen), "average": repr(average),
+        **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(chosen), "average": repr(average),
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
     if isinstance(strategy, Synchronous):  # a checkpoint of another kind has workers at different steps
         asked["together"] = repr(replace(strategy, workers=None))
     journal.tell("started", time=time.time(), **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget))  # fmt: skip
-    if not shares_memory(optimiser):
+    if not has_shareable_state(optimiser):
         _tell_of_memories(journal, optimiser, strategy, folder)
     access = _access(strategy, optimiser, workers, journal)
     steps = _whole_steps(problem, strategy, optimiser, workers)
     values = [*problem.net.parameters(), *problem.net.buffers()]
-    memory = lay_out(optimiser)
+    memory = allocate_state(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
-    mean = None if not average else Mean(
+    mean = None if not average else IterateAverage(
         [tensor.detach().clone() for tensor in problem.net.parameters()],
         0.0 if isinstance(average, EMA) else 1 - average, average.decay if isinstance(average, EMA) else None,
     )  # fmt: skip
     best = [tensor.detach().clone() for tensor in values] if budget.patience else None
     random = torch.zeros((workers, ROOM), dtype=torch.uint8)
-    arena = adopt([
+    arena = move_to_shared_memory([
         *values, *memory, *(mean.tensors if mean else ()), *(best or ()), *(one for some in replicas for one in some),
         random,
     ])  # fmt: skip
-    board = Board(workers)
+    board = SharedCounters(workers)
     try:
-        with meeting(strategy, runtime, rank) as together, first_one_waits() as interrupt:
-            work = Work(
+        with rendezvous(strategy, runtime, rank) as together, deferred_sigint() as interrupt:
+            work = WorkerConfig(
                 problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers),
                 access, replicas or None, mean, labels, random, resume, together, steps=steps,
             )  # fmt: skip
-            records = Records(board, rate, budget, mean, watches_test=test is not None)
-            watch = (Watch if rank is None else partial(Lead, rank=rank))(
+            records = EpochRecorder(board, rate, budget, mean, watches_test=test is not None)
+            watch = (ProcessSupervisor if rank is None else partial(TorchrunSupervisor, rank=rank))(
                 work, arena, board, runtime, budget, test, best, journal, folder, asked, records,
-                run_worker=hogwild_worker.run if together is None else process.run, interrupt=interrupt,
+                run_worker=hogwild_worker.run_hogwild_worker if together is None else process.run_ddp_worker,
+                interrupt=interrupt,
             )  # fmt: skip
             if folder is not None and resume:
                 watch.restore()
@@ -204,20 +205,20 @@ def _checkpoints(checkpoint: Any, resume: bool) -> Checkpoints | None:
     return checkpoint
 
 
-def _access(strategy: Any, optimiser: torch.optim.Optimizer, workers: int, journal: Journal) -> str:
+def _access(strategy: Any, optimiser: torch.optim.Optimizer, workers: int, journal: EventLog) -> str:
     """How workers keep out of each other's way: as the strategy says, unless half a step would spoil another's."""
     access: str = getattr(strategy, "access", "apart")  # apart: each has parameters of its own
     if access != "free" or strategy.replicas or workers == 1:
         return access
     fuse(optimiser)
-    if not one_at_a_time(optimiser):
+    if not needs_step_lock(optimiser):
         return access
     name = type(optimiser).__name__
     journal.tell("steps", message=f"steps of {name} are applied one at a time: half of one would spoil another's")
     return "locked"
 
 
-def _tell_of_memories(journal: Journal, optimiser: Any, strategy: Any, folder: Checkpoints | None) -> None:
+def _tell_of_memories(journal: EventLog, optimiser: Any, strategy: Any, folder: Checkpoints | None) -> None:
     name = type(optimiser).__name__
     if not isinstance(strategy, Synchronous):
         journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")

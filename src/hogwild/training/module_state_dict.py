@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.worker_config import Tensors, Work
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 
 
-def tensors_of(work: Work, best: Tensors | None) -> dict[str, Any]:
+def tensors_of(work: WorkerConfig, best: Tensors | None) -> dict[str, Any]:
     """The tensors of a checkpoint: nothing but what PyTorch loads with ``weights_only=True``."""
     tensors: dict[str, Any] = on_host({
         "model": dict(work.problem.net.state_dict()),
@@ -32,7 +32,7 @@ def on_host(tree: Any) -> Any:
     return [on_host(value) for value in tree] if isinstance(tree, list) else tree
 
 
-def counts_of(work: Work, board: Board) -> dict[str, Any]:
+def counts_of(work: WorkerConfig, board: SharedCounters) -> dict[str, Any]:
     """Where each worker is."""
     counts = board.counts.copy()
     counts[:, [at.STATE, at.MEETINGS]] = 0
@@ -48,7 +48,9 @@ def counts_of(work: Work, board: Board) -> dict[str, Any]:
     return {"counts": counts.tolist(), "loss": board.sums[:, at.LOSS].tolist()}
 
 
-def put_back(work: Work, board: Board, best: Tensors | None, state: dict[str, Any], record: dict[str, Any]) -> None:
+def restore(
+    work: WorkerConfig, board: SharedCounters, best: Tensors | None, state: dict[str, Any], record: dict[str, Any]
+) -> None:
     """Let everything be as it was when it was written down."""
     work.problem.net.load_state_dict(state["model"])
     order = [parameter for group in work.optimiser.param_groups for parameter in group["params"]]
@@ -57,15 +59,15 @@ def put_back(work: Work, board: Board, best: Tensors | None, state: dict[str, An
         for name, value in work.optimiser.state.get(parameter, {}).items():
             if isinstance(value, torch.Tensor):
                 value.copy_(saved[number][name])
-    copy(work.mean.tensors if work.mean else [], state["mean"])
-    copy(best or [], state["best"])
+    copy_tensors(work.mean.tensors if work.mean else [], state["mean"])
+    copy_tensors(best or [], state["best"])
     work.random.copy_(state["random"])
     board.counts[:] = torch.tensor(record["counts"]).numpy()
     board.sums[:, at.LOSS] = record["loss"]
 
 
 @torch.no_grad()
-def copy(into: Tensors, given: Tensors) -> None:
+def copy_tensors(into: Tensors, given: Tensors) -> None:
     """Copy tensors into others of the same shapes."""
     for place, tensor in zip(into, given, strict=True):
         place.copy_(tensor)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hogwild.run import Budget, Event
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.worker_config import Mean, Rate
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.worker_config import IterateAverage, StepSize
 
 
 class Evaluator(Protocol):
@@ -19,17 +19,17 @@ class Evaluator(Protocol):
 
 
 @dataclass(eq=False)
-class Records:
+class EpochRecorder:
     """Makes a record when an epoch is over, has it measured, and finds reasons to stop.
 
     The evaluator measures one epoch at a time, and workers do not wait for it: if it takes longer than an epoch, some
     records have no held-out figures.
     """
 
-    board: Board
-    rate: Rate
+    board: SharedCounters
+    rate: StepSize
     budget: Budget
-    mean: Mean | None = None
+    mean: IterateAverage | None = None
     evaluator: Evaluator | None = None
     watches_test: bool = False  # whether it is the held-out loss that must reach the target
     epoch: int = 0  # the last one of which there is a record

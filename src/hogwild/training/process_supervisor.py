@@ -14,16 +14,16 @@ from hogwild.runtimes.processes import evaluator, hogwild_worker
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.processes.evaluator import Evaluation
-from hogwild.runtimes.processes.process_group import Fleet, Member, lost
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.shared_tensors import Arena
-from hogwild.runtimes.processes.worker_config import Tensors, Work
-from hogwild.runtimes.processes.write_policies import average
+from hogwild.runtimes.processes.process_group import ProcessGroup, WorkerProcess, worker_error
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.shared_tensors import SharedTensors
+from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
+from hogwild.runtimes.processes.write_policies import average_tensors
 from hogwild.training import module_checkpoints
 from hogwild.training.checkpoints import Checkpoints, check_same
-from hogwild.training.event_log import Journal
-from hogwild.training.module_state_dict import copy, counts_of, put_back, tensors_of
-from hogwild.training.module_stopping import Records
+from hogwild.training.event_log import EventLog
+from hogwild.training.module_state_dict import copy_tensors, counts_of, restore, tensors_of
+from hogwild.training.module_stopping import EpochRecorder
 from hogwild.training.sigint import Interrupt
 
 LOOK = 0.01  # seconds between two looks at the board
@@ -31,21 +31,21 @@ TOLD = 0.2  # seconds between two events of progress
 
 
 @dataclass(eq=False)
-class Watch:
+class ProcessSupervisor:
     """One run in progress, seen from the process that was asked for it."""
 
-    work: Work
-    arena: Arena
-    board: Board
+    work: WorkerConfig
+    arena: SharedTensors
+    board: SharedCounters
     runtime: Processes
     budget: Budget
     test: Any
     best: Tensors | None  # where the evaluator keeps the best parameters, with patience
-    journal: Journal
+    journal: EventLog
     checkpoints: Checkpoints | None
     asked: dict[str, Any]
-    records: Records
-    run_worker: Any = hogwild_worker.run
+    records: EpochRecorder
+    run_worker: Any = hogwild_worker.run_hogwild_worker
     interrupt: Interrupt = field(default_factory=Interrupt)
     stopped: str = ""
     _earlier: float = 0.0  # seconds of sittings before this one
@@ -64,7 +64,7 @@ class Watch:
 
     def run(self) -> None:
         """Start workers, watch them to the end, and leave the parameters to keep in the model."""
-        self._fleet = Fleet(self.arena, self.board)
+        self._fleet = ProcessGroup(self.arena, self.board)
         try:
             names = [f"worker {rank}" for rank in range(self.board.workers)]
             self._workers = self._fleet.start(self.run_worker, self.work, names)
@@ -78,7 +78,7 @@ class Watch:
 
     # Before the start
 
-    def _start_evaluator(self) -> Member:
+    def _start_evaluator(self) -> WorkerProcess:
         mean = self.work.mean.tensors if self.work.mean else None
         what = Evaluation(self.work.problem, self.test, mean, self.best, self.work.threads)
         return self._fleet.start(evaluator.run, what, ["the evaluator"])[0]
@@ -113,12 +113,12 @@ class Watch:
         self._ended = time.monotonic()
         self.stopped = self.stopped or "epochs"
         if self.work.replicas is not None:
-            average(self.work.values, [self.work.replicas[rank] for rank in self.board.living()])
+            average_tensors(self.work.values, [self.work.replicas[rank] for rank in self.board.living()])
 
     def _all_finished(self) -> bool:
         states = self.board.states()
         if not states:
-            raise lost(self._workers)
+            raise worker_error(self._workers)
         return all(state == at.FINISHED for state in states)
 
     def _hear(self, seconds: float = LOOK) -> None:
@@ -169,13 +169,13 @@ class Watch:
 
     # Who is still there
 
-    def _note(self, member: Member, what: Event) -> None:
+    def _note(self, member: WorkerProcess, what: Event) -> None:
         if what["kind"] == "measured":
             self.records.measured(what)
         elif what["kind"] == "gone" and not member.done:
             self._bury(member)
 
-    def _bury(self, member: Member) -> None:
+    def _bury(self, member: WorkerProcess) -> None:
         """Go on without one that died, if that is what was asked for; else end the run with what it died of."""
         kind, _, what = member.failure.get("error", "").partition(": ")
         if kind == "DivergedError":
@@ -184,7 +184,7 @@ class Watch:
                 "for outliers in the data."
             )
         if self.runtime.failures == "stop" or self._began is None:
-            raise lost([member])
+            raise worker_error([member])
         self.journal.tell("worker lost", worker=member.name, message=member.obituary())
         if member is self.records.evaluator:
             self.records.evaluator = None
@@ -199,7 +199,7 @@ class Watch:
             if working and self.board.sums[member.rank, at.BEAT] < limit and member.code is None:
                 self._end_silent(member)
 
-    def _end_silent(self, member: Member) -> None:
+    def _end_silent(self, member: WorkerProcess) -> None:
         member.failure = member.failure or {
             "error": f"nothing was heard of it for {self.runtime.silence:g} seconds",
             "traceback": "A batch that takes longer needs Processes(silence=...).",
@@ -240,16 +240,18 @@ class Watch:
         while self.records.busy:
             self._hear()
             self._tell_records()
-            if time.monotonic() > until and isinstance(self.records.evaluator, Member):  # not one in this process
+            if time.monotonic() > until and isinstance(
+                self.records.evaluator, WorkerProcess
+            ):  # not one in this process
                 self._end_silent(self.records.evaluator)
 
     def _keep(self) -> Event:
         records, net = self.records, self.work.problem.net
         if self.best is not None and records.least[0] < float("inf"):
-            copy([*net.parameters(), *net.buffers()], self.best)
+            copy_tensors([*net.parameters(), *net.buffers()], self.best)
             return next(record for record in records.history if record.get("test_loss") == records.least[0])
         if self.work.mean is not None and records.mean_has_begun(self.seconds):
-            copy(list(net.parameters()), self.work.mean.tensors)
+            copy_tensors(list(net.parameters()), self.work.mean.tensors)
         return records.history[-1]
 
     # Going on later
@@ -299,7 +301,7 @@ class Watch:
                     f"{folder}: the checkpoint is of {len(record['counts'])} workers, and each is in the middle of its "
                     f"own part of the data. Resume with as many, not with {self.board.workers}."
                 )
-            put_back(self.work, self.board, self.best, state, record)
+            restore(self.work, self.board, self.best, state, record)
             self.records.history, self.records.epoch = list(record["history"]), int(record["epoch"])
             self.records.least = float(record["least"][0]), int(record["least"][1])
             self.records.seen = int(record["seen"][0]), float(record["seen"][1])

@@ -18,13 +18,13 @@ class Interrupt:
 
 
 @contextmanager
-def first_one_waits() -> Iterator[Interrupt]:
+def deferred_sigint() -> Iterator[Interrupt]:
     """Within the block the first Ctrl-C is only noted; the second interrupts as always.
 
     Nothing changes in other threads than the main one, where Ctrl-C never arrives, or where the program has a handler
     of its own.
 
-    >>> with first_one_waits() as interrupt:
+    >>> with deferred_sigint() as interrupt:
     ...     signal.raise_signal(signal.SIGINT)
     ...     interrupt.pressed
     True

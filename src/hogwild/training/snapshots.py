@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hogwild.runtimes.shared_memory.iterate_average import Mean
+from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 
 State = tuple[NDArray[Any], ...]
 Arrays = dict[str, NDArray[Any]]
@@ -67,7 +67,7 @@ class Snapshot:
 
     position: Position
     state: State
-    mean: Mean | None  # of the iterates, if they are being averaged
+    mean: IterateAverage | None  # of the iterates, if they are being averaged
 
     def put_back(self, session: Any) -> None:
         """Let a session's parameters be these again."""
@@ -100,11 +100,13 @@ def saved_snapshot(name: str, arrays: Mapping[str, Any], record: Mapping[str, An
     """Read one back."""
     place = dict(record)
     count, means = int(place.pop("averaged")), _together(f"{name}.mean", arrays)
-    return Snapshot(Position(**place), _together(f"{name}.state", arrays), Mean(means, count) if means else None)
+    return Snapshot(
+        Position(**place), _together(f"{name}.state", arrays), IterateAverage(means, count) if means else None
+    )
 
 
-def _copied(mean: Mean | None) -> Mean | None:
-    return None if mean is None else Mean(tuple(part.copy() for part in mean.values), mean.count)
+def _copied(mean: IterateAverage | None) -> IterateAverage | None:
+    return None if mean is None else IterateAverage(tuple(part.copy() for part in mean.values), mean.count)
 
 
 def _numbered(name: str, parts: State) -> Arrays:

@@ -11,7 +11,7 @@ import torch
 
 from hogwild.nn.step_profile import StepProfile
 from hogwild.problems.module import Module
-from hogwild.training.torch_optimisers import self_updating, stepped
+from hogwild.training.torch_optimisers import self_updating, trainable_parameters
 
 WARM_UP = 2  # steps that are not counted
 
@@ -25,7 +25,7 @@ def profiled(problem: Module, steps: int = 20) -> StepProfile:
     4
     """
     twin = replace(problem, net=copy.deepcopy(problem.net))
-    optimiser = torch.optim.SGD(stepped(twin.net), lr=0.0)
+    optimiser = torch.optim.SGD(trainable_parameters(twin.net), lr=0.0)
     for module in self_updating(twin.net):
         follow: Any = module.follow
         follow(optimiser)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from hogwild.schedules import Schedule
-from hogwild.training.step_trials import Trials, uneven, updates_of_trials
+from hogwild.training.step_trials import TrialRunner, has_uneven_rows, updates_of_trials
 
 LONGER = 8  #   times as long as the short trials, which find out where to look, are those that decide
 FIRST = 0.5  #  step that is tried
@@ -22,7 +22,7 @@ UNLIKELY = -0.75, 0.1  # powers beyond which it was chance that made the differe
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenStep:
     """The step that was chosen, and what came of the trials that decided: (step, objective)."""
 
     step: float
@@ -31,7 +31,7 @@ class Choice:
 
 def choose_step(
     problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, workers: int = 1, alone: bool = True
-) -> Choice:
+) -> ChosenStep:
     """Try steps on a sample of the rows, from one half in both directions, until the objective gets worse.
 
     Short trials find out where to look, longer ones decide. Of the best and its equals the smallest is chosen: with
@@ -47,28 +47,28 @@ def choose_step(
     """
     data, tapers = problem.data, getattr(rule, "tapers", False)
     usual, in_doubt = updates_of_trials(data.n_rows, data.nonzeros, epochs, tapers)
-    making = partial(Trials, problem, rule, schedule, epochs, seed, alone)
+    making = partial(TrialRunner, problem, rule, schedule, epochs, seed, alone)
     with ThreadPoolExecutor(workers, thread_name_prefix="hogwild-trial") as pool:
         trials = making(usual)
         if trials.lack_a_class and usual < in_doubt:
             trials, usual = making(in_doubt), in_doubt
-        short = Found(trials, max(1, usual // LONGER), pool).search()
-        long = Found(trials, usual, pool).around(short.best)
+        short = StepSearch(trials, max(1, usual // LONGER), pool).search()
+        long = StepSearch(trials, usual, pool).around(short.best)
         shorter = data.n_rows * epochs / usual  # than the run
         if tapers or shorter <= 1:
             return long.choice(long.smallest)
         slope = long.slope(short)
-        if UNLIKELY[0] < slope < UNLIKELY[1] and not (long.ends_at_a_cliff or uneven(trials.rows)):
+        if UNLIKELY[0] < slope < UNLIKELY[1] and not (long.ends_at_a_cliff or has_uneven_rows(trials.rows)):
             return long.choice(2.0**long.bottom * shorter ** min(0.0, max(STEEPEST, slope)))
-        long = Found(making(in_doubt), in_doubt, pool).search()
+        long = StepSearch(making(in_doubt), in_doubt, pool).search()
         return long.choice(long.smallest)
 
 
 @dataclass(eq=False)
-class Found:
+class StepSearch:
     """What steps came to in trials of one length."""
 
-    trials: Trials
+    trials: TrialRunner
     updates: int
     pool: Executor
     tried: dict[float, float] = field(default_factory=dict)
@@ -79,14 +79,14 @@ class Found:
         outcomes = (self.pool.map if at_once else map)(partial(self.trials.objective, updates=self.updates), steps)
         self.tried.update(zip(steps, outcomes, strict=True))
 
-    def search(self) -> Found:
+    def search(self) -> StepSearch:
         """Try steps in both directions until it gets worse, and then the neighbours in between."""
         self.attempt(FIRST / 4, FIRST, FIRST * 4)
         self.widen(4.0)
         self.attempt(self.best / 2, self.best * 2)
         return self
 
-    def around(self, step: float) -> Found:
+    def around(self, step: float) -> StepSearch:
         """Try a step and its neighbours, and theirs as long as it gets better."""
         self.attempt(step / 2, step, step * 2)
         self.widen(2.0)
@@ -126,11 +126,11 @@ class Found:
         """Whether twice the best step explodes: then it is no noise that limits the step, and length tells nothing."""
         return self.tried.get(self.best * 2, math.inf) > CLIFF * self.tried[self.best]
 
-    def slope(self, shorter: Found) -> float:
+    def slope(self, shorter: StepSearch) -> float:
         """By which power of their length the best step of trials changes, from what shorter ones came to."""
         doublings = math.log2(self.updates / shorter.updates)
         return (self.bottom - shorter.bottom) / doublings if doublings else 0.0
 
-    def choice(self, step: float) -> Choice:
+    def choice(self, step: float) -> ChosenStep:
         """A choice that is due to these trials."""
-        return Choice(step, sorted(self.tried.items()))
+        return ChosenStep(step, sorted(self.tried.items()))

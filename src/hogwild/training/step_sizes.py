@@ -19,16 +19,16 @@ LAST = 1 - 1e-6  # out of time, workers still end their chunks: with a step of e
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class StepSizes:
     """Turns a stretch of updates into their steps.
 
     ``spent`` is the share of the time budget that is gone, zero where time is no limit: then the steps depend on the
     updates alone, and one seed gives the same bits.
 
     >>> from hogwild.schedules import Cosine
-    >>> Clock(Cosine(step=1.0), rows=2, epochs=2).rates(0, 4)
+    >>> StepSizes(Cosine(step=1.0), rows=2, epochs=2).rates(0, 4)
     array([1.  , 0.853..., 0.5 , 0.146...], dtype=float32)
-    >>> Clock(Cosine(step=1.0), rows=2, epochs=2, alike=2).rates(1, 3)
+    >>> StepSizes(Cosine(step=1.0), rows=2, epochs=2, alike=2).rates(1, 3)
     array([1. , 0.5, 0.5], dtype=float32)
     """
 
@@ -50,12 +50,12 @@ class Clock:
         if self.alike > 1 and count:
             early = before % self.alike
             some = -(-(early + count) // self.alike)
-            found = self.schedule(cast(Moment, Stretch(self, before - early, some, spent, self.alike)))
+            found = self.schedule(cast(Moment, StepTable(self, before - early, some, spent, self.alike)))
             steps[:] = np.repeat(found * self.scale, self.alike)[early : early + count]
             return steps
         for first in range(0, count, _PIECE):
             piece = steps[first : first + _PIECE]
-            found = self.schedule(cast(Moment, Stretch(self, before + first, len(piece), spent)))
+            found = self.schedule(cast(Moment, StepTable(self, before + first, len(piece), spent)))
             piece[:] = found if self.scale == 1 else found * self.scale
         return steps
 
@@ -79,16 +79,16 @@ class Clock:
         return rates
 
 
-class Stretch:
+class StepTable:
     """The moments of some updates, worked out as they are asked for: epochs of a millisecond have no time for others.
 
     >>> from hogwild.schedules import Constant
-    >>> stretch = Stretch(Clock(Constant(1.0), rows=2, epochs=4), before=3, count=2, spent=0.0)
+    >>> stretch = StepTable(StepSizes(Constant(1.0), rows=2, epochs=4), before=3, count=2, spent=0.0)
     >>> stretch.updates, stretch.epochs, stretch.fraction
     (array([4., 5.]), array([1.5, 2. ]), array([0.375, 0.5  ]))
     """
 
-    def __init__(self, clock: Clock, before: int, count: int, spent: float, every: int = 1) -> None:
+    def __init__(self, clock: StepSizes, before: int, count: int, spent: float, every: int = 1) -> None:
         self._clock, self._before, self._count, self._spent, self._every = clock, before, count, spent, every
 
     @cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from hogwild.data.csr import Rows
 from hogwild.data.dataset import Chunk
 from hogwild.schedules import Schedule, with_step
-from hogwild.training.step_sizes import Clock
+from hogwild.training.step_sizes import StepSizes
 
 SHARE = 1 / 32  # of the run's updates are made in a trial, but
 WORK = 2**16, 2**18  # no fewer non-zeros and no more: some tenths of a millisecond to some milliseconds; and these
@@ -22,7 +22,7 @@ FEW_OF_A_CLASS = 8  # rows of it
 UNEVEN = 1e4  # between the squared lengths of the longest row and the shortest: a few rows decide about a trial
 
 
-class Trials:
+class TrialRunner:
     """The run in short, with any step: along rows that are met for the first time, or again and again if they are few.
 
     What counts is the objective on these rows in the end. What was met on the way tells less: new rows ask for caution
@@ -61,7 +61,7 @@ class Trials:
         """What a trial of so many updates comes to; the schedule passes as in the run, only sooner."""
         state = tuple(part.copy("K") for part in self.start)
         schedule, precision = with_step(self.schedule, step), np.result_type(*state)
-        rates = Clock(schedule, updates / self.epochs, self.epochs, precision=precision).rates(0, updates)
+        rates = StepSizes(schedule, updates / self.epochs, self.epochs, precision=precision).rates(0, updates)
         if not math.isfinite(self.descend(Chunk(self.rows, self.order[:updates]), rates, state, self.sync)):
             return math.inf
         walked = Chunk(self.rows, self.order[: min(updates, len(self.rows))])
@@ -83,11 +83,12 @@ def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool) -> 
     return in_doubt if rows < FEW else min(in_doubt, usual), in_doubt
 
 
-def uneven(rows: Rows) -> bool:
+def has_uneven_rows(rows: Rows) -> bool:
     """Whether some rows are so much longer than others that chance decides what comes of a short trial.
 
     >>> ends, values = np.array([0, 1, 2]), np.array([1.0, 1000.0])
-    >>> uneven(Rows(ends, np.zeros(2, np.uint32), values, np.zeros(2), np.empty(0), features=1, layout="sparse"))
+    >>> rows = Rows(ends, np.zeros(2, np.uint32), values, np.zeros(2), np.empty(0), features=1, layout="sparse")
+    >>> has_uneven_rows(rows)
     True
     """
     if rows.layout == "binary":

@@ -11,8 +11,8 @@ from hogwild.errors import ParameterError
 from hogwild.problems.module import Module
 from hogwild.registry import must, pick
 from hogwild.run import Budget
-from hogwild.runtimes.processes.optimiser_state import made
-from hogwild.runtimes.processes.worker_config import Rate
+from hogwild.runtimes.processes.optimiser_state import make_optimiser
+from hogwild.runtimes.processes.worker_config import StepSize
 from hogwild.schedules import Schedule, step_of, with_step, with_total
 
 OPTIMISERS = {
@@ -29,17 +29,17 @@ def optimiser_of(rule: Any, problem: Module) -> torch.optim.Optimizer:
         rule = pick("rule", rule, OPTIMISERS)
     if not callable(rule) and not isinstance(rule, torch.optim.Optimizer):
         raise must("rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule)
-    optimiser = made(rule, stepped(problem.net))
+    optimiser = make_optimiser(rule, trainable_parameters(problem.net))
     ours = {id(parameter) for parameter in problem.net.parameters()}
     if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
         raise must("rule", "an optimiser of this model's parameters", "one of other tensors")
     return optimiser
 
 
-def stepped(net: torch.nn.Module) -> list[torch.nn.Parameter]:
+def trainable_parameters(net: torch.nn.Module) -> list[torch.nn.Parameter]:
     """The parameters that an optimiser steps: all but those that are updated in the backward pass itself.
 
-    >>> len(stepped(torch.nn.Linear(2, 1)))
+    >>> len(trainable_parameters(torch.nn.Linear(2, 1)))
     2
     """
     own = {id(part) for module in self_updating(net) for part in module.parameters(recurse=False)}
@@ -51,24 +51,24 @@ def self_updating(net: torch.nn.Module) -> list[torch.nn.Module]:
     return [module for module in net.modules() if getattr(module, "updates_in_backward", False)]
 
 
-def described(optimiser: torch.optim.Optimizer) -> str:
+def describe_optimiser(optimiser: torch.optim.Optimizer) -> str:
     """An optimiser and its options, for records."""
     return f"{type(optimiser).__name__}({', '.join(f'{name}={value!r}' for name, value in optimiser.defaults.items())})"
 
 
-def rate_of(
+def step_size_of(
     schedule: Any, optimiser: torch.optim.Optimizer, samples: int, budget: Budget, total: int
-) -> Rate:  # fmt: skip
+) -> StepSize:  # fmt: skip
     """The step of each group over time. A schedule with a step of its own replaces the first group's."""
     steps = tuple(float(group["lr"]) for group in optimiser.param_groups)
     if schedule is None:
-        return Rate(None, steps, samples, budget.epochs, budget.seconds)
+        return StepSize(None, steps, samples, budget.epochs, budget.seconds)
     found: Schedule = with_total(schedules.named(schedule), total)
     step = step_of(found)
     if step is None or hasattr(found, "after_stall") or isinstance(found, schedules.Optimal):
         raise ParameterError(f"The schedule {found!r} is not for a Module. Use for example 'cosine' or Steps(...).")
     if step == "auto":
-        return Rate(with_step(found, 1.0), steps, samples, budget.epochs, budget.seconds)
-    return Rate(
+        return StepSize(with_step(found, 1.0), steps, samples, budget.epochs, budget.seconds)
+    return StepSize(
         found, tuple(own / steps[0] if steps[0] else 1.0 for own in steps), samples, budget.epochs, budget.seconds
     )

@@ -26,7 +26,7 @@ def fuse(optimiser: torch.optim.Optimizer) -> None:
 
     >>> adam = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))])
     >>> fuse(adam)
-    >>> adam.param_groups[0]["fused"], one_at_a_time(adam)
+    >>> adam.param_groups[0]["fused"], needs_step_lock(adam)
     (True, False)
     """
     if type(optimiser).__name__ not in FUSED:
@@ -37,11 +37,11 @@ def fuse(optimiser: torch.optim.Optimizer) -> None:
             group["fused"] = True
 
 
-def one_at_a_time(optimiser: torch.optim.Optimizer) -> bool:
+def needs_step_lock(optimiser: torch.optim.Optimizer) -> bool:
     """Whether only one worker may take a step at any time.
 
     >>> weight = torch.nn.Parameter(torch.ones(2))
-    >>> one_at_a_time(torch.optim.Adamax([weight])), one_at_a_time(torch.optim.SGD([weight], momentum=0.9))
+    >>> needs_step_lock(torch.optim.Adamax([weight])), needs_step_lock(torch.optim.SGD([weight], momentum=0.9))
     (True, False)
     """
     name = type(optimiser).__name__
@@ -50,7 +50,7 @@ def one_at_a_time(optimiser: torch.optim.Optimizer) -> bool:
     return name in DIVIDES and not (can_be_bounded(optimiser) or _fused_on_gpu(optimiser))
 
 
-def steps_beside_others(optimiser: torch.optim.Optimizer) -> AbstractContextManager[None]:
+def concurrent_steps(optimiser: torch.optim.Optimizer) -> AbstractContextManager[None]:
     """Let an optimiser take its steps in the block so that other workers' halves of steps do no harm."""
     return bounded(optimiser) if can_be_bounded(optimiser) else nullcontext()
 

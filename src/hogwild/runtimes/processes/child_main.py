@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from hogwild.runtimes.processes.shared_memory import Block
+from hogwild.runtimes.processes.shared_memory import SharedBlock
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -33,7 +33,7 @@ def main(given: dict[str, Any], files: list[int]) -> None:
 
     try:
         _be_at_home(given)
-        _begin(given, [Block(size, fd) for size, fd in zip(given["sizes"], blocks, strict=True)], report, orders)
+        _begin(given, [SharedBlock(size, fd) for size, fd in zip(given["sizes"], blocks, strict=True)], report, orders)
     except BaseException as error:
         report({"kind": "failed", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
         _leave(1)
@@ -62,16 +62,16 @@ def _be_at_home(given: dict[str, Any]) -> None:
     os.environ.update(given["environment"])
 
 
-def _begin(given: dict[str, Any], blocks: list[Block], report: Report, orders: int) -> None:
-    from hogwild.runtimes.processes.shared_counters import Board
-    from hogwild.runtimes.processes.shared_pickle import loaded, unpacked
-    from hogwild.runtimes.processes.shared_tensors import opened
+def _begin(given: dict[str, Any], blocks: list[SharedBlock], report: Report, orders: int) -> None:
+    from hogwild.runtimes.processes.shared_counters import SharedCounters
+    from hogwild.runtimes.processes.shared_pickle import loads, unframe
+    from hogwild.runtimes.processes.shared_tensors import open_shared_tensors
 
     parcel, arena_block, board_block, *arrays = blocks
-    description, content = loaded(parcel.bytes[: given["length"]])
-    arena = opened(arena_block, description)
-    run, work = unpacked(content, arena, arrays)
-    board = Board(given["workers"], board_block)
+    description, content = unframe(parcel.bytes[: given["length"]])
+    arena = open_shared_tensors(arena_block, description)
+    run, work = loads(content, arena, arrays)
+    board = SharedCounters(given["workers"], board_block)
     run(work, given["rank"], board, report=report, orders=orders, arena=arena)
 
 

@@ -12,8 +12,8 @@ import torch
 
 from hogwild.machine import this_machine
 from hogwild.runtimes.processes.child_main import Report
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.shared_tensors import Arena
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.shared_tensors import SharedTensors
 from hogwild.runtimes.processes.worker_config import Tensors
 
 SPARE = 4  # a copy of the model may take this part of the free memory
@@ -30,7 +30,9 @@ class Evaluation:
     threads: int = 1
 
 
-def run(work: Evaluation, rank: int, board: Board, *, report: Report, orders: int, arena: Arena) -> None:
+def run(
+    work: Evaluation, rank: int, board: SharedCounters, *, report: Report, orders: int, arena: SharedTensors
+) -> None:
     """Measure whenever asked to, until there are no more orders.
 
     What is measured is a copy, taken at that moment. A model of which there is no room for another copy is measured

@@ -32,7 +32,7 @@ LIMIT = 120.0  # seconds in which it must answer; loading PyTorch from a slow di
 MOST_FILES = 250  # that one message can carry
 
 
-class Template:
+class ForkServer:
     """This side of it: asks for copies, and for what became of them."""
 
     def __init__(self) -> None:
@@ -96,18 +96,18 @@ class Template:
             self._process.returncode = 0
 
 
-_current: Template | None = None
+_current: ForkServer | None = None
 _making = threading.Lock()
 
 
-def template() -> Template:
+def fork_server() -> ForkServer:
     """The template of this process, started when it is first needed."""
     global _current
     with _making:
         if _current is None or not _current.usable:
             if _current is not None:
                 _current.close()
-            _current = Template()
+            _current = ForkServer()
             atexit.register(_current.close)
         return _current
 

@@ -13,28 +13,28 @@ import torch
 from hogwild.errors import DivergedError
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.atomic_optimiser_step import steps_beside_others
+from hogwild.runtimes.processes.atomic_optimiser_step import concurrent_steps
 from hogwild.runtimes.processes.child_main import flush
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.worker_config import Mean, Work
-from hogwild.runtimes.processes.write_policies import Meeting, Stopped, way_of_sharing
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfig
+from hogwild.runtimes.processes.write_policies import EpochAveraging, StopRequested, write_policy
 
 END = object()  # of the batches of an epoch
 OFTEN = 16  # updates after which what need not be seen at once is shown to others
 
 
-class Worker:
+class HogwildWorker:
     """One worker in its process."""
 
-    def __init__(self, work: Work, rank: int, board: Board) -> None:
+    def __init__(self, work: WorkerConfig, rank: int, board: SharedCounters) -> None:
         self.work, self.rank, self.board = work, rank, board
         self.net, self.optimiser = work.problem.net, work.optimiser
         for module in self.net.modules():
             if getattr(module, "updates_in_backward", False):
                 module.follow(self.optimiser)
         self.mine, self.flags = board.counts[rank], board.flags
-        self.sharing = way_of_sharing(work.access, rank, board, self.rest)
-        self.meeting = Meeting(work, rank, board, self.rest) if work.replicas is not None else None
+        self.sharing = write_policy(work.access, rank, board, self.rest)
+        self.meeting = EpochAveraging(work, rank, board, self.rest) if work.replicas is not None else None
         keeps_own = work.problem.buffers == "own" and self.meeting is None  # those who meet have their own anyway
         self._shown = list(self.net.buffers()) if keeps_own else []
         self._own = [tensor.detach().clone() for tensor in self._shown]
@@ -48,7 +48,7 @@ class Worker:
         torch.set_num_threads(self.work.threads)
         if self.work.problem.device == "cpu":
             shared = self.work.workers > 1 and self.work.access == "free"
-            with steps_beside_others(self.optimiser) if shared else contextlib.nullcontext():
+            with concurrent_steps(self.optimiser) if shared else contextlib.nullcontext():
                 self._train()
         else:
             with torch.cuda.device(self.work.problem.device), torch.cuda.stream(_stream()):
@@ -68,7 +68,7 @@ class Worker:
                 if self.work.epochs is not None and epoch >= self.work.epochs:
                     break
                 self._epoch(epoch)
-        except Stopped:
+        except StopRequested:
             pass
         if self.meeting is not None:
             self.meeting.bring()
@@ -82,7 +82,7 @@ class Worker:
         """Between two updates, or while waiting: do what the watcher asks for."""
         self.board.beat(self.rank)
         if self.flags[at.STOP]:
-            raise Stopped
+            raise StopRequested
         if self.flags[at.PAUSE]:
             self._pause()
 
@@ -98,7 +98,7 @@ class Worker:
 
     def _epoch(self, epoch: int) -> None:
         work, done = self.work, int(self.mine[at.BATCH])
-        seed(work, self.rank, epoch, done > 0)
+        seed_epoch(work, self.rank, epoch, done > 0)
         living = list(self.board.living())  # the share of one that is gone is dealt out among the others
         share = work.problem.share(living.index(self.rank), len(living), epoch, work.seed, work.labels)
         indices = itertools.islice(work.problem.batches(share), done, None)
@@ -163,7 +163,7 @@ class Worker:
 
     # What others see of it
 
-    def _average(self, mean: Mean) -> None:
+    def _average(self, mean: IterateAverage) -> None:
         """Let the mean of the iterates have this one. The first that works does so for all: they share them."""
         if next(self.board.working()) != self.rank:
             return
@@ -183,7 +183,7 @@ class Worker:
         """Let everything this worker did be where others can see it."""
         self._read_losses()
         self._show_buffers()
-        rng_state.note(self.work.random[self.rank])
+        rng_state.write_to(self.work.random[self.rank])
         if self.work.problem.device != "cpu":
             torch.cuda.current_stream().synchronize()
 
@@ -205,13 +205,13 @@ def _stream() -> Any:
     return make()
 
 
-def seed(work: Work, rank: int, epoch: int, within: bool) -> None:
+def seed_epoch(work: WorkerConfig, rank: int, epoch: int, within: bool) -> None:
     """Random numbers of a worker's own; a run that was resumed goes on with those it had."""
     rng_state.seed(work.seed, rank, epoch)
     if within and work.resumed:
-        rng_state.put_back(work.random[rank])
+        rng_state.read_from(work.random[rank])
 
 
-def run(work: Work, rank: int, board: Board, **_: Any) -> None:
+def run_hogwild_worker(work: WorkerConfig, rank: int, board: SharedCounters, **_: Any) -> None:
     """Be a worker."""
-    Worker(work, rank, board).run()
+    HogwildWorker(work, rank, board).run()

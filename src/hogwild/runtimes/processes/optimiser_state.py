@@ -57,20 +57,20 @@ MEMORIES: dict[str, dict[str, tuple[Fill, str | None]]] = {
 }  # fmt: skip
 
 
-def shares_memory(optimiser: torch.optim.Optimizer) -> bool:
+def has_shareable_state(optimiser: torch.optim.Optimizer) -> bool:
     """Whether workers can share what an optimiser remembers; others have a memory each."""
     return type(optimiser).__module__.startswith("torch.optim") and type(optimiser).__name__ in MEMORIES
 
 
-def lay_out(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+def allocate_state(optimiser: torch.optim.Optimizer) -> list[Tensor]:
     """Let an optimiser have all it will remember, as it is before the first step; return those tensors.
 
     >>> weight = torch.nn.Parameter(torch.ones(2))
     >>> adam = torch.optim.Adam([weight])
-    >>> [tuple(tensor.shape) for tensor in lay_out(adam)], sorted(adam.state[weight])
+    >>> [tuple(tensor.shape) for tensor in allocate_state(adam)], sorted(adam.state[weight])
     ([(), (2,), (2,)], ['exp_avg', 'exp_avg_sq', 'step'])
     """
-    if not shares_memory(optimiser):
+    if not has_shareable_state(optimiser):
         return []
     memory = MEMORIES[type(optimiser).__name__]
     for group in optimiser.param_groups:
@@ -84,17 +84,17 @@ def lay_out(optimiser: torch.optim.Optimizer) -> list[Tensor]:
             for name, (fill, option) in memory.items():
                 if name not in state and (option is None or group[option]):
                     state[name] = fill(parameter, group)
-    return remembered(optimiser)
+    return state_tensors(optimiser)
 
 
-def remembered(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+def state_tensors(optimiser: torch.optim.Optimizer) -> list[Tensor]:
     """All tensors an optimiser has of its own."""
     return [
         value for state in optimiser.state.values() for value in state.values() if isinstance(value, Tensor)
     ]  # fmt: skip
 
 
-def made(rule: Any, parameters: Iterable[Any]) -> torch.optim.Optimizer:
+def make_optimiser(rule: Any, parameters: Iterable[Any]) -> torch.optim.Optimizer:
     """An optimiser from a class, a factory, or a name; one that exists already is taken as it is."""
     if isinstance(rule, torch.optim.Optimizer):
         return rule

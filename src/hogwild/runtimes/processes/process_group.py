@@ -15,23 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from hogwild.errors import WorkerError
-from hogwild.runtimes.processes.fork_server import Template, template
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.shared_memory import Block
-from hogwild.runtimes.processes.shared_pickle import Shelf, enclosed, packed
-from hogwild.runtimes.processes.shared_tensors import CPU, Arena
+from hogwild.runtimes.processes.fork_server import ForkServer, fork_server
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.shared_memory import SharedBlock
+from hogwild.runtimes.processes.shared_pickle import SharedArrays, dumps, frame
+from hogwild.runtimes.processes.shared_tensors import CPU, SharedTensors
 
 UNKNOWN = -1000  # how a process ended of which nobody can tell
 
 
 @dataclass(eq=False)
-class Member:
+class WorkerProcess:
     """One process of a fleet."""
 
     name: str
     rank: int
     pid: int
-    origin: Template
+    origin: ForkServer
     reports: int  # where it can be heard
     orders: int  # where it can be told something
     heard: bytes = b""
@@ -77,27 +77,27 @@ class Member:
         return f"{self.name} ended" + (f" by itself, with status {code}." if code is not None and code >= 0 else ".")
 
 
-class Fleet:
+class ProcessGroup:
     """Starts processes around one arena and one board, hears them, and ends them.
 
     Every process has one end of a pipe whose other end is here: if this process dies, even by a kill, they see it and
     end.
     """
 
-    def __init__(self, arena: Arena, board: Board, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, arena: SharedTensors, board: SharedCounters, environment: dict[str, str] | None = None) -> None:
         self._arena, self._board = arena, board
         self._environment = {**os.environ, **(environment or {})}
         self._lifeline, self._held = os.pipe()
         self._selector = selectors.DefaultSelector()
-        self._shelf = Shelf()
-        self.members: list[Member] = []
+        self._shelf = SharedArrays()
+        self.members: list[WorkerProcess] = []
 
-    def start(self, run: Any, work: Any, names: Iterable[str], first: int = 0) -> list[Member]:
+    def start(self, run: Any, work: Any, names: Iterable[str], first: int = 0) -> list[WorkerProcess]:
         """Start a process for each name, which calls ``run(work, rank, board, ...)``; ranks count from ``first``."""
-        content = enclosed(self._arena.describe(), packed((run, work), self._arena, self._shelf))
+        content = frame(self._arena.describe(), dumps((run, work), self._arena, self._shelf))
         main_memory = self._arena.blocks[CPU]
-        assert isinstance(main_memory, Block)
-        sent = Block(len(content))
+        assert isinstance(main_memory, SharedBlock)
+        sent = SharedBlock(len(content))
         try:
             sent.bytes[: len(content)] = content
             blocks = [sent, main_memory, self._board.block, *self._shelf.blocks]
@@ -105,7 +105,7 @@ class Fleet:
         finally:
             sent.close()
 
-    def _start_one(self, name: str, rank: int, blocks: list[Block], length: int) -> Member:
+    def _start_one(self, name: str, rank: int, blocks: list[SharedBlock], length: int) -> WorkerProcess:
         reports, report = os.pipe()
         ordered, orders = (end.detach() for end in socket.socketpair())
         given = json.dumps({
@@ -113,11 +113,11 @@ class Fleet:
             "environment": self._environment, "rank": rank, "workers": self._board.workers, "length": length,
             "sizes": [block.size for block in blocks],
         }).encode()  # fmt: skip
-        told, origin = Block(len(given)), template()
+        told, origin = SharedBlock(len(given)), fork_server()
         told.bytes[: len(given)] = given
         try:
             files = [self._lifeline, report, ordered, *(block.fd for block in blocks)]
-            member = Member(name, rank, origin.copy(told.fd, len(given), files), origin, reports, orders)
+            member = WorkerProcess(name, rank, origin.copy(told.fd, len(given), files), origin, reports, orders)
         except BaseException:
             for fd in (reports, orders):
                 os.close(fd)
@@ -131,10 +131,10 @@ class Fleet:
         self.members.append(member)
         return member
 
-    def hear(self, seconds: float) -> Iterator[tuple[Member, dict[str, Any]]]:
+    def hear(self, seconds: float) -> Iterator[tuple[WorkerProcess, dict[str, Any]]]:
         """What processes report within some time; one that has ended reports ``{"kind": "gone"}``."""
         for key, _ in self._selector.select(seconds) if self._selector.get_map() else ():
-            member: Member = key.data
+            member: WorkerProcess = key.data
             try:
                 piece = os.read(key.fd, 2**16)
             except BlockingIOError:
@@ -150,7 +150,7 @@ class Fleet:
                 member.done = member.done or what["kind"] == "done"
                 yield member, what
 
-    def _gone(self, member: Member) -> Iterator[tuple[Member, dict[str, Any]]]:
+    def _gone(self, member: WorkerProcess) -> Iterator[tuple[WorkerProcess, dict[str, Any]]]:
         self._selector.unregister(member.reports)
         os.close(member.reports)
         member.ended()
@@ -172,6 +172,6 @@ class Fleet:
         self._shelf.close()
 
 
-def lost(members: Iterable[Member]) -> WorkerError:
+def worker_error(members: Iterable[WorkerProcess]) -> WorkerError:
     """The error of a run whose workers died."""
     return WorkerError("\n\n".join(member.obituary() for member in members))

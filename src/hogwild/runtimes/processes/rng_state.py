@@ -29,16 +29,16 @@ def seed(*numbers: int) -> None:
     random.seed(three)
 
 
-def now() -> State:
+def capture() -> State:
     """Where the generators are, to go on from in this process."""
     return torch.get_rng_state(), np.random.get_state(), random.getstate()
 
 
-def go_on(state: State) -> None:
+def restore(state: State) -> None:
     """Go on from there.
 
-    >>> state = now(); expected = torch.rand(1).item(), np.random.rand(), random.random()
-    >>> go_on(state); expected == (torch.rand(1).item(), np.random.rand(), random.random())
+    >>> state = capture(); expected = torch.rand(1).item(), np.random.rand(), random.random()
+    >>> restore(state); expected == (torch.rand(1).item(), np.random.rand(), random.random())
     True
     """
     torch.set_rng_state(state[0])
@@ -46,7 +46,7 @@ def go_on(state: State) -> None:
     random.setstate(state[2])
 
 
-def note(line: Tensor) -> None:
+def write_to(line: Tensor) -> None:
     """Write down where the generators are."""
     torchs, pythons = torch.get_rng_state(), random.getstate()[1]
     _, words, place, *_ = np.random.get_state(legacy=True)
@@ -55,12 +55,12 @@ def note(line: Tensor) -> None:
     line[ROOM - numbers.nbytes :] = torch.from_numpy(numbers.view(np.uint8))
 
 
-def put_back(line: Tensor) -> None:
+def read_from(line: Tensor) -> None:
     """Go on from what was written down.
 
     >>> line = torch.zeros(ROOM, dtype=torch.uint8)
-    >>> note(line); expected = torch.rand(1).item(), np.random.rand(), random.random()
-    >>> put_back(line); expected == (torch.rand(1).item(), np.random.rand(), random.random())
+    >>> write_to(line); expected = torch.rand(1).item(), np.random.rand(), random.random()
+    >>> read_from(line); expected == (torch.rand(1).item(), np.random.rand(), random.random())
     True
     """
     torch.set_rng_state(line[: len(torch.get_rng_state())].clone())

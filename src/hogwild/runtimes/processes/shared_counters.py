@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.runtimes.processes.shared_memory import Block
+from hogwild.runtimes.processes.shared_memory import SharedBlock
 
 # One line of whole numbers for each worker, which it alone writes (but for GONE).
 SAMPLES, STEPS, EPOCH, BATCH, STATE, GONE, MEETINGS, AVERAGED = range(8)
@@ -23,18 +23,18 @@ _WIDTH = 8  # numbers in a cache line
 LOOKS = 20  # at numbers that belong together
 
 
-class Board:
+class SharedCounters:
     """Where everybody is. A number has one writer, and is written at once, so that nobody can see half of one.
 
-    >>> board = Board(2)
+    >>> board = SharedCounters(2)
     >>> board.counts[1, SAMPLES] = 64
     >>> board.samples, list(board.living())
     (64, [0, 1])
     """
 
-    def __init__(self, workers: int, block: Block | None = None) -> None:
+    def __init__(self, workers: int, block: SharedBlock | None = None) -> None:
         self.workers = workers
-        self.block = block or Block(self.size(workers))
+        self.block = block or SharedBlock(self.size(workers))
         lines = self.block.array(np.int64, (workers + 1, _WIDTH))
         self.flags: NDArray[np.int64] = lines[0]
         self.counts: NDArray[np.int64] = lines[1:]

@@ -18,15 +18,15 @@ from hogwild.machine import this_machine
 ALIGNED = 64  # bytes: a cache line
 
 
-class Block:
+class SharedBlock:
     """A piece of shared memory, known to processes by the number of an open file.
 
     Unlike ``/dev/shm``, which containers often limit to 64 MiB, it may be as large as memory is, and nothing has to be
     cleaned up after a process that was killed.
 
-    >>> block = Block(100)
+    >>> block = SharedBlock(100)
     >>> block.array(np.int32, (3,))[:] = 7
-    >>> Block(100, os.dup(block.fd)).array(np.int32, (3,))
+    >>> SharedBlock(100, os.dup(block.fd)).array(np.int32, (3,))
     array([7, 7, 7], dtype=int32)
     """
 
@@ -47,7 +47,7 @@ class Block:
             self.fd = -1
 
 
-def check_room(size: int, what: str) -> None:
+def check_space(size: int, what: str) -> None:
     """Refuse what does not fit, instead of being killed for it later."""
     room = this_machine().usable_memory
     if size > room:
@@ -57,10 +57,10 @@ def check_room(size: int, what: str) -> None:
         )
 
 
-def places(sizes: Iterable[int]) -> tuple[list[int], int]:
+def offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
     """Where things of these sizes begin, each on a cache line of its own, and how much they take together.
 
-    >>> places([10, 64, 1])
+    >>> offsets([10, 64, 1])
     ([0, 64, 128], 192)
     """
     found, end = [], 0

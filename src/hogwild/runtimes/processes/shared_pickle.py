@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from hogwild.errors import ParameterError
-from hogwild.runtimes.processes.shared_memory import ALIGNED, Block, check_room
-from hogwild.runtimes.processes.shared_tensors import Arena
+from hogwild.runtimes.processes.shared_memory import ALIGNED, SharedBlock, check_space
+from hogwild.runtimes.processes.shared_tensors import SharedTensors
 
 Key = tuple[Any, ...]  # what stands for an array that is not sent
 
@@ -27,7 +27,7 @@ LARGE = 2**16  # bytes from which on an array is shared instead of copied
 FIRST = 2**28  # bytes of the first block for arrays; each further one has twice as many
 
 
-class Shelf:
+class SharedArrays:
     """Blocks of memory with large arrays in them, each once, however often it is sent.
 
     Many arrays are in one block: each block costs every process an open file. Memory that no array is in is only
@@ -35,7 +35,7 @@ class Shelf:
     """
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[SharedBlock] = []
         self._end = 0  # of what is taken of the last block
         self._places: dict[int, Key] = {}
         self._alive: list[Any] = []  # so that no id is used twice
@@ -49,9 +49,9 @@ class Shelf:
 
     def room(self, size: int) -> tuple[int, int]:
         """Room for so many bytes: the number of a block, and where in it."""
-        check_room(size, "The data")
+        check_space(size, "The data")
         if not self.blocks or self._end + size > self.blocks[-1].size:
-            self.blocks.append(Block(max(size, FIRST * 2 ** len(self.blocks))))
+            self.blocks.append(SharedBlock(max(size, FIRST * 2 ** len(self.blocks))))
             self._end = 0
         start, self._end = self._end, -(-(self._end + size) // ALIGNED) * ALIGNED
         return len(self.blocks) - 1, start
@@ -62,7 +62,7 @@ class Shelf:
             block.close()
 
 
-def packed(what: Any, arena: Arena, shelf: Shelf) -> bytes:
+def dumps(what: Any, arena: SharedTensors, shelf: SharedArrays) -> bytes:
     """An object as bytes; its tensors stay in the arena, its large arrays are put on the shelf."""
     buffer = io.BytesIO()
     try:
@@ -77,24 +77,24 @@ def packed(what: Any, arena: Arena, shelf: Shelf) -> bytes:
     return buffer.getvalue()
 
 
-def enclosed(description: Any, content: bytes) -> bytes:
+def frame(description: Any, content: bytes) -> bytes:
     """Both as one piece: how to open the arena, and what refers to its tensors."""
     return pickle.dumps((description, content))
 
 
-def loaded(piece: bytes) -> tuple[Any, bytes]:
+def unframe(piece: bytes) -> tuple[Any, bytes]:
     """Both again."""
     description, content = pickle.loads(piece)
     return description, content
 
 
-def unpacked(content: bytes, arena: Arena, blocks: list[Block]) -> Any:
+def loads(content: bytes, arena: SharedTensors, blocks: list[SharedBlock]) -> Any:
     """The object again, its arrays in shared memory."""
     return _Unpickler(io.BytesIO(content), arena, blocks).load()
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    def __init__(self, file: io.BytesIO, arena: Arena, shelf: Shelf) -> None:
+    def __init__(self, file: io.BytesIO, arena: SharedTensors, shelf: SharedArrays) -> None:
         super().__init__(file)
         self._arena, self._shelf = arena, shelf
 
@@ -126,7 +126,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, arena: Arena, blocks: list[Block]) -> None:
+    def __init__(self, file: io.BytesIO, arena: SharedTensors, blocks: list[SharedBlock]) -> None:
         super().__init__(file)
         self._arena, self._blocks, self._made = arena, blocks, dict[tuple[Any, ...], Any]()
 
@@ -147,7 +147,7 @@ class _Unpickler(pickle.Unpickler):
         return _tensor(self._blocks[number], start, dtype, shape)
 
 
-def _tensor(block: Block, start: int, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+def _tensor(block: SharedBlock, start: int, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
     count = math.prod(shape)
     return torch.frombuffer(block.bytes, dtype=dtype, count=count, offset=start).view(shape)
 

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
 from hogwild.runtimes.processes.cuda_ipc import DeviceMemory
-from hogwild.runtimes.processes.shared_memory import Block, check_room, places
+from hogwild.runtimes.processes.shared_memory import SharedBlock, check_space, offsets
 
 CPU = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorSlot:
     """Where a tensor lies, and what it is."""
 
     device: str
@@ -29,13 +29,13 @@ class Place:
     requires_grad: bool
 
 
-class Arena:
+class SharedTensors:
     """One block of memory for each device, with all the tensors in it.
 
     One block, not one for each tensor: each block costs every process an open file, of which it may have a thousand.
     """
 
-    def __init__(self, blocks: Mapping[str, Block | DeviceMemory], where: Iterable[Place]) -> None:
+    def __init__(self, blocks: Mapping[str, SharedBlock | DeviceMemory], where: Iterable[TensorSlot]) -> None:
         self.blocks, self.where = dict(blocks), tuple(where)
         self.tensors = [_view(self.blocks[place.device], place) for place in self.where]
         self._number = {id(tensor): number for number, tensor in enumerate(self.tensors)}
@@ -55,17 +55,17 @@ class Arena:
     def close(self) -> None:
         """Give back the file; the tensors stay."""
         for block in self.blocks.values():
-            if isinstance(block, Block):
+            if isinstance(block, SharedBlock):
                 block.close()
 
 
-def adopt(tensors: Iterable[Tensor]) -> Arena:
+def move_to_shared_memory(tensors: Iterable[Tensor]) -> SharedTensors:
     """Move tensors into shared memory, in place: whoever has one of them has it there from now on.
 
     They are moved one after the other, so that at any time only one of them exists twice.
 
     >>> weight = nn.Parameter(torch.ones(2, 3))
-    >>> arena = adopt([weight])
+    >>> arena = move_to_shared_memory([weight])
     >>> arena.number(weight), weight.sum().item()
     (0, 6.0)
     """
@@ -74,20 +74,20 @@ def adopt(tensors: Iterable[Tensor]) -> Arena:
     for tensor in kept:
         _check(tensor)
         by_device.setdefault(str(tensor.device), []).append(tensor)
-    blocks: dict[str, Block | DeviceMemory] = {}
+    blocks: dict[str, SharedBlock | DeviceMemory] = {}
     common = _in_common(kept)
-    offsets: dict[int, int] = {}  # of tensors, and of pieces of memory that several tensors have in common
+    found: dict[int, int] = {}  # of tensors, and of pieces of memory that several tensors have in common
     for device, those in by_device.items():
         pieces = {common.get(id(tensor), id(tensor)): _extent(tensor, id(tensor) in common) for tensor in those}
-        starts, size = places(pieces.values())
-        offsets |= dict(zip(pieces, starts, strict=True))
+        starts, size = offsets(pieces.values())
+        found |= dict(zip(pieces, starts, strict=True))
         if device == CPU:
-            check_room(size, "The model with what its optimiser remembers")
-            blocks[device] = Block(size)
+            check_space(size, "The model with what its optimiser remembers")
+            blocks[device] = SharedBlock(size)
         else:
             blocks[device] = DeviceMemory(size, device)
-    where = [_place(tensor, offsets[common.get(id(tensor), id(tensor))], id(tensor) in common) for tensor in kept]
-    arena = Arena({}, [])
+    where = [_place(tensor, found[common.get(id(tensor), id(tensor))], id(tensor) in common) for tensor in kept]
+    arena = SharedTensors({}, [])
     arena.blocks, arena.where = blocks, tuple(where)
     for number, (tensor, place) in enumerate(zip(kept, where, strict=True)):
         moved = _flat(blocks[place.device], place)
@@ -99,10 +99,10 @@ def adopt(tensors: Iterable[Tensor]) -> Arena:
     return arena
 
 
-def opened(block: Block, description: tuple[Any, ...]) -> Arena:
+def open_shared_tensors(block: SharedBlock, description: tuple[Any, ...]) -> SharedTensors:
     """The arena that another process has described."""
     handles, where = description
-    return Arena({CPU: block, **{device: DeviceMemory(*given) for device, given in handles.items()}}, where)
+    return SharedTensors({CPU: block, **{device: DeviceMemory(*given) for device, given in handles.items()}}, where)
 
 
 def _in_common(tensors: list[Tensor]) -> dict[int, int]:
@@ -118,22 +118,22 @@ def _extent(tensor: Tensor, in_common: bool) -> int:
     return tensor.untyped_storage().nbytes() if in_common else tensor.numel() * tensor.element_size()
 
 
-def _place(tensor: Tensor, offset: int, in_common: bool) -> Place:
+def _place(tensor: Tensor, offset: int, in_common: bool) -> TensorSlot:
     """Where a tensor is to lie: as it does within memory that it has in common with others, else without gaps."""
     dense = torch.empty_like(tensor, device="meta")  # keeps the order of the axes
     if in_common:
         offset, dense = offset + int(tensor.storage_offset()) * tensor.element_size(), tensor
-    return Place(
+    return TensorSlot(
         str(tensor.device), offset, tensor.dtype, tuple(tensor.shape), tuple(dense.stride()),
         isinstance(tensor, nn.Parameter), tensor.requires_grad,
     )  # fmt: skip
 
 
-def _flat(block: Block | DeviceMemory, place: Place) -> Tensor:
+def _flat(block: SharedBlock | DeviceMemory, place: TensorSlot) -> Tensor:
     if 0 in place.shape:
         return torch.empty(place.shape, dtype=place.dtype, device=place.device)
     count = 1 + sum((length - 1) * stride for length, stride in zip(place.shape, place.stride, strict=True))
-    if isinstance(block, Block):
+    if isinstance(block, SharedBlock):
         flat = torch.frombuffer(block.bytes, dtype=place.dtype, count=count, offset=place.offset)
         return flat.as_strided(place.shape, place.stride)
     # Not a view: those count each other's changes, and a backward pass would take one tensor's for another's.
@@ -143,7 +143,7 @@ def _flat(block: Block | DeviceMemory, place: Place) -> Tensor:
     )  # fmt: skip
 
 
-def _view(block: Block | DeviceMemory, place: Place) -> Tensor:
+def _view(block: SharedBlock | DeviceMemory, place: TensorSlot) -> Tensor:
     tensor = _flat(block, place)
     return nn.Parameter(tensor, place.requires_grad) if place.parameter else tensor
 

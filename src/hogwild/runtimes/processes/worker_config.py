@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hogwild.runtimes.processes.ddp.collectives import Together
+from hogwild.runtimes.processes.ddp.collectives import DDPConfig
 from hogwild.schedules import Moment, Schedule
 
 Tensors = list[Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rate:
+class StepSize:
     """The step over global progress: a schedule times the steps that the optimiser's groups began with."""
 
     schedule: Schedule | None  # None: as the optimiser has it
@@ -47,7 +47,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mean:
+class IterateAverage:
     """A running mean of the iterates: over the last share of a run (Polyak), or fading with each update (EMA)."""
 
     tensors: Tensors
@@ -55,7 +55,7 @@ class Mean:
     decay: float | None  # None: all iterates count alike
 
 
-class WholeSteps(Protocol):
+class CapturedSteps(Protocol):
     """Steps that are launched as a whole, instead of kernel by kernel."""
 
     def __call__(self, batch: Any) -> tuple[Tensor, int]:
@@ -66,25 +66,25 @@ class WholeSteps(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
+class WorkerConfig:
     """A problem, and how this run descends on it; the same for all workers."""
 
     problem: Any
     optimiser: torch.optim.Optimizer
-    rate: Rate
+    rate: StepSize
     epochs: int | None
     seed: int
     workers: int
     threads: int
     access: str  # "free", "locked" or "turns"
     replicas: list[Tensors] | None  # a place for each worker's parameters, where workers have parameters of their own
-    mean: Mean | None
+    mean: IterateAverage | None
     labels: NDArray[Any] | None
     random: Tensor  # a line for each worker's generator
     resumed: bool = False
-    together: Together | None = None  # where all take their steps together
+    together: DDPConfig | None = None  # where all take their steps together
     earlier: float = 0.0  # seconds of sittings before this one
-    steps: Callable[[Any, torch.optim.Optimizer], WholeSteps] | None = None  # where a GPU can take them so
+    steps: Callable[[Any, torch.optim.Optimizer], CapturedSteps] | None = None  # where a GPU can take them so
 
     @property
     def values(self) -> Tensors:

@@ -12,34 +12,36 @@ from typing import Any
 import torch
 
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.worker_config import Tensors, Work
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 
 TRIES = 400  # to take a lock, about half a millisecond, before a worker sleeps until it is free
 SPINS = 200  # looks at the board before a worker sleeps between two of them
 
 
-class Stopped(Exception):  # noqa: N818  (nothing is wrong)
+class StopRequested(Exception):  # noqa: N818  (nothing is wrong)
     """The run has been told to stop."""
 
 
-def way_of_sharing(access: str, rank: int, board: Board, rest: Callable[[], None]) -> AbstractContextManager[Any]:
+def write_policy(
+    access: str, rank: int, board: SharedCounters, rest: Callable[[], None]
+) -> AbstractContextManager[Any]:
     """What a worker does around each of its updates."""
     if access == "locked":
-        return Lock(rank, board)
+        return StepLock(rank, board)
     if access == "turns":
-        return Turn(rank, board, rest)
+        return RoundRobinTurn(rank, board, rest)
     return contextlib.nullcontext()
 
 
-class Lock:
+class StepLock:
     """One writes at a time. The lock is the system's, and is free again when a process that has it dies.
 
     A step takes some ten microseconds, waking up a process that sleeps on such a lock a millisecond: so a worker tries
     for a while before it sleeps.
     """
 
-    def __init__(self, rank: int, board: Board) -> None:
+    def __init__(self, rank: int, board: SharedCounters) -> None:
         self._rank, self._board, self._fd = rank, board, board.block.fd
 
     def __enter__(self) -> None:
@@ -61,14 +63,14 @@ class Lock:
         fcntl.lockf(self._fd, fcntl.LOCK_UN)
 
 
-class Turn:
+class RoundRobinTurn:
     """Workers write one after the other, in order; the turns of those that are gone or have finished are passed on."""
 
-    def __init__(self, rank: int, board: Board, rest: Callable[[], None]) -> None:
+    def __init__(self, rank: int, board: SharedCounters, rest: Callable[[], None]) -> None:
         self._rank, self._board, self._rest = rank, board, rest
 
     def __enter__(self) -> None:
-        for _ in patiently(self._rest):
+        for _ in poll(self._rest):
             if self._board.flags[at.TURN] == self._rank:
                 return
 
@@ -76,10 +78,10 @@ class Turn:
         self._board.pass_turn(self._rank)
 
 
-class Meeting:
+class EpochAveraging:
     """Workers with parameters of their own meet at the end of each epoch, and go on from their average."""
 
-    def __init__(self, work: Work, rank: int, board: Board, rest: Callable[[], None]) -> None:
+    def __init__(self, work: WorkerConfig, rank: int, board: SharedCounters, rest: Callable[[], None]) -> None:
         assert work.replicas is not None
         self._rank, self._board, self._rest, self._replicas = rank, board, rest, work.replicas
         self._shared = [tensor.detach() for tensor in work.values]
@@ -96,7 +98,7 @@ class Meeting:
         """Bring one's own, wait for the others, and take the mean of all; then the epoch is over."""
         self.bring()
         present = self._wait()
-        average(self._own, [self._replicas[rank] for rank in present])
+        average_tensors(self._own, [self._replicas[rank] for rank in present])
         if present[0] == self._rank:
             for shared, own in zip(self._shared, self._own, strict=True):
                 shared.copy_(own)
@@ -107,7 +109,7 @@ class Meeting:
         counts = self._board.counts
         counts[self._rank, at.MEETINGS] += 1
         number = counts[self._rank, at.MEETINGS]
-        for _ in patiently(self._rest):
+        for _ in poll(self._rest):
             present = [
                 rank for rank in self._board.living()
                 if counts[rank, at.STATE] != at.FINISHED or counts[rank, at.MEETINGS] >= number
@@ -118,7 +120,7 @@ class Meeting:
 
 
 @torch.no_grad()
-def average(into: Tensors, replicas: Sequence[Tensors]) -> None:
+def average_tensors(into: Tensors, replicas: Sequence[Tensors]) -> None:
     """Let tensors be the mean of those of several workers."""
     for number, place in enumerate(into):
         mean = replicas[0][number].to(torch.float64)
@@ -127,7 +129,7 @@ def average(into: Tensors, replicas: Sequence[Tensors]) -> None:
         place.copy_(mean / len(replicas))
 
 
-def patiently(rest: Callable[[], None]) -> Iterator[None]:
+def poll(rest: Callable[[], None]) -> Iterator[None]:
     """Look again and again, ever less often. The watcher's limit on silence sees that nobody waits for the dead."""
     for looked in range(2**63):
         yield

@@ -15,12 +15,12 @@ MOMENTS = 48  # into which a run is divided
 MOST = 4096  # updates that may land meanwhile; more are counted as so many
 
 
-class Watching:
+class ConflictMonitor:
     """One run that is watched: an eye for each worker, and what all of them have seen."""
 
     def __init__(self, problem: Any, rule: Any, workers: int, updates: int) -> None:
         frequencies = problem.source.frequencies()
-        self.groups, self.starts = grouped(frequencies)
+        self.groups, self.starts = group_by_frequency(frequencies)
         self.shares = np.sort(frequencies)[::-1] / max(1, problem.source.n_rows)  # of rows, the most frequent first
         stamps, clock = np.zeros(len(frequencies), np.int64), np.zeros(16, np.int64)
         longest = max(1, row_lengths(problem.data)[0])
@@ -54,12 +54,12 @@ class Watching:
         return np.array([eye.heat for eye in self.eyes])
 
 
-def grouped(frequencies: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def group_by_frequency(frequencies: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The group of each coordinate, and the rank at which each group starts; ranks are those of frequencies.
 
     Groups of frequent coordinates are small: each ends at about the same multiple of the rank where it starts.
 
-    >>> grouped(np.array([3, 0, 9, 1]))
+    >>> group_by_frequency(np.array([3, 0, 9, 1]))
     (array([1, 3, 0, 2], dtype=uint8), array([0, 1, 2, 3, 4]))
     """
     count = len(frequencies)

@@ -31,7 +31,7 @@ from hogwild.kernels.work_queue import (
     new_tally,
 )
 from hogwild.runtimes.shared_memory import thread_team
-from hogwild.runtimes.shared_memory.thread_team import spread
+from hogwild.runtimes.shared_memory.thread_team import pin_round_robin
 
 State = tuple[NDArray[Any], ...]
 Rates = Callable[[int, int], NDArray[Any]]  # (updates done before, how many now) -> the step of each
@@ -42,7 +42,7 @@ FEWEST_ROWS = 256  # unless they would be smaller than this
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class EpochSegment:
     """What came of walking some chunks: where the next leg begins, and what was met on the way."""
 
     next_chunk: int
@@ -52,7 +52,7 @@ class Leg:
     interrupted: bool  # Ctrl-C was pressed
 
 
-class Walk:
+class EpochRunner:
     """What both ways of walking chunks keep count of."""
 
     def __init__(
@@ -93,14 +93,14 @@ class Walk:
                 raise
             self.interrupted = True
 
-    def leg(self) -> Leg:
-        return Leg(self.next, self.done, self.loss, self.worst, self.interrupted)
+    def leg(self) -> EpochSegment:
+        return EpochSegment(self.next, self.done, self.loss, self.worst, self.interrupted)
 
 
-class AtOnce(Walk):
+class ChunkedRunner(EpochRunner):
     """Workers claim chunks from one counter and never wait for each other."""
 
-    def run(self, tick: Callable[[int], None]) -> Leg:
+    def run(self, tick: Callable[[int], None]) -> EpochSegment:
         session = self.session
         if session.buffers is not None:
             session.buffers.gather(session.state, self.rates(self.started, 1)[0])
@@ -110,14 +110,14 @@ class AtOnce(Walk):
         self.watch([submit(self.work, state, worker) for worker, state in enumerate(states)], tick)
         if session.buffers is not None:
             session.buffers.scatter(session.state)
-        average(list(self.moved.values()), session.state)
+        average_replicas(list(self.moved.values()), session.state)
         return self.leg()
 
     def work(self, state: State, worker: int) -> None:
         session = self.session
         descend = session.descents[worker]
         if session.workers > 1:
-            spread(worker)
+            pin_round_robin(worker)
         while not self.halt.is_set():
             with self.lock:
                 number, self.next = self.next, self.next + 1
@@ -137,7 +137,7 @@ class AtOnce(Walk):
             session.buffers.settle(worker, session.state)
 
 
-class AllInMemory(Walk):
+class CompiledRunner(EpochRunner):
     """The same where the whole epoch is in memory: parts of chunks are claimed in compiled code."""
 
     def __init__(self, session: Any, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event,
@@ -148,12 +148,12 @@ class AllInMemory(Walk):
         self.tallies = [new_tally() for _ in range(session.workers)]
         self.states = replicas(session)
 
-    def run(self, tick: Callable[[int], None], meanwhile: Callable[[], None]) -> Leg:
+    def run(self, tick: Callable[[int], None], meanwhile: Callable[[], None]) -> EpochSegment:
         """Walk as far as it goes."""
         self.meanwhile = meanwhile if self.session.workers > 1 else _nothing
         self.started_at = time.perf_counter()
         session, chunks = self.session, len(self.whole.starts) - 1
-        parts = 1 if session.strategy.replicas else parts_of(self.whole.starts, session.workers)
+        parts = 1 if session.strategy.replicas else claims_per_chunk(self.whole.starts, session.workers)
         lay_out(session.crew.board, self.first, chunks, parts)
         self._begin(self.tallies)
         self._walk(tick)
@@ -164,7 +164,9 @@ class AllInMemory(Walk):
                 self._finish_chunk(stopped, chunks, parts)
         if session.buffers is not None:
             session.buffers.scatter(session.state)
-        average([state for state, tally in zip(self.states, self.tallies, strict=True) if tally[TERMS]], session.state)
+        average_replicas(
+            [state for state, tally in zip(self.states, self.tallies, strict=True) if tally[TERMS]], session.state
+        )
         return self._added_up(chunks)
 
     def _begin(self, tallies: list[NDArray[Any]]) -> None:
@@ -223,9 +225,9 @@ class AllInMemory(Walk):
         while self._work(0):
             pass
 
-    def _added_up(self, chunks: int) -> Leg:
+    def _added_up(self, chunks: int) -> EpochSegment:
         worst = [float(tally[WORST]) for tally in self.tallies]
-        return Leg(
+        return EpochSegment(
             chunks,
             self.before + self._terms_before(chunks),
             sum(float(tally[LOSS]) for tally in self.tallies),
@@ -242,10 +244,10 @@ def _nothing() -> None:
     """Nothing to do."""
 
 
-def parts_of(starts: NDArray[Any], workers: int) -> int:
+def claims_per_chunk(starts: NDArray[Any], workers: int) -> int:
     """In how many parts chunks are claimed; alone one has no use for any.
 
-    >>> parts_of(np.arange(0, 800_001, 8_000), 1), parts_of(np.arange(0, 800_001, 8_000), 16)
+    >>> claims_per_chunk(np.arange(0, 800_001, 8_000), 1), claims_per_chunk(np.arange(0, 800_001, 8_000), 16)
     (1, 6)
     """
     if workers == 1 or len(starts) < 2:
@@ -261,17 +263,17 @@ def replicas(session: Any) -> list[State]:
     return [tuple(part.copy("K") for part in session.state) for _ in range(session.workers)]
 
 
-def average(moved: list[State], state: State) -> None:
+def average_replicas(moved: list[State], state: State) -> None:
     """Average replicas whose worker got something to do: the others would only dilute the mean."""
     if moved and moved[0] is not state:
         for part, *copies in zip(state, *moved, strict=True):
             np.mean(copies, axis=0, out=part)
 
 
-class InTurns(Walk):
+class RoundRobinRunner(EpochRunner):
     """All workers walk the same chunk, each every n-th term, and apply them in order."""
 
-    def run(self, tick: Callable[[int], None]) -> Leg:
+    def run(self, tick: Callable[[int], None]) -> EpochSegment:
         session = self.session
         while self.next < len(self.walk) and not self.halt.is_set():
             chunk = self.walk[self.next]
@@ -282,7 +284,7 @@ class InTurns(Walk):
 
             def work(worker: int, chunk: Chunk = chunk, rates: Any = rates, losses: list[float] = losses) -> None:
                 stride = session.workers
-                spread(worker)
+                pin_round_robin(worker)
                 losses.append(session.descents[worker](chunk, rates, session.state, session.sync, worker, stride))
 
             self.watch([session.pool.submit(work, worker) for worker in range(session.workers)], tick)

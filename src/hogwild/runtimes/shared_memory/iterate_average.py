@@ -18,10 +18,10 @@ def _move_towards(mean: Any, state: Any, share: Any) -> None:
 
 
 @dataclass(eq=False)
-class Mean:
+class IterateAverage:
     """The mean of the parameters as they were at the end of each chunk since averaging began.
 
-    >>> mean = Mean((np.zeros((1, 1), np.float32),))
+    >>> mean = IterateAverage((np.zeros((1, 1), np.float32),))
     >>> for value in (1.0, 3.0):
     ...     mean.add((np.array([[value]], np.float32),))
     >>> mean.values[0]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 
-class Slices:
+class SliceTuner:
     """How many parts of an epoch last so many seconds, learnt from those that were done, also in epochs before.
 
     The first go is one part, and each at most twice the one before: parts are not all alike.
 
-    >>> slices = Slices()
+    >>> slices = SliceTuner()
     >>> slices.lasting(0.05)
     1
     >>> slices.lasted(4, 0.01); slices.lasting(0.05), slices.lasting(0.005)

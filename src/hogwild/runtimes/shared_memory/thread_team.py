@@ -18,10 +18,10 @@ TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
 Task = Callable[[int], bool]  # (worker) -> whether it is to be called again
 
 
-class Crew:
+class ThreadTeam:
     """Workers that share one board: the thread that gives out the tasks, which is worker 0, and the others' own.
 
-    >>> crew, done = Crew(3), []
+    >>> crew, done = ThreadTeam(3), []
     >>> crew.run(lambda worker: bool(done.append(worker)))
     >>> crew.close(); sorted(done)
     [0, 1, 2]
@@ -72,7 +72,7 @@ class Crew:
         ]
         for thread in self._threads:
             thread.start()
-        spread(0)
+        pin_round_robin(0)
 
     def _give(self, task: Task | None) -> None:
         self._task = task
@@ -87,7 +87,7 @@ class Crew:
 
     def _attend(self, worker: int) -> None:
         done = 0
-        spread(worker)
+        pin_round_robin(worker)
         while True:
             report = done > 0
             while not await_task(self.board, done, report):
@@ -104,7 +104,7 @@ class Crew:
                 self._failure = failure
 
 
-def spread(worker: int) -> None:
+def pin_round_robin(worker: int) -> None:
     """Move this thread to a core of its own; it may be moved again.
 
     Threads that wake up together often do so on one core, and a system that looks around only every few milliseconds

@@ -21,11 +21,18 @@ from hogwild.errors import ParameterError
 from hogwild.jit import is_kept
 from hogwild.kernels.work_queue import LEFT, LIMIT, halt, lay_out, new_tally
 from hogwild.runtimes.shared_memory import thread_team
-from hogwild.runtimes.shared_memory.conflict_monitor import Watching
-from hogwild.runtimes.shared_memory.epoch_runner import AllInMemory, AtOnce, InTurns, Leg, Rates, State
-from hogwild.runtimes.shared_memory.iterate_average import Mean
-from hogwild.runtimes.shared_memory.slice_tuner import Slices
-from hogwild.runtimes.shared_memory.thread_team import Crew
+from hogwild.runtimes.shared_memory.conflict_monitor import ConflictMonitor
+from hogwild.runtimes.shared_memory.epoch_runner import (
+    ChunkedRunner,
+    CompiledRunner,
+    EpochSegment,
+    Rates,
+    RoundRobinRunner,
+    State,
+)
+from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
+from hogwild.runtimes.shared_memory.slice_tuner import SliceTuner
+from hogwild.runtimes.shared_memory.thread_team import ThreadTeam
 
 LONG = 2.0  # seconds that one has worked alone for want of a loop, in this run or others: then it is compiled
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -37,7 +44,7 @@ class Threads:
     """Run workers as threads on one array in memory."""
 
     def session(
-        self, problem: Any, rule: Any, strategy: Any, workers: int, watching: Watching | None = None
+        self, problem: Any, rule: Any, strategy: Any, workers: int, watching: ConflictMonitor | None = None
     ) -> Session:
         """Allocate the parameters, start the threads and compile the inner loop, which may be watched."""
         return Session(problem, rule, strategy, workers, watching)
@@ -50,10 +57,12 @@ class Session:
     several without buffers are hardly ever faster.
     """
 
-    def __init__(self, problem: Any, rule: Any, strategy: Any, workers: int, watching: Watching | None = None) -> None:
+    def __init__(
+        self, problem: Any, rule: Any, strategy: Any, workers: int, watching: ConflictMonitor | None = None
+    ) -> None:
         self.problem, self.strategy = problem, strategy
         self.state: State = problem.start(rule)
-        self.mean: Mean | None = None
+        self.mean: IterateAverage | None = None
         self._values = getattr(rule, "values", _first_columns)
         self._take_met = getattr(rule, "take_met", None)
         self.planned: Any = None if watching else _buffers(problem, rule, strategy, workers)  # those there will be
@@ -65,8 +74,8 @@ class Session:
         self.sync = problem.sync(self.access)
         self.descents = [descent(eye=eye) for eye in watching.eyes] if watching else [descent()] * self.workers
         self.descend = self.descents[0]
-        self.crew = Crew(self.workers)
-        self.slices, self._surveyed_slices = Slices(), Slices()  # that this thread walks, and measures
+        self.crew = ThreadTeam(self.workers)
+        self.slices, self._surveyed_slices = SliceTuner(), SliceTuner()  # that this thread walks, and measures
         self._looked = time.perf_counter()
         self._compiling: Future[None] | None = None
         try:
@@ -134,7 +143,7 @@ class Session:
         self._let_go()
         self.buffers, self.workers = self.planned, self.planned.workers
         self.descents = [self.planned.descent(worker) for worker in range(self.workers)]
-        self.crew, self.slices, self._surveyed_slices = Crew(self.workers), Slices(), Slices()
+        self.crew, self.slices, self._surveyed_slices = ThreadTeam(self.workers), SliceTuner(), SliceTuner()
 
     @property
     def precision(self) -> Any:
@@ -153,7 +162,7 @@ class Session:
     def advance(
         self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None],
         meanwhile: Callable[[], None] = lambda: None,
-    ) -> Leg:  # fmt: skip
+    ) -> EpochSegment:  # fmt: skip
         """Walk the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set.
 
         ``tick`` is called now and then from this thread with the number of terms done so far. An exception in it
@@ -167,11 +176,11 @@ class Session:
             self._looked = time.perf_counter()
             tick = partial(self._watch, tick, halt)
         if self.access == "turns":
-            return InTurns(self, walk, first, updates, rates, halt).run(tick)
+            return RoundRobinRunner(self, walk, first, updates, rates, halt).run(tick)
         whole = walk.whole() if self.mean is None and hasattr(self.descend, "walk") else None
         if whole is not None:
-            return AllInMemory(self, walk, first, updates, rates, halt, whole).run(tick, meanwhile)
-        return AtOnce(self, walk, first, updates, rates, halt).run(tick)
+            return CompiledRunner(self, walk, first, updates, rates, halt, whole).run(tick, meanwhile)
+        return ChunkedRunner(self, walk, first, updates, rates, halt).run(tick)
 
     def average(self, state: State) -> None:
         """Let the parameters at the end of a chunk take part in the mean, if there is one."""

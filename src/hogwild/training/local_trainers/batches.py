@@ -19,14 +19,14 @@ from hogwild.messaging.state_codec import decode_state, encode_state
 from hogwild.nn.batch_loader import Feed
 from hogwild.problems.module import Module
 from hogwild.runtimes.processes import rng_state
-from hogwild.runtimes.processes.worker_config import Rate
-from hogwild.training.local_trainers.flat_parameters import Flat
+from hogwild.runtimes.processes.worker_config import StepSize
+from hogwild.training.local_trainers.flat_parameters import FlatParameters
 
 Term = tuple[int, int, Indices]  # epoch, place in the shard's epoch, samples
 
 
 @dataclass(eq=False)
-class Batches:
+class BatchSource:
     """The minibatches of each shard in each epoch, and the steps along them; the same for all workers.
 
     ``optimiser`` is as that of each worker begins. Where changes are added each in full, those of buffers would
@@ -36,7 +36,7 @@ class Batches:
 
     problem: Module
     optimiser: torch.optim.Optimizer
-    rate: Rate
+    rate: StepSize
     seed: int
     workers: int
     labels: NDArray[Any] | None
@@ -79,25 +79,25 @@ class Batches:
         return self.rate(epochs * self.rate.samples + within, 0.0)
 
 
-class BatchLearner:
+class BatchTrainer:
     """A worker with a copy of the model and an optimiser of its own, whose memory is not sent to others.
 
     Random numbers, such as those of dropout, belong to the shard and the epoch, and go on from burst to burst.
     """
 
-    def __init__(self, batches: Batches, feed: Feed) -> None:
+    def __init__(self, batches: BatchSource, feed: Feed) -> None:
         self.batches, self.feed = batches, feed
         net, self.optimiser = copy.deepcopy((batches.problem.net, batches.optimiser))
         net.train()
         self.problem = replace(batches.problem, net=net)
-        self.flat = Flat(net)
+        self.flat = FlatParameters(net)
         self._drawn: dict[int, tuple[int, list[Indices]]] = {}  # of each shard the epoch it is in
         self._chance: dict[int, tuple[int, rng_state.State]] = {}  # of each shard: before which term, random numbers
         self._before: tuple[Train, Any] | None = None  # the last burst, and what was known when it began
 
     def rehearse(self, start: Floats) -> None:
         """Have everything loaded before others wait for it; another does it, for this one would remember it."""
-        BatchLearner(self.batches, self.feed).burst(Train(start, (0, self.batches.workers), 0, 1, 0, 1))
+        BatchTrainer(self.batches, self.feed).burst(Train(start, (0, self.batches.workers), 0, 1, 0, 1))
 
     def burst(self, train: Train) -> Trained:
         """Descend along some minibatches, one after the other or all as one."""
@@ -107,7 +107,7 @@ class BatchLearner:
         shard, terms = train.shard[0], list(self._terms(train))
         self._begin(shard, train.first, *terms[0][:2])
         loss, samples, step = self._together(train, terms) if train.together else self._each(train, terms)
-        self._chance[shard] = train.first + train.terms, rng_state.now()
+        self._chance[shard] = train.first + train.terms, rng_state.capture()
         return Trained(self._moved(train.values), train.terms, samples, loss, step)
 
     # What is beside the parameters
@@ -200,7 +200,7 @@ class BatchLearner:
         """Go on with the shard's random numbers; where another has drawn before, with new ones."""
         before, state = self._chance.get(shard, (-1, None))
         if state is not None and before == first:
-            rng_state.go_on(state)
+            rng_state.restore(state)
         else:
             rng_state.seed(self.batches.seed, shard, epoch, place)
 

@@ -10,13 +10,13 @@ from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import Floats
 
 
-class Flat:
+class FlatParameters:
     """All floating numbers of a model side by side, in single precision: its parameters, then its buffers.
 
     Buffers of integers, such as a count of batches, are no part of it.
 
     >>> net = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
-    >>> flat = Flat(net)
+    >>> flat = FlatParameters(net)
     >>> flat.parameters, flat.size
     (5, 7)
     >>> flat.put(np.arange(7, dtype=np.float32)); net[0].bias.item(), net[1].running_var.item()

@@ -18,12 +18,12 @@ from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.events import Trained
 from hogwild.problems.problem import State
-from hogwild.runtimes.shared_memory.epoch_runner import average
-from hogwild.training.local_trainers.rows import RowLearner, Rows, packed, unpack
+from hogwild.runtimes.shared_memory.epoch_runner import average_replicas
+from hogwild.training.local_trainers.rows import RowSource, RowTrainer, pack_state, unpack_state
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cores:
+class CoreTeam:
     """A strategy in one memory, and the threads of all nodes in this process."""
 
     strategy: Any
@@ -35,8 +35,8 @@ class Cores:
         return _of_one_node, (self.strategy, self.workers)
 
 
-def _of_one_node(strategy: Any, workers: int) -> Cores:
-    return Cores(strategy, workers, ThreadPoolExecutor(workers, thread_name_prefix="hogwild-node"))
+def _of_one_node(strategy: Any, workers: int) -> CoreTeam:
+    return CoreTeam(strategy, workers, ThreadPoolExecutor(workers, thread_name_prefix="hogwild-node"))
 
 
 def inner_strategy(within: Any) -> Any:
@@ -60,7 +60,7 @@ def inner_strategy(within: Any) -> Any:
 
 
 @contextmanager
-def cores_of(within: Any, nodes: int) -> Iterator[Cores | None]:
+def cores_of(within: Any, nodes: int) -> Iterator[CoreTeam | None]:
     """The cores of each node; None where one worker a node needs no others."""
     strategy = inner_strategy(within)
     if strategy is None:
@@ -69,16 +69,16 @@ def cores_of(within: Any, nodes: int) -> Iterator[Cores | None]:
     workers = strategies.worker_count(strategy)
     # As many threads as can ever be at work: who waits for its turn must not keep the one before it from running.
     with ThreadPoolExecutor(nodes * workers, thread_name_prefix="hogwild-node") as pool:
-        yield Cores(strategy, workers, pool)
+        yield CoreTeam(strategy, workers, pool)
 
 
-class NodeLearner:
+class MulticoreTrainer:
     """A node on rows: a burst is dealt out among its workers, who share one memory while it lasts."""
 
-    def __init__(self, rows: Rows, cores: Cores) -> None:
+    def __init__(self, rows: RowSource, cores: CoreTeam) -> None:
         self.rows, self.cores = rows, cores
         problem, strategy = rows.problem, cores.strategy
-        self.alone = RowLearner(rows)
+        self.alone = RowTrainer(rows)
         self.state: State = problem.start(rows.rule)
         self.descend = problem.descent(rows.rule, strategy.access, 1 if strategy.replicas else cores.workers, False)
         self.sync = problem.sync(strategy.access)
@@ -93,13 +93,13 @@ class NodeLearner:
         if train.together or train.terms < 2 * self.cores.workers:
             return self.alone.burst(train)
         rates = self.rows.rates(train.progress, train.terms, train.stride)
-        unpack(train.values, self.state)
+        unpack_state(train.values, self.state)
         loss, done = 0.0, 0
         for chunk in self.rows.chunks(train):
             terms = len(chunk.order)
             loss += self._walk(chunk, rates[done : done + terms])
             done += terms
-        return Trained(frozen(packed(self.state)), train.terms, train.terms, loss, float(rates.mean()))
+        return Trained(frozen(pack_state(self.state)), train.terms, train.terms, loss, float(rates.mean()))
 
     def _walk(self, chunk: Chunk, rates: Floats) -> float:
         strategy, count = self.cores.strategy, self.cores.workers
@@ -118,7 +118,7 @@ class NodeLearner:
             return loss
 
         loss = self._all(own, len(states))
-        average(states if strategy.replicas else [], self.state)
+        average_replicas(states if strategy.replicas else [], self.state)
         return loss
 
     def _all(self, work: Callable[[int], float], count: int | None = None) -> float:

@@ -24,13 +24,13 @@ SPAN = 2**12  # updates whose steps are computed together
 FEW_TABLES = 64  # of which so many are remembered
 
 
-def packed(state: State) -> Floats:
+def pack_state(state: State) -> Floats:
     """All numbers of a state side by side: first the values, then what the rule remembers."""
     width = state[0].shape[1]
     return np.concatenate([part[:, column] for column in range(width) for part in state])
 
 
-def unpack(values: Floats, state: State) -> None:
+def unpack_state(values: Floats, state: State) -> None:
     """Put them back where they were."""
     first = 0
     for column in range(state[0].shape[1]):
@@ -64,7 +64,7 @@ class _Walk:
 
 
 @dataclass(eq=False)
-class Rows:
+class RowSource:
     """The rows of a problem in the order of each epoch, and the steps along them; the same for all workers."""
 
     problem: Any
@@ -157,10 +157,10 @@ class Rows:
 
 
 @dataclass(eq=False)
-class RowLearner:
+class RowTrainer:
     """A worker on rows. It remembers nothing: what rules remember is exchanged with the parameters."""
 
-    rows: Rows
+    rows: RowSource
 
     def __post_init__(self) -> None:
         problem, alone = self.rows.problem, self.rows.workers == 1
@@ -179,13 +179,13 @@ class RowLearner:
         if train.together and train.terms > 1:
             values, loss = self._together(train.values, chunks, rates)
         else:
-            unpack(train.values, self.state)
+            unpack_state(train.values, self.state)
             loss, done = 0.0, 0
             for chunk in chunks:
                 terms = len(chunk.order)
                 loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
                 done += terms
-            values = packed(self.state)
+            values = pack_state(self.state)
         step = float(rates[0] if len(rates) == 1 else rates.mean()) if len(rates) else 0.0
         return Trained(frozen(values), train.terms, train.terms, loss, step)
 
@@ -194,9 +194,9 @@ class RowLearner:
         total, loss, done = np.zeros(len(start), np.float64), 0.0, 0
         for chunk in chunks:
             for row in range(len(chunk.order)):
-                unpack(start, self.state)
+                unpack_state(start, self.state)
                 one = Chunk(chunk.rows, chunk.order[row : row + 1])
                 loss += self.descend(one, rates[done : done + 1], self.state, self.sync)
-                total += packed(self.state) - start
+                total += pack_state(self.state) - start
                 done += 1
         return (start + total / max(1, done)).astype(start.dtype), loss

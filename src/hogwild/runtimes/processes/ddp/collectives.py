@@ -24,7 +24,7 @@ HOME = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class DDPConfig:
     """What workers of a synchronous run must know besides their work."""
 
     accumulate: int = 1  # batches of each worker in a step
@@ -34,7 +34,7 @@ class Together:
     silence: float = 600.0  # seconds that one may keep the others waiting
 
 
-def launched() -> tuple[int, int] | None:
+def torchrun_environment() -> tuple[int, int] | None:
     """This process's rank and the number of ranks, if a launcher such as ``torchrun`` has started it; else None."""
     if not all(name in os.environ for name in LAUNCHED):
         return None
@@ -47,13 +47,13 @@ def launched() -> tuple[int, int] | None:
         ) from None
 
 
-def meeting_place(patience: float) -> Any:
+def rendezvous_store(patience: float) -> Any:
     """Where workers of this machine find each other, for as long as the one who has it keeps it."""
     return TCPStore(HOME, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=patience))
 
 
 @contextlib.contextmanager
-def answered(mourning: float = 0.0) -> Iterator[None]:
+def translate_errors(mourning: float = 0.0) -> Iterator[None]:
     """Say it plainly when others do not answer, after some seconds in which they may be heard themselves."""
     try:
         yield
@@ -64,10 +64,10 @@ def answered(mourning: float = 0.0) -> Iterator[None]:
         raise WorkerError(f"another worker does not answer ({error})") from error
 
 
-class Group:
+class Collectives:
     """All workers of a synchronous run; the first is the one whose word counts."""
 
-    def __init__(self, rank: int, workers: int, device: str, together: Together) -> None:
+    def __init__(self, rank: int, workers: int, device: str, together: DDPConfig) -> None:
         self.rank, self.workers = rank, workers
         self._ours = not dist.is_initialized()
         limit = timedelta(seconds=together.silence)

@@ -9,7 +9,9 @@ import torch
 GATHERED = "momentum_buffer"  # what PyTorch's optimisers gather: gradients, not steps
 
 
-def change_step(optimiser: torch.optim.Optimizer, group: dict[str, Any], step: float, correction: bool) -> None:
+def set_step_with_correction(
+    optimiser: torch.optim.Optimizer, group: dict[str, Any], step: float, correction: bool
+) -> None:
     """Give a group of parameters another step.
 
     Goyal et al. 2017 write momentum in two ways: ``u = m u + g, w = w - step u`` (their equation 9) and
@@ -22,9 +24,9 @@ def change_step(optimiser: torch.optim.Optimizer, group: dict[str, Any], step: f
     >>> weight = torch.nn.Parameter(torch.zeros(1))
     >>> sgd = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
     >>> sgd.state[weight]["momentum_buffer"] = torch.ones(1)
-    >>> change_step(sgd, sgd.param_groups[0], 0.2, correction=True); sgd.state[weight]["momentum_buffer"]
+    >>> set_step_with_correction(sgd, sgd.param_groups[0], 0.2, correction=True); sgd.state[weight]["momentum_buffer"]
     tensor([1.])
-    >>> change_step(sgd, sgd.param_groups[0], 0.8, correction=False); sgd.state[weight]["momentum_buffer"]
+    >>> set_step_with_correction(sgd, sgd.param_groups[0], 0.8, correction=False); sgd.state[weight]["momentum_buffer"]
     tensor([0.2500])
     """
     before, group["lr"] = float(group["lr"]), step

@@ -12,26 +12,26 @@ import torch
 
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.ddp.collectives import Group, answered
-from hogwild.runtimes.processes.ddp.worker import GO_ON, PAUSE, STOP, Rank
-from hogwild.runtimes.processes.optimiser_state import remembered
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.worker_config import Work
+from hogwild.runtimes.processes.ddp.collectives import Collectives, translate_errors
+from hogwild.runtimes.processes.ddp.worker import GO_ON, PAUSE, STOP, DDPWorker
+from hogwild.runtimes.processes.optimiser_state import state_tensors
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.worker_config import WorkerConfig
 
 MOURNING = 5.0  # seconds in which one that died by itself is heard before those who miss it
 
 
-class Watched:
+class DDPProcess:
     """A worker in a process of its own, whose overseer is the process that started it, at the other side of the board.
 
     What it trains is a copy. The first worker copies that into the memory all have in common when there is something
     to see: at the end of an epoch, and when all pause.
     """
 
-    def __init__(self, work: Work, rank: int, board: Board) -> None:
+    def __init__(self, work: WorkerConfig, rank: int, board: SharedCounters) -> None:
         self.work, self.rank, self.board = work, rank, board
         self.lines = [rank]
-        own = [*work.values, *remembered(work.optimiser)]
+        own = [*work.values, *state_tensors(work.optimiser)]
         self._shared = [tensor.detach() for tensor in own] if rank == 0 else []
         device = _device(work, rank)
         for tensor in own:
@@ -48,8 +48,8 @@ class Watched:
         device = self.work.problem.device
         if device.startswith("cuda"):
             torch.cuda.set_device(device)
-        group = Group(self.rank, self.work.workers, device, self.work.together)
-        rank = Rank(self.work, self.board, group, self)
+        group = Collectives(self.rank, self.work.workers, device, self.work.together)
+        rank = DDPWorker(self.work, self.board, group, self)
         threading.Thread(target=self._beat_while_waiting, args=(self.work.together.silence,), daemon=True).start()
         mine, flags = self.board.counts[self.rank], self.board.flags
         mine[at.STATE] = at.READY
@@ -59,7 +59,7 @@ class Watched:
         mine[at.STATE] = at.TRAINING
         rank.train()
         self.show()
-        rng_state.note(self.work.random[self.rank])
+        rng_state.write_to(self.work.random[self.rank])
         mine[at.STATE] = at.FINISHED
         while not all(state == at.FINISHED for state in self.board.states()):  # they may still wait for our last word
             self._rest(0.001)
@@ -71,7 +71,7 @@ class Watched:
 
     def pause(self) -> None:
         self.show()
-        rng_state.note(self.work.random[self.rank])
+        rng_state.write_to(self.work.random[self.rank])
         self.board.counts[self.rank, at.STATE] = at.PAUSED
         while self.board.flags[at.PAUSE] and not self.board.flags[at.STOP]:
             self._rest(0.001)
@@ -102,13 +102,13 @@ class Watched:
         time.sleep(seconds)
 
 
-def run(work: Work, rank: int, board: Board, **_: Any) -> None:
+def run_ddp_worker(work: WorkerConfig, rank: int, board: SharedCounters, **_: Any) -> None:
     """Be a worker."""
-    with answered(MOURNING):
-        Watched(work, rank, board).run()
+    with translate_errors(MOURNING):
+        DDPProcess(work, rank, board).run()
 
 
-def _device(work: Work, rank: int) -> str:
+def _device(work: WorkerConfig, rank: int) -> str:
     """A GPU of one's own where there are enough, else the one that the model is on."""
     device: str = work.problem.device
     if device.startswith("cuda") and torch.cuda.device_count() >= work.workers:

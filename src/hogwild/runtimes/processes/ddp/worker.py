@@ -18,12 +18,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hogwild.errors import DivergedError
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.ddp.collectives import Group
-from hogwild.runtimes.processes.ddp.momentum_correction import change_step
-from hogwild.runtimes.processes.hogwild_worker import seed
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.worker_config import Mean, Work
-from hogwild.runtimes.processes.write_policies import Stopped
+from hogwild.runtimes.processes.ddp.collectives import Collectives
+from hogwild.runtimes.processes.ddp.momentum_correction import set_step_with_correction
+from hogwild.runtimes.processes.hogwild_worker import seed_epoch
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfig
+from hogwild.runtimes.processes.write_policies import StopRequested
 
 GO_ON, PAUSE, STOP = range(3)
 # The option of older and of newer versions of PyTorch.
@@ -33,7 +33,7 @@ OWN_BUFFERS: dict[str, Any] = {
 }
 
 
-class Overseer(Protocol):
+class DDPObserver(Protocol):
     """Who decides, on the first worker's side, and what is done when all have heard it."""
 
     lines: list[int]  # of the board, that this worker writes
@@ -54,7 +54,7 @@ class Overseer(Protocol):
         """While this worker waits for the others."""
 
 
-class Rank:
+class DDPWorker:
     """One of the workers, with parameters of its own that are always the same as everybody else's.
 
     DistributedDataParallel divides the sum of the workers' gradients by their number. Each worker's mean loss is
@@ -62,7 +62,7 @@ class Rank:
     and among batches.
     """
 
-    def __init__(self, work: Work, board: Board, group: Group, overseer: Overseer) -> None:
+    def __init__(self, work: WorkerConfig, board: SharedCounters, group: Collectives, overseer: DDPObserver) -> None:
         assert work.together is not None
         self.work, self.board, self.group, self.overseer = work, board, group, overseer
         self.accumulate, self.correction = work.together.accumulate, work.together.correction
@@ -78,7 +78,7 @@ class Rank:
     def train(self) -> None:
         """Train until the end, or until all are told to stop."""
         self.net.train()
-        with contextlib.suppress(Stopped):
+        with contextlib.suppress(StopRequested):
             for epoch in itertools.count(int(self.board.counts[self.group.rank, at.EPOCH])):
                 if self.work.epochs is not None and epoch >= self.work.epochs:
                     break
@@ -100,7 +100,7 @@ class Rank:
     def _epoch(self, epoch: int) -> None:
         work, rank = self.work, self.group.rank
         done = int(self.board.counts[rank, at.BATCH])
-        seed(work, rank, epoch, done > 0)
+        seed_epoch(work, rank, epoch, done > 0)
         share = work.problem.share(rank, self.group.workers, epoch, work.seed, work.labels)
         batches = list(work.problem.batches(share))
         sizes = self.group.sizes([len(batch) for batch in batches])
@@ -126,7 +126,7 @@ class Rank:
         with self.overseer.waiting():
             decision, self.seconds = self.group.word(*mine)
         if decision == STOP:
-            raise Stopped
+            raise StopRequested
         if decision == PAUSE:
             self.overseer.pause()
 
@@ -165,7 +165,7 @@ class Rank:
         steps = self.work.rate(self.samples, self.seconds)
         for group, step in zip(self.optimiser.param_groups, steps, strict=True):
             if self._begun:
-                change_step(self.optimiser, group, step, self.correction)
+                set_step_with_correction(self.optimiser, group, step, self.correction)
             group["lr"] = step  # the first one of a sitting is no change
         self._begun = True
 
@@ -176,7 +176,7 @@ class Rank:
         for tensor, old in zip(self.net.buffers() if kept else (), before, strict=True):
             tensor.copy_(old)
 
-    def _average(self, mean: Mean) -> None:
+    def _average(self, mean: IterateAverage) -> None:
         if mean.decay is None and self.work.rate.spent(self.samples, self.seconds) < mean.begins:
             return
         averaged = self.board.counts[0, at.AVERAGED] = self.board.counts[0, at.AVERAGED] + 1

@@ -16,15 +16,15 @@ from hogwild.nn.batch_loader import Feed, check_sampler, feed_of
 from hogwild.problems.module import BATCH
 from hogwild.registry import must
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.atomic_optimiser_step import steps_beside_others
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.write_policies import Lock
+from hogwild.runtimes.processes.atomic_optimiser_step import concurrent_steps
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.write_policies import StepLock
 
 
-class OwnWorker:
+class WorkerHandle:
     """What a loop knows of itself and the others: ``rank``, of how many ``workers``, and its part of the data."""
 
-    def __init__(self, rank: int, board: Board, seed: int, look: Callable[[], None] | None = None) -> None:
+    def __init__(self, rank: int, board: SharedCounters, seed: int, look: Callable[[], None] | None = None) -> None:
         self.rank, self.workers = rank, board.workers
         self._board, self._seed, self._look = board, seed, look
         self._epochs: dict[int, int] = {}  # begun, of data of each length
@@ -37,12 +37,12 @@ class OwnWorker:
         """How many steps all workers together have taken in this block."""
         return self._board.steps
 
-    def split(self, data: Any, batch: int | None = None) -> Part:
+    def split(self, data: Any, batch: int | None = None) -> WorkerBatches:
         """This worker's batches of a data set or ``DataLoader``: in each epoch one shuffle, dealt out to all workers.
 
         A loader's batch size, collate function, reading processes and ``drop_last`` are used. Each walk is an epoch.
         """
-        return Part(self, data, batch)
+        return WorkerBatches(self, data, batch)
 
     def stop(self) -> None:
         """Let all workers come to an end: whatever they split is empty from now on."""
@@ -68,10 +68,10 @@ class OwnWorker:
         return living.index(self.rank), len(living)
 
 
-class Part:
+class WorkerBatches:
     """One worker's batches of each epoch."""
 
-    def __init__(self, worker: OwnWorker, data: Any, batch: int | None) -> None:
+    def __init__(self, worker: WorkerHandle, data: Any, batch: int | None) -> None:
         loader = data if isinstance(data, DataLoader) else None
         self._worker, self._feed = worker, _feed(data, loader)
         self._batch, self._whole = _batch(loader, batch), loader is not None and loader.drop_last
@@ -99,10 +99,10 @@ class Part:
 
 
 @contextmanager
-def steps_of(worker: OwnWorker, optimizer: torch.optim.Optimizer, alone: bool) -> Iterator[None]:
+def counted_steps(worker: WorkerHandle, optimizer: torch.optim.Optimizer, alone: bool) -> Iterator[None]:
     """Count the steps of an optimiser within the block; ``alone``, let no other worker take one at the same time."""
-    lock: AbstractContextManager[Any] = Lock(worker.rank, worker._board) if alone else nullcontext()
-    beside_others = steps_beside_others(optimizer) if worker.workers > 1 and not alone else nullcontext()
+    lock: AbstractContextManager[Any] = StepLock(worker.rank, worker._board) if alone else nullcontext()
+    beside_others = concurrent_steps(optimizer) if worker.workers > 1 and not alone else nullcontext()
 
     def before(*_: Any) -> None:
         lock.__enter__()

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from hogwild.errors import ParameterError
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse
-from hogwild.runtimes.processes.optimiser_state import lay_out
-from hogwild.runtimes.processes.shared_tensors import Arena
+from hogwild.runtimes.processes.optimiser_state import allocate_state
+from hogwild.runtimes.processes.shared_tensors import SharedTensors
 
 Signature = tuple[tuple[str, str], ...]  # what is shared, and what each is like
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ScriptHandshake:
     """What the first worker tells the others when they begin."""
 
     signature: Signature
@@ -36,7 +36,7 @@ def shared_tensors(net: nn.Module, optimiser: torch.optim.Optimizer) -> list[Ten
     [(1, 2), (1,), (1, 2), (1,)]
     """
     found = [*net.parameters(), *net.buffers(), *_beside(net, optimiser)]
-    return [*found, *lay_out(optimiser)]
+    return [*found, *allocate_state(optimiser)]
 
 
 def signature(net: nn.Module, optimiser: torch.optim.Optimizer) -> Signature:
@@ -50,11 +50,11 @@ def signature(net: nn.Module, optimiser: torch.optim.Optimizer) -> Signature:
     described += [(f"buffer {name!r}", _like(tensor)) for name, tensor in net.named_buffers()]
     described += [("a parameter that only the optimiser has", _like(one)) for one in _beside(net, optimiser)]
     sizes = " and ".join(str(len(group["params"])) for group in optimiser.param_groups)
-    what = f"{type(optimiser).__name__} of {sizes} parameters, which remembers {len(lay_out(optimiser))} tensors"
+    what = f"{type(optimiser).__name__} of {sizes} parameters, which remembers {len(allocate_state(optimiser))} tensors"
     return (*described, ("the optimiser", what))
 
 
-def attach(net: nn.Module, optimiser: torch.optim.Optimizer, arena: Arena, terms: Terms) -> None:
+def attach(net: nn.Module, optimiser: torch.optim.Optimizer, arena: SharedTensors, terms: ScriptHandshake) -> None:
     """Let a model and an optimiser, made by the same script in this process, have the tensors of the first process."""
     fuse(optimiser)
     ours = signature(net, optimiser)
@@ -67,7 +67,7 @@ def attach(net: nn.Module, optimiser: torch.optim.Optimizer, arena: Arena, terms
         tensor.data = shared.data
 
 
-def settle(terms: Terms, rank: int) -> None:
+def configure_worker(terms: ScriptHandshake, rank: int) -> None:
     """Have threads and random numbers of one's own."""
     torch.set_num_threads(terms.threads)
     rng_state.seed(terms.seed, rank)
@@ -83,7 +83,7 @@ def _like(tensor: Any) -> str:
     return f"{tuple(tensor.shape)}, {tensor.dtype}, {tensor.device}"
 
 
-def _difference(ours: Signature, terms: Terms) -> str:
+def _difference(ours: Signature, terms: ScriptHandshake) -> str:
     theirs = terms.signature
     for (name, here), (other, there) in zip(ours, theirs, strict=False):
         if name != other:

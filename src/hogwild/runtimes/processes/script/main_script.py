@@ -58,7 +58,7 @@ def _callers() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-class Mute:
+class MutedOutput:
     """Keeps what this process prints to itself: the first process has printed the same before.
 
     It is the file that is changed, not ``sys.stdout``, so that loggers which keep that can be heard again later.

@@ -10,24 +10,24 @@ from typing import Any
 from hogwild.errors import WorkerError
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.config import Processes
-from hogwild.runtimes.processes.process_group import Fleet, Member, lost
-from hogwild.runtimes.processes.script.handshake import Terms
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.shared_memory import Block
-from hogwild.runtimes.processes.shared_pickle import Shelf, enclosed, packed
-from hogwild.runtimes.processes.shared_tensors import CPU, Arena
+from hogwild.runtimes.processes.process_group import ProcessGroup, WorkerProcess, worker_error
+from hogwild.runtimes.processes.script.handshake import ScriptHandshake
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.shared_memory import SharedBlock
+from hogwild.runtimes.processes.shared_pickle import SharedArrays, dumps, frame
+from hogwild.runtimes.processes.shared_tensors import CPU, SharedTensors
 
 LOOK = 0.05  # seconds between two looks at who is still alive
 WAIT = 0.005  # the same, while there is nothing else to do
 
 
-class Others:
+class PeerWorkers:
     """Starts them, tells them when to begin, hears of their death, and waits for them at the end."""
 
-    def __init__(self, board: Board, runtime: Processes, arena: Arena, run: Any, work: Any) -> None:
+    def __init__(self, board: SharedCounters, runtime: Processes, arena: SharedTensors, run: Any, work: Any) -> None:
         self.board, self._runtime, self._owner = board, runtime, os.getpid()
         self._begun, self._looked = False, 0.0
-        self._fleet: Fleet | None = Fleet(arena, board)
+        self._fleet: ProcessGroup | None = ProcessGroup(arena, board)
         names = [f"worker {rank}" for rank in range(1, board.workers)]
         try:
             self._members = self._fleet.start(run, work, names, first=1)
@@ -40,11 +40,11 @@ class Others:
         """Whether they are all gone for good."""
         return self._fleet is None
 
-    def invite(self, arena: Arena, terms: Terms) -> None:
+    def invite(self, arena: SharedTensors, terms: ScriptHandshake) -> None:
         """Tell those that run the script where the tensors of the next block are."""
-        content = enclosed(arena.describe(), packed(terms, arena, Shelf()))
-        letter, tensors = Block(len(content)), arena.blocks[CPU]
-        assert isinstance(tensors, Block)
+        content = frame(arena.describe(), dumps(terms, arena, SharedArrays()))
+        letter, tensors = SharedBlock(len(content)), arena.blocks[CPU]
+        assert isinstance(tensors, SharedBlock)
         letter.bytes[: len(content)] = content
         what = {"length": len(content), "sizes": [letter.size, tensors.size]}
         for member in self._members:
@@ -86,7 +86,7 @@ class Others:
             fleet.close()
             self.board.block.close()
 
-    def _those_before(self, state: int) -> list[Member]:
+    def _those_before(self, state: int) -> list[WorkerProcess]:
         line = self.board.counts
         return [one for one in self._members if line[one.rank, at.STATE] < state and not line[one.rank, at.GONE]]
 
@@ -96,10 +96,10 @@ class Others:
                 if what["kind"] == "gone" and not member.done:
                     self._bury(member)
 
-    def _bury(self, member: Member) -> None:
+    def _bury(self, member: WorkerProcess) -> None:
         self.board.counts[member.rank, at.GONE] = 1
         if self._runtime.failures == "stop" or not self._begun:
-            raise lost([member])
+            raise worker_error([member])
         sys.stderr.write(f"{member.obituary()}\nThe others go on.\n")
 
     def _mind_the_silent(self) -> None:
@@ -113,5 +113,5 @@ class Others:
                 member.end()
 
 
-def _names(members: list[Member]) -> str:
+def _names(members: list[WorkerProcess]) -> str:
     return ", ".join(member.name for member in members)

@@ -24,22 +24,22 @@ from hogwild.errors import ParameterError
 from hogwild.machine import usable_cores
 from hogwild.registry import must
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.atomic_optimiser_step import fuse, one_at_a_time
+from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
 from hogwild.runtimes.processes.config import Processes
-from hogwild.runtimes.processes.optimiser_state import shares_memory
+from hogwild.runtimes.processes.optimiser_state import has_shareable_state
 from hogwild.runtimes.processes.script import worker as script_worker
-from hogwild.runtimes.processes.script.handle import OwnWorker, steps_of
-from hogwild.runtimes.processes.script.handshake import Terms, settle, shared_tensors, signature
+from hogwild.runtimes.processes.script.handle import WorkerHandle, counted_steps
+from hogwild.runtimes.processes.script.handshake import ScriptHandshake, configure_worker, shared_tensors, signature
 from hogwild.runtimes.processes.script.main_script import Script, running_script
-from hogwild.runtimes.processes.script.peers import Others
-from hogwild.runtimes.processes.script.worker import Rerun, current_rerun
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.shared_tensors import Arena, adopt
-from hogwild.runtimes.processes.start_barrier import wait_for_go
+from hogwild.runtimes.processes.script.peers import PeerWorkers
+from hogwild.runtimes.processes.script.worker import ScriptWorker, current_script_worker
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.shared_tensors import SharedTensors, move_to_shared_memory
+from hogwild.runtimes.processes.start_barrier import wait_for_start
 from hogwild.strategies.shared_memory import check_workers
 
 T = TypeVar("T")
-Train = Callable[[OwnWorker, Any, Any], T]
+Train = Callable[[WorkerHandle, Any, Any], T]
 
 NO_SCRIPT = (
     "There is no script that other workers could run again (a notebook, python -c, a test, another thread): put the "
@@ -47,7 +47,7 @@ NO_SCRIPT = (
 )
 
 _blocks = 0  # that this process has come to
-_others: Others | None = None  # which run this script as well
+_others: PeerWorkers | None = None  # which run this script as well
 
 
 def shared(
@@ -97,10 +97,10 @@ class Shared:
     runtime: Processes
     seed: int | None
     keep: bool
-    _within: AbstractContextManager[OwnWorker] | None = None
+    _within: AbstractContextManager[WorkerHandle] | None = None
 
-    def __enter__(self) -> OwnWorker:
-        copy = current_rerun()
+    def __enter__(self) -> WorkerHandle:
+        copy = current_script_worker()
         self._within = self._lead_script() if copy is None else _follow(copy, self.net, self.optimizer)
         return self._within.__enter__()
 
@@ -120,9 +120,9 @@ class Shared:
         0
         """
         workers = self.workers or usable_cores()
-        terms, board, arena = self._terms(workers, keep=False), Board(workers), self._adopted()
+        terms, board, arena = self._terms(workers, keep=False), SharedCounters(workers), self._adopted()
         try:
-            others = Others(board, self.runtime, arena, _call, (train, self.net, self.optimizer, terms))
+            others = PeerWorkers(board, self.runtime, arena, _call, (train, self.net, self.optimizer, terms))
             try:
                 with self._lead(others, terms) as worker:
                     return train(worker, self.net, self.optimizer)
@@ -132,7 +132,7 @@ class Shared:
             arena.close()
 
     @contextmanager
-    def _lead_script(self) -> Iterator[OwnWorker]:
+    def _lead_script(self) -> Iterator[WorkerHandle]:
         """Be the first worker of those that run this script."""
         others = self._those_who_run_the_script()
         terms, arena = self._terms(others.board.workers, self.keep), self._adopted()
@@ -150,20 +150,20 @@ class Shared:
             others.close()
 
     @contextmanager
-    def _lead(self, others: Others, terms: Terms) -> Iterator[OwnWorker]:
+    def _lead(self, others: PeerWorkers, terms: ScriptHandshake) -> Iterator[WorkerHandle]:
         before = torch.get_num_threads()
-        worker = OwnWorker(0, others.board, terms.seed, others.look)
+        worker = WorkerHandle(0, others.board, terms.seed, others.look)
         try:
             if others.board.workers > 1:
                 torch.set_num_threads(terms.threads)
             others.begin(self.runtime)
-            with steps_of(worker, self.optimizer, terms.alone):
+            with counted_steps(worker, self.optimizer, terms.alone):
                 yield worker
             others.wait()
         finally:
             torch.set_num_threads(before)
 
-    def _those_who_run_the_script(self) -> Others:
+    def _those_who_run_the_script(self) -> PeerWorkers:
         global _others
         script = running_script()
         workers = self.workers or (usable_cores() if script else 1)
@@ -187,17 +187,20 @@ class Shared:
             )
         return _others
 
-    def _start(self, workers: int, script: Script | None) -> Others:
-        board, nothing = Board(workers), adopt([])  # tensors come with the invitation to each block
+    def _start(self, workers: int, script: Script | None) -> PeerWorkers:
+        board, nothing = (
+            SharedCounters(workers),
+            move_to_shared_memory([]),
+        )  # tensors come with the invitation to each block
         try:
-            return Others(board, self.runtime, nothing, script_worker.run, script)
+            return PeerWorkers(board, self.runtime, nothing, script_worker.run_script_worker, script)
         finally:
             nothing.close()
 
-    def _terms(self, workers: int, keep: bool) -> Terms:
+    def _terms(self, workers: int, keep: bool) -> ScriptHandshake:
         global _blocks
         _blocks += 1
-        if workers > 1 and not shares_memory(self.optimizer):
+        if workers > 1 and not has_shareable_state(self.optimizer):
             name = type(self.optimizer).__name__
             warnings.warn(f"What {name} remembers cannot be shared: each worker has a memory of its own.",
                           UserWarning, stacklevel=5)  # fmt: skip
@@ -205,32 +208,39 @@ class Shared:
             fuse(self.optimizer)
         given = abs(torch.initial_seed() if self.seed is None else self.seed)
         seed = int(np.random.SeedSequence([given, _blocks]).generate_state(1)[0])
-        alone = workers > 1 and one_at_a_time(self.optimizer)
-        return Terms(signature(self.net, self.optimizer), seed, self.runtime.threads_for(workers), alone, keep)
+        alone = workers > 1 and needs_step_lock(self.optimizer)
+        return ScriptHandshake(
+            signature(self.net, self.optimizer), seed, self.runtime.threads_for(workers), alone, keep
+        )
 
-    def _adopted(self) -> Arena:
-        return adopt(shared_tensors(self.net, self.optimizer))
+    def _adopted(self) -> SharedTensors:
+        return move_to_shared_memory(shared_tensors(self.net, self.optimizer))
 
 
 @contextmanager
-def _follow(copy: Rerun, net: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[OwnWorker]:
+def _follow(copy: ScriptWorker, net: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[WorkerHandle]:
     """Be one of the others that run the script."""
     terms = copy.join(net, optimizer)
-    worker = OwnWorker(copy.rank, copy.board, terms.seed)
+    worker = WorkerHandle(copy.rank, copy.board, terms.seed)
     try:
-        with steps_of(worker, optimizer, terms.alone):
+        with counted_steps(worker, optimizer, terms.alone):
             yield worker
     except BaseException:
         copy.fail()
     copy.finish()
 
 
-def _call(work: tuple[Train[Any], nn.Module, torch.optim.Optimizer, Terms], rank: int, board: Board, **_: Any) -> None:
+def _call(
+    work: tuple[Train[Any], nn.Module, torch.optim.Optimizer, ScriptHandshake],
+    rank: int,
+    board: SharedCounters,
+    **_: Any,
+) -> None:
     """Be one of the others that call a function."""
     train, net, optimizer, terms = work
-    settle(terms, rank)
-    wait_for_go(board, rank)
-    worker = OwnWorker(rank, board, terms.seed)
-    with steps_of(worker, optimizer, terms.alone):
+    configure_worker(terms, rank)
+    wait_for_start(board, rank)
+    worker = WorkerHandle(rank, board, terms.seed)
+    with counted_steps(worker, optimizer, terms.alone):
         train(worker, net, optimizer)
     board.counts[rank, at.STATE] = at.FINISHED

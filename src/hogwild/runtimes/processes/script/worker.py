@@ -13,27 +13,27 @@ from typing import Any, NoReturn
 from hogwild.errors import WorkerError
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.child_main import Report, flush
-from hogwild.runtimes.processes.script.handshake import Terms, attach, settle
-from hogwild.runtimes.processes.script.main_script import Mute, Script
-from hogwild.runtimes.processes.shared_counters import Board
-from hogwild.runtimes.processes.shared_memory import Block
-from hogwild.runtimes.processes.shared_pickle import loaded, unpacked
-from hogwild.runtimes.processes.shared_tensors import Arena, opened
-from hogwild.runtimes.processes.start_barrier import wait_for_go
+from hogwild.runtimes.processes.script.handshake import ScriptHandshake, attach, configure_worker
+from hogwild.runtimes.processes.script.main_script import MutedOutput, Script
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.shared_memory import SharedBlock
+from hogwild.runtimes.processes.shared_pickle import loads, unframe
+from hogwild.runtimes.processes.shared_tensors import SharedTensors, open_shared_tensors
+from hogwild.runtimes.processes.start_barrier import wait_for_start
 
 
-class Rerun:
+class ScriptWorker:
     """This process, if it is such a worker."""
 
-    def __init__(self, rank: int, board: Board, report: Report, orders: int) -> None:
+    def __init__(self, rank: int, board: SharedCounters, report: Report, orders: int) -> None:
         self.rank, self.board, self._report = rank, board, report
         self._orders = socket.socket(fileno=orders)
-        self._invited: tuple[Arena, Terms] | None = None
-        self._terms: Terms | None = None
-        self._mute = Mute()
+        self._invited: tuple[SharedTensors, ScriptHandshake] | None = None
+        self._terms: ScriptHandshake | None = None
+        self._mute = MutedOutput()
         self._mute.on()
 
-    def join(self, net: Any, optimiser: Any) -> Terms:
+    def join(self, net: Any, optimiser: Any) -> ScriptHandshake:
         """The script has come to a block: share the tensors of the first process, and wait until all are here."""
         try:
             arena, terms = self._invited or self._invitation()
@@ -42,8 +42,8 @@ class Rerun:
         except Exception:  # whatever it is, the first process is told of it, and this one ends
             self.fail()
         self._invited, self._terms = None, terms
-        settle(terms, self.rank)
-        wait_for_go(self.board, self.rank)
+        configure_worker(terms, self.rank)
+        wait_for_start(self.board, self.rank)
         self._mute.off()
         return terms
 
@@ -71,36 +71,38 @@ class Rerun:
             child.kill()
         os._exit(status)
 
-    def _invitation(self) -> tuple[Arena, Terms]:
+    def _invitation(self) -> tuple[SharedTensors, ScriptHandshake]:
         message, files, _, _ = socket.recv_fds(self._orders, 2**12, 2)
         if not message:
             self._leave(0)
         what = json.loads(message)
-        letter, tensors = (Block(size, fd) for size, fd in zip(what["sizes"], files, strict=True))
-        description, content = loaded(letter.bytes[: what["length"]])
+        letter, tensors = (SharedBlock(size, fd) for size, fd in zip(what["sizes"], files, strict=True))
+        description, content = unframe(letter.bytes[: what["length"]])
         letter.close()
-        arena = opened(tensors, description)
-        return arena, unpacked(content, arena, [])
+        arena = open_shared_tensors(tensors, description)
+        return arena, loads(content, arena, [])
 
 
-_current: Rerun | None = None
+_current: ScriptWorker | None = None
 
 
-def current_rerun() -> Rerun | None:
+def current_script_worker() -> ScriptWorker | None:
     """This process as a worker that runs the script again; None in any other.
 
-    >>> current_rerun() is None
+    >>> current_script_worker() is None
     True
     """
     return _current
 
 
-def run(script: Script, rank: int, board: Board, *, report: Report, orders: int, **_: Any) -> None:
+def run_script_worker(
+    script: Script, rank: int, board: SharedCounters, *, report: Report, orders: int, **_: Any
+) -> None:
     """Be such a worker."""
     global _current
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True)  # whole lines, so that those of several workers are not mixed
-    _current = Rerun(rank, board, report, orders)
+    _current = ScriptWorker(rank, board, report, orders)
     try:
         script.run()
     except SystemExit as left:
