@@ -55,12 +55,7 @@ def step(loss, rule):
 
 
 def epochs(strategy, workers):
-    """Replicas that are averaged come as far in an epoch as one worker does in its share of it.
-
-    Workers that take turns come as far as one, and wait for the clock's next tick term after term on busy cores.
-    """
-    if strategy == "round-robin" and workers > 1:
-        return EPOCHS // 3
+    """Replicas that are averaged come as far in an epoch as one worker does in its share of it."""
     return EPOCHS * workers if strategy == "averaging" else EPOCHS
 
 
