@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import results
 from hogwild import Cosine, FactorisationMachine, FieldAwareFactorisationMachine, Hogwild, Linear, minimise
 from hogwild import data as sources
-from hogwild.data.generate import factorisation_machine
+from hogwild.data.generate import interactions
 from hogwild.data.in_memory import Memory
 from hogwild.data.reader import Reading
 
@@ -72,7 +72,7 @@ def main(out: Path = results.FOLDER, *, quick: bool = False) -> None:
 def cases(folder: Path, quick: bool) -> Iterator[Case]:
     """The data sets, written as text."""
     rows, features = (2_000, 60) if quick else (60_000, 500)
-    made = factorisation_machine(rows, features, fields=10, rank=4, seed=1)
+    made = interactions(rows, features, fields=10, rank=4, seed=1)
     paths = folder / "train.ffm", folder / "test.ffm"
     held_out = rows // 5
     for path, part in zip(paths, (made.rows[:-held_out], made.rows[-held_out:]), strict=True):

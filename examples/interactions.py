@@ -7,13 +7,13 @@ with one weight for each feature, cannot see that.
 import sys
 
 from hogwild import FactorisationMachine, FieldAwareFactorisationMachine, Linear, minimise
-from hogwild.data.generate import factorisation_machine
+from hogwild.data.generate import interactions
 from hogwild.data.in_memory import Memory
 
 
 def main(rows: int = 50_000, epochs: int = 10) -> dict[str, float]:
     """Train three models, and show their held-out loss."""
-    made = factorisation_machine(rows, 200, fields=8, seed=1)
+    made = interactions(rows, 200, fields=8, seed=1)
     held_out = rows // 5
     train, test = (Memory(part, shuffled=True) for part in (made.rows[:-held_out], made.rows[-held_out:]))
     problems = {

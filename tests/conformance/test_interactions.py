@@ -9,7 +9,7 @@ import pytest
 
 import references
 from hogwild import Cosine, FactorisationMachine, FieldAwareFactorisationMachine, Linear, Serial, minimise
-from hogwild.data.generate import factorisation_machine
+from hogwild.data.generate import interactions
 from hogwild.data.in_memory import Memory
 from hogwild.strategies import STRATEGIES
 
@@ -20,7 +20,7 @@ PENALTIES = {"l2": 1e-4, "l2_factors": 1e-2}
 
 @cache
 def made():
-    return factorisation_machine(ROWS + HELD_OUT, 120, fields=FIELDS, rank=3, seed=4)
+    return interactions(ROWS + HELD_OUT, 120, fields=FIELDS, rank=3, seed=4)
 
 
 @cache

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hogwild
 from hogwild import FieldAwareFactorisationMachine, HogwildFMClassifier, HogwildFMRegressor, minimise
-from hogwild.data.generate import factorisation_machine
+from hogwild.data.generate import interactions
 from hogwild.data.generate import write as write_generated
 from hogwild.errors import ModelError
 
@@ -28,7 +28,7 @@ def test_the_contract(estimator, check):
 
 @pytest.fixture(scope="module")
 def made():
-    return factorisation_machine(6_000, 60, fields=5, rank=2, seed=2)
+    return interactions(6_000, 60, fields=5, rank=2, seed=2)
 
 
 @pytest.fixture(scope="module")

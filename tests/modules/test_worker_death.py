@@ -182,9 +182,9 @@ class Program:
 
     def others(self) -> tuple[psutil.Process, list[psutil.Process]]:
         """The template, and two workers with an evaluator."""
-        (fork_server,) = psutil.Process(self.process.pid).children()
-        assert len(fork_server.children()) == 3
-        return fork_server, fork_server.children()
+        (server,) = psutil.Process(self.process.pid).children()
+        assert len(server.children()) == 3
+        return server, server.children()
 
 
 def all_end(processes: list[psutil.Process]) -> bool:
@@ -198,13 +198,13 @@ def test_a_program_is_interrupted_and_killed() -> None:
     assert program.says("loss") == "loss: 0.0\n"
 
     program.says("at")
-    fork_server, workers = program.others()
+    server, workers = program.others()
     program.process.send_signal(signal.SIGINT)
     assert program.says("stopped") == "stopped: interrupted\n"
     assert all_end(workers)
 
     program.says("at")
-    fork_server, workers = program.others()
+    server, workers = program.others()
     for worker in workers:
         worker.suspend()  # so that nobody hears the first Ctrl-C
     program.process.send_signal(signal.SIGINT)
@@ -214,8 +214,8 @@ def test_a_program_is_interrupted_and_killed() -> None:
     assert all_end(workers)
 
     before = int(program.says("at").split()[1])
-    fork_server, workers = program.others()
-    fork_server.kill()
+    server, workers = program.others()
+    server.kill()
     while int(program.says("at").split()[1]) < before + 30:  # workers go on without it
         pass
     program.process.kill()
