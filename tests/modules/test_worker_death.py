@@ -222,7 +222,7 @@ def test_a_program_is_interrupted_and_killed() -> None:
     program.process.wait()
     assert program.process.stdout is not None
     program.process.stdout.close()
-    assert all_end([fork_server, *workers])
+    assert all_end([server, *workers])
 
 
 def test_in_a_thread_and_twice_at_once() -> None:
