@@ -34,10 +34,9 @@ class Enough(Exception):  # noqa: N818  (nothing is wrong)
     """All has been seen that was to be seen."""
 
 
-def in_training(net: nets.Heavy, data: nets.Weighty) -> int:
+def in_training(net: nets.Heavy, data: nets.Weighty, others: set[int]) -> int:
     """The memory that is taken when every worker has trained."""
     taken = []
-    others = {child.pid for child in psutil.Process().children(recursive=True)}  # of earlier tests
 
     def look(event: Event) -> None:
         if event["event"] == "progress" and min(event["workers"]) > 0:
@@ -51,10 +50,11 @@ def in_training(net: nets.Heavy, data: nets.Weighty) -> int:
 
 
 def test_one_copy_for_all(tmp_path: Path) -> None:
-    small = in_training(nets.Heavy(1), nets.Weighty(torch.ones(1)))
+    earlier = {child.pid for child in psutil.Process().children(recursive=True)}  # of other tests
+    small = in_training(nets.Heavy(1), nets.Weighty(torch.ones(1)), earlier)
     np.save(tmp_path / "array.npy", np.ones(100 * 2**18, np.float32))
     mapped = np.load(tmp_path / "array.npy", mmap_mode="r")
     data = nets.Weighty(torch.ones(100 * 2**18), np.ones(100 * 2**18, np.float32), mapped)
-    large = in_training(nets.Heavy(400), data)
+    large = in_training(nets.Heavy(400), data, earlier)
     # 400 MiB of model and 100 MiB each of tensor and mapped file, once; of the array, ours and the workers' one.
     assert 700 < large - small < 1000

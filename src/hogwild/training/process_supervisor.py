@@ -16,7 +16,7 @@ from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.processes.evaluator import Evaluation
 from hogwild.runtimes.processes.process_group import ProcessGroup, WorkerProcess, worker_error
 from hogwild.runtimes.processes.shared_counters import SharedCounters
-from hogwild.runtimes.processes.shared_tensors import SharedTensors
+from hogwild.runtimes.processes.shared_tensors import SharedTensors, return_freed_memory
 from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 from hogwild.runtimes.processes.write_policies import average_tensors
 from hogwild.training import module_checkpoints
@@ -160,6 +160,7 @@ class ProcessSupervisor:
         now = time.monotonic()
         if now - self._told < TOLD:
             return
+        return_freed_memory()
         self._told, here, samples = now, max(self.seconds - self._earlier, 1e-9), self.board.samples
         self.journal.tell(
             "progress", updates=samples, seconds=self.seconds,

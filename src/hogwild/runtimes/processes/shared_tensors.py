@@ -105,6 +105,16 @@ def open_shared_tensors(block: SharedBlock, description: tuple[Any, ...]) -> Sha
     return SharedTensors({CPU: block, **{device: DeviceMemory(*given) for device, given in handles.items()}}, where)
 
 
+def return_freed_memory() -> None:
+    """Let PyTorch's allocator give back to the system what was freed before, such as tensors moved to shared memory.
+
+    On ARM that allocator is mimalloc, which keeps freed memory (up to 1 GiB) and looks only when another large block
+    is freed whether it has kept it for longer than 0.1 s: a training that frees none would hold its model twice. The
+    block that is freed here is never written to, so it costs two system calls and no memory.
+    """
+    torch.empty(2**26, dtype=torch.uint8)  # larger than what allocators keep in reserve for smaller blocks
+
+
 def _in_common(tensors: list[Tensor]) -> dict[int, int]:
     """The tensors that have their memory in common with others, such as a weight and a view of it, and which memory."""
     owners: dict[int, list[int]] = {}

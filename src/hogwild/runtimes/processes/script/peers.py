@@ -15,7 +15,7 @@ from hogwild.runtimes.processes.script.handshake import ScriptHandshake
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_memory import SharedBlock
 from hogwild.runtimes.processes.shared_pickle import SharedArrays, dumps, frame
-from hogwild.runtimes.processes.shared_tensors import CPU, SharedTensors
+from hogwild.runtimes.processes.shared_tensors import CPU, SharedTensors, return_freed_memory
 
 LOOK = 0.05  # seconds between two looks at who is still alive
 WAIT = 0.005  # the same, while there is nothing else to do
@@ -62,6 +62,7 @@ class PeerWorkers:
                     f"Not there after {runtime.patience:g} seconds: {_names(late)}. Every worker runs the script up to "
                     "hogwild.shared first: look what takes it so long, or give runtime=Processes(patience=...)."
                 )
+        return_freed_memory()
         self.board.sums[:, at.BEAT] = time.monotonic()
         self._begun = True
         self.board.flags[at.GO] = 1
