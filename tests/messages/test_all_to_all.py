@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from counting import count, trained
+from counting import Counter, count, trained
 from talkers import optimum, train
 
 from hogwild import AllToAll, Crash, Link, Simulator
@@ -55,10 +55,11 @@ def test_crash_and_return_leave_replicas_equal(synchronous):
     assert run.objective <= 1.05 * optimum("squared")
 
 
-def test_a_crash_loses_no_round_of_those_who_live():
+def test_those_who_live_do_what_the_dead_have_left():
     outcome, _ = count(AllToAll(3), Simulator(0.001, faults=(Crash("worker-1", 0.0305),), detection=0.01))
     rounds = outcome.counts["worker-0"]["terms"]
-    assert rounds == 80
+    assert rounds > 100  # 80 of three would be all there is to do
+    assert abs(Counter.total - 240) <= 3
     np.testing.assert_allclose(outcome.values, rounds, rtol=1e-6)  # the mean of changes of one each
 
 

@@ -161,6 +161,14 @@ def test_crash_and_return(synchronous):
     assert told(run, "topology")[-1]["members"] == 2
 
 
+@pytest.mark.parametrize("period", [1, 7])
+def test_all_is_trained_though_most_have_died(period):
+    faults = (Crash("worker-0", 0.02), Crash("worker-2", 0.03))
+    outcome, _ = count(Gossip("ring", workers=3, period=period), Simulator(0.001, faults=faults, detection=0.01))
+    assert abs(Counter.total - 240) <= 3 * period  # but for the last burst of each who died
+    assert outcome.reason == "epochs"
+
+
 def test_staleness_is_what_was_mixed_in_meanwhile():
     run = train(Gossip("ring", synchronous=False, workers=4), Simulator(), budget=2)
     assert told(run, "staleness")[0]["mean"] > 0.5

@@ -30,7 +30,9 @@ from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
 class SynchronousWorker:
-    """Trains ``period`` terms a round, as many rounds as all have.
+    """Trains ``period`` terms a round, until all together have trained as many as they were to.
+
+    Where some have died, the others go on for more rounds: what is left is divided among those who take part.
 
     Who takes part is a view of the coordinator's. When that changes it says where it stands after its burst, and goes
     on when it is told from where; what comes from an earlier view is ignored, what comes from a later one is held.
@@ -101,7 +103,8 @@ class SynchronousWorker:
             yield from self._next()
 
     def _next(self) -> Iterator[Action]:
-        terms = min(self.period, self.setting.quota - self.clock * self.period)
+        left = self.setting.quota * self.setting.workers - self.progress
+        terms = min(self.period, -(-left // self.members))
         if terms <= 0:
             yield from self._end()
             return
