@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import results
 from hogwild import Averaging, Constant, Hogwild, Linear, Locked, RoundRobin, Serial, minimise
 from hogwild.data.generate import kind
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 
 TURNS = 5
 ALLOWED = 4.0  # times as long as on an idle machine that a strategy may take beside one busy process
@@ -47,7 +47,7 @@ def seconds(problem: Linear, strategy: Any) -> float:
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     rows = kind("rcv1", rows=2_000 if quick else 150_000, seed=1).rows
-    problem = Linear(Memory(rows, shuffled=True), loss="hinge", l2=1e-6)
+    problem = Linear(InMemoryDataset(rows, shuffled=True), loss="hinge", l2=1e-6)
     for strategy in STRATEGIES:
         seconds(problem, strategy)  # compiles
     times: dict[tuple[str, int], list[float]] = {}

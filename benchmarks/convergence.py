@@ -41,7 +41,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     rows, shapes, seeds = [], [], 2 if quick else SEEDS
     for name, options in KINDS.items():
         rows_wanted = options["rows"] // (10 if quick else 1)
-        data = hogwild.data.Memory(
+        data = hogwild.data.InMemoryDataset(
             kind(name, **options | {"rows": rows_wanted}).rows, shuffled=True, name=f"{name}-like"
         )
         shapes.append(shape(data))

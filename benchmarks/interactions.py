@@ -19,8 +19,8 @@ from benchmarks import results
 from hogwild import Cosine, FactorisationMachine, FieldAwareFactorisationMachine, Hogwild, Linear, minimise
 from hogwild import data as sources
 from hogwild.data.generate import interactions
-from hogwild.data.in_memory import Memory
-from hogwild.data.reader import Reading
+from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.reader import ReadOptions
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 LADDER = (1, 2, 4, 8)  # epochs
@@ -89,9 +89,9 @@ def cases(folder: Path, quick: bool) -> Iterator[Case]:
         yield Case("a9a", "fm", 8, *plain)
 
 
-def opened(case: Case) -> tuple[Memory, Any]:
+def opened(case: Case) -> tuple[InMemoryDataset, Any]:
     train = sources.open(case.train)
-    same = Reading(features=train.n_features, extra="ignore", base=1 if train.base else 0, table=train.table)
+    same = ReadOptions(features=train.n_features, extra="ignore", base=1 if train.base else 0, table=train.table)
     return train, sources.open(case.test, reading=same)
 
 

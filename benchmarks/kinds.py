@@ -16,11 +16,11 @@ LARGE: dict[str, dict[str, Any]] = {
 MANY = 8  # cores, from which on the data is large
 
 
-def made(name: str, quick: bool = False) -> hogwild.data.Memory:
+def made(name: str, quick: bool = False) -> hogwild.data.InMemoryDataset:
     """Rows of a kind, visited as those of a file are: in a random order (they are drawn so), by blocks."""
     options = dict(LARGE[name])
     options["rows"] //= 200 if quick else 1 if cores() >= MANY else 4
-    return hogwild.data.Memory(kind(name, **options).rows, shuffled=True, name=f"{name}-like")
+    return hogwild.data.InMemoryDataset(kind(name, **options).rows, shuffled=True, name=f"{name}-like")
 
 
 def have_compiled(problem: Any, rule: Any = "adagrad", workers: int = 2) -> None:

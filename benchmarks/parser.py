@@ -22,7 +22,7 @@ from sklearn.datasets import load_svmlight_file
 from benchmarks import results
 from hogwild.data import open as open_data
 from hogwild.data.csr import concatenate
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.svmlight import read
 
 MEGABYTES, REPEATS, PIECE_BYTES = 100, 7, 64 << 20
@@ -32,9 +32,9 @@ import numba, time
 numba.njit(lambda x: x)(1)
 from pathlib import Path
 from hogwild.data.readers.svmlight import read
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 start = time.perf_counter()
-list(read(Path({path!r}), Reading(), 1 << 16))
+list(read(Path({path!r}), ReadOptions(), 1 << 16))
 print(time.perf_counter() - start)
 """
 
@@ -78,12 +78,12 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         packed.write_bytes(gzip.compress(text[: len(text) // 5], 6))
         tasks: dict[str, tuple[Callable[[], object], int]] = {
             "scikit-learn, load_svmlight_file": (lambda: load_svmlight_file(str(plain)), len(text)),
-            "hogwild, in pieces": (lambda: sum(map(len, read(plain, Reading(), PIECE_BYTES))), len(text)),
-            "hogwild, into one matrix": (lambda: concatenate(list(read(plain, Reading(), PIECE_BYTES))), len(text)),
+            "hogwild, in pieces": (lambda: sum(map(len, read(plain, ReadOptions(), PIECE_BYTES))), len(text)),
+            "hogwild, into one matrix": (lambda: concatenate(list(read(plain, ReadOptions(), PIECE_BYTES))), len(text)),
             "hogwild.data.open: read, checked, shuffled": (lambda: open_data(plain), len(text)),
-            "hogwild, in pieces, from .gz": (lambda: list(read(packed, Reading(), PIECE_BYTES)), len(text) // 5),
+            "hogwild, in pieces, from .gz": (lambda: list(read(packed, ReadOptions(), PIECE_BYTES)), len(text) // 5),
         }
-        list(read(packed, Reading(), PIECE_BYTES))  # compiled and warm
+        list(read(packed, ReadOptions(), PIECE_BYTES))  # compiled and warm
         speeds: dict[str, list[float]] = {task: [] for task in tasks}
         for _ in range(REPEATS):
             for task, (run, size) in tasks.items():

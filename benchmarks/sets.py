@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from hogwild.data import Rows
+from hogwild.data import CSRRows
 from hogwild.data.generate import kind
 from hogwild.data.generate.text_writer import svmlight_text, vw_text
 
@@ -94,7 +94,7 @@ def opened(make: Callable[[Path], Split]) -> Iterator[Split]:
         yield make(Path(folder))
 
 
-def _written(name: str, l2: float, train: Rows, test: Rows, folder: Path, exact: bool = True) -> Split:
+def _written(name: str, l2: float, train: CSRRows, test: CSRRows, folder: Path, exact: bool = True) -> Split:
     svm, vw, npz = folder / "train.svm", folder / "train.vw", folder / "train.npz"
     vw.write_bytes(vw_text(train) if exact else _vw_text(train))
     dense = train.layout == "dense"
@@ -111,7 +111,7 @@ def _written(name: str, l2: float, train: Rows, test: Rows, folder: Path, exact:
     return Split(name, l2, X, y, (_matrix(test), test.labels), svm, vw, npz if dense else None, reading)
 
 
-def _matrix(rows: Rows) -> Any:
+def _matrix(rows: CSRRows) -> Any:
     shape = len(rows), rows.features
     start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
     if rows.layout == "dense":
@@ -120,7 +120,7 @@ def _matrix(rows: Rows) -> Any:
     return sp.csr_matrix((values, rows.indices[start:stop].astype(np.int32), rows.indptr - start), shape)
 
 
-def _rows(X: Any, y: Any) -> Rows:
+def _rows(X: Any, y: Any) -> CSRRows:
     from hogwild.data.arrays import rows_from_arrays
 
     return replace(rows_from_arrays(X, y), features=X.shape[1])
@@ -137,7 +137,7 @@ def _load_dense(path: Path) -> tuple[Any, Any]:
         return arrays["X"], arrays["y"].astype(np.float64)
 
 
-def _vw_text(rows: Rows) -> bytes:
+def _vw_text(rows: CSRRows) -> bytes:
     """Values as they are, where the fast writer would round them to a millionth."""
     X, lines = _matrix(rows), []
     for i, label in enumerate(rows.labels):

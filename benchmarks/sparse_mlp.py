@@ -116,7 +116,7 @@ def theirs(like: hogwild.SparseMLP, given: list[Batch], narrow_offsets: bool = F
 def graphed(net: hogwild.SparseMLP, given: list[Batch]) -> Step:
     dense = [one for one in net.parameters() if one is not net.table.weight]
     optimiser = torch.optim.SGD(dense, lr=RATE, fused=True)
-    step = hogwild.GraphedStep(net, nn.functional.cross_entropy, optimiser, BATCH, BATCH * MOST)
+    step = hogwild.CUDAGraphStep(net, nn.functional.cross_entropy, optimiser, BATCH, BATCH * MOST)
     return lambda number: step(*given[number % len(given)])
 
 
@@ -201,7 +201,7 @@ def through_minimise(width: int, rows: int, epochs: int, turns: int) -> list[str
     parts = batches(rows // BATCH, width, "uniform", False, "cpu")
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part[1]) for part in parts]))])
     columns, values, labels = (np.concatenate([part[k] for part in parts]) for k in (0, 2, 3))
-    samples = hogwild.SparseRows((csr_array((values, columns, offsets), (len(labels), width)), labels.astype(float)))
+    samples = hogwild.CSRDataset((csr_array((values, columns, offsets), (len(labels), width)), labels.astype(float)))
     rates: dict[str, list[float]] = {"EmbeddingBag": [], "ours": [], "ours, AdaGrad": []}
     for _ in range(turns):
         for name, found in rates.items():

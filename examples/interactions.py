@@ -8,14 +8,14 @@ import sys
 
 from hogwild import FactorisationMachine, FieldAwareFactorisationMachine, Linear, minimise
 from hogwild.data.generate import interactions
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 
 
 def main(rows: int = 50_000, epochs: int = 10) -> dict[str, float]:
     """Train three models, and show their held-out loss."""
     made = interactions(rows, 200, fields=8, seed=1)
     held_out = rows // 5
-    train, test = (Memory(part, shuffled=True) for part in (made.rows[:-held_out], made.rows[-held_out:]))
+    train, test = (InMemoryDataset(part, shuffled=True) for part in (made.rows[:-held_out], made.rows[-held_out:]))
     problems = {
         "linear": Linear(train, l2=1e-5),
         "fm": FactorisationMachine(train, rank=8),

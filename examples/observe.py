@@ -9,7 +9,7 @@ import sys
 
 from hogwild import Constant, Hogwild, Linear, minimise
 from hogwild.data.generate import classification
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 
 
 def main(workers: int = 2, rows: int = 50_000) -> list[dict]:
@@ -18,7 +18,7 @@ def main(workers: int = 2, rows: int = 50_000) -> list[dict]:
     print(f"{'features':>9} {'stale by':>9} {'met another':>12} {'expected':>9} {'lost of a million':>18}")
     for features in (16, 512, 32_768):
         made = classification(rows, features, nonzeros=12, exponent=0.0)
-        problem = Linear(Memory(made.rows, shuffled=True), "logistic")
+        problem = Linear(InMemoryDataset(made.rows, shuffled=True), "logistic")
         run = minimise(problem, "sgd", Constant(0.5), Hogwild(workers, buffer=0), budget=1, observe=True)
         found = run.observation
         share = 1e6 * found["lost_writes"] / found["writes"]

@@ -17,8 +17,8 @@ def main(rows: int = 200_000, workers: int = 2) -> float:
         print(f"{rows:,} rows written, {path.stat().st_size / 1e6:.1f} MB")
         data = hogwild.data.open(path)
     training, held_out = data.split(0.1, seed=0)
-    train = hogwild.SparseRows(training)
-    test = hogwild.SparseRows(held_out, train.labels, binary=train.binary)
+    train = hogwild.CSRDataset(training)
+    test = hogwild.CSRDataset(held_out, train.labels, binary=train.binary)
     net = hogwild.SparseMLP(train.width, hidden=[32, 16], classes=2, binary=train.binary, update="adagrad")
     run = hogwild.minimise(
         hogwild.Module(net, torch.nn.functional.cross_entropy, train, batch=256),

@@ -11,7 +11,7 @@ import pytest
 
 from hogwild import Budget, Constant, Cosine, Hogwild, Linear, Serial, minimise
 from hogwild.kernels import work_queue
-from hogwild.kernels.work_queue import GATE, LIMIT, NEXT, STOPPED, halt, lay_out, new_board
+from hogwild.kernels.work_queue import GATE, LIMIT, NEXT, STOPPED, halt, new_queue, reset_queue
 from hogwild.runtimes.shared_memory.epoch_runner import claims_per_chunk
 from hogwild.runtimes.shared_memory.thread_team import ThreadTeam
 
@@ -97,15 +97,15 @@ def test_it_looks_up_while_others_are_at_work(crew, monkeypatch):
 
 
 def test_nothing_is_claimed_after_a_halt():
-    board = new_board()
-    lay_out(board, 2, 10, parts=3)
+    board = new_queue()
+    reset_queue(board, 2, 10, parts=3)
     assert (board[NEXT], board[work_queue.LAST], board[STOPPED]) == (6, 30, -1)
     board[NEXT] = 17
     halt(board)
     halt(board)
     assert board[STOPPED] == 17
     assert board[NEXT] > board[work_queue.LAST]
-    lay_out(board, 2, 10)
+    reset_queue(board, 2, 10)
     board[NEXT] = 13  # workers that found nothing have counted on
     halt(board)
     assert board[STOPPED] == 10

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 import hogwild.data
 from hogwild import Budget, Linear, minimise
 from hogwild.data.packing.pack import pack
-from hogwild.problems.standardisation import frame_for
+from hogwild.problems.standardisation import standardisation_for
 from hogwild.rules import RULES, SGD, Sequential
 from hogwild.rules import named as rule_named
 from hogwild.run import Start
@@ -142,7 +142,7 @@ def test_a_constant_column_and_a_nearly_constant_one_do_no_harm():
     X = far()
     X[:, 1], X[:, 3] = 5.0, 1e4 + 1e-5 * np.arange(400)
     y = signs(np.delete(X, [1, 3], axis=1))
-    frame = frame_for(hogwild.data.open(X, y), scaled=True)
+    frame = standardisation_for(hogwild.data.open(X, y), scaled=True)
     assert frame.scale[[1, 3]].tolist() == [1, 1]
     run = minimise(Linear((X, y), l2=1e-3), budget=50)
     assert np.isfinite(run.model.weights).all()
@@ -156,7 +156,7 @@ def test_a_glance_decides_as_a_long_look_does(middle, rare, monkeypatch):
     if rare:
         X[:, 3] = 7.0
         X[::500, 3] += 1.0  # constant in most glances, and far from zero
-    glanced = frame_for(hogwild.data.open(X, np.zeros(3_000)), scaled=True)
+    glanced = standardisation_for(hogwild.data.open(X, np.zeros(3_000)), scaled=True)
     monkeypatch.setattr("hogwild.problems.standardisation.GLANCED", 3_000)
-    looked = frame_for(hogwild.data.open(X, np.zeros(3_000)), scaled=True)
+    looked = standardisation_for(hogwild.data.open(X, np.zeros(3_000)), scaled=True)
     assert (glanced is None) == (looked is None) == (middle < 2 and not rare)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hogwild.data import open as open_data
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import LOSSES, named
-from hogwild.problems.label_encoding import Labels, labels_for
+from hogwild.problems.label_encoding import LabelEncoding, label_encoding_for
 
 CLASSES = st.lists(st.integers(-50, 50), min_size=2, max_size=8, unique=True).map(sorted)
 
@@ -22,7 +22,7 @@ def data(labels):
 @given(CLASSES, st.randoms())
 def test_encoded_labels_are_signs_or_class_numbers(classes, random):
     labels = np.array([random.choice(classes) for _ in range(20)], float)
-    encoded = Labels(np.array(classes, float)).encode(labels)
+    encoded = LabelEncoding(np.array(classes, float)).encode(labels)
     assert encoded.dtype == np.float32
     if len(classes) == 2:
         assert set(encoded) <= {-1.0, 1.0}
@@ -33,7 +33,7 @@ def test_encoded_labels_are_signs_or_class_numbers(classes, random):
 @settings(deadline=None)
 @given(CLASSES, st.floats(-60, 60))
 def test_a_label_unknown_in_training_is_refused(classes, label):
-    labels = Labels(np.array(classes, float))
+    labels = LabelEncoding(np.array(classes, float))
     if label in classes:
         labels.encode(np.array([label]))
         return
@@ -43,55 +43,55 @@ def test_a_label_unknown_in_training_is_refused(classes, label):
 
 @pytest.mark.parametrize(("classes", "outputs"), [(None, 1), ([0, 1], 1), ([0, 1, 2], 3), (range(7), 7)])
 def test_outputs(classes, outputs):
-    assert Labels(None if classes is None else np.array(classes, float)).outputs == outputs
+    assert LabelEncoding(None if classes is None else np.array(classes, float)).outputs == outputs
 
 
 def test_numbers_stay_what_they_are():
-    labels = labels_for(LOSSES["squared"], data(np.array([0.5, -3.25])))
+    labels = label_encoding_for(LOSSES["squared"], data(np.array([0.5, -3.25])))
     assert labels.classes is None
     assert labels.describe() is None
     assert labels.encode(np.array([0.5, -3.25])).tolist() == [0.5, -3.25]
 
 
 def test_classes_are_found_in_the_data():
-    labels = labels_for(LOSSES["hinge"], data(np.array([7.0, 3.0, 7.0])))
+    labels = label_encoding_for(LOSSES["hinge"], data(np.array([7.0, 3.0, 7.0])))
     assert labels.describe() == [3.0, 7.0]
-    assert labels_for(LOSSES["softmax"], data(np.array([2.0, 0.0, 1.0]))).describe() == [0.0, 1.0, 2.0]
+    assert label_encoding_for(LOSSES["softmax"], data(np.array([2.0, 0.0, 1.0]))).describe() == [0.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES.values() if loss.targets == "classes"], ids=str)
 def test_one_class_is_none(loss):
     with pytest.raises(DataError, match=r"arrays: every label is 1\. The loss '.*' needs at least two classes"):
-        labels_for(loss, data(np.ones(5)))
+        label_encoding_for(loss, data(np.ones(5)))
 
 
 def test_numbers_are_no_classes():
     with pytest.raises(DataError, match=r"numbers such as 0\.5 and 1, not classes.*use 'squared' or 'huber'"):
-        labels_for(LOSSES["logistic"], data(np.array([0.5, 1.0, 2.0])))
+        label_encoding_for(LOSSES["logistic"], data(np.array([0.5, 1.0, 2.0])))
     with pytest.raises(DataError, match="not classes"):
-        labels_for(LOSSES["logistic"], data(np.arange(10_001.0)))
+        label_encoding_for(LOSSES["logistic"], data(np.arange(10_001.0)))
 
 
 def test_poisson_is_for_counts():
-    labels = labels_for(LOSSES["poisson"], data([0.0, 2.0]))
+    labels = label_encoding_for(LOSSES["poisson"], data([0.0, 2.0]))
     assert labels.encode(np.array([0.0, 3.0])).tolist() == [0, 3]
     with pytest.raises(DataError, match=r"label -2 is negative.*for counts"):
         labels.encode(np.array([1.0, -2.0]))
 
 
 def test_a_loss_of_ones_own_takes_numbers():
-    assert labels_for(named(lambda z, y: (z, 1.0)), data(np.array([1.0, 1.0]))).classes is None
+    assert label_encoding_for(named(lambda z, y: (z, 1.0)), data(np.array([1.0, 1.0]))).classes is None
 
 
 # Class weights
 
 
-THREE = Labels(np.array([0.0, 1.0, 5.0]))
+THREE = LabelEncoding(np.array([0.0, 1.0, 5.0]))
 
 
 def test_without_class_weights_all_are_one():
     assert THREE.weights(None, data([0.0])).tolist() == [1, 1, 1]
-    assert Labels(None).weights(None, data([0.0])).tolist() == [1, 1]
+    assert LabelEncoding(None).weights(None, data([0.0])).tolist() == [1, 1]
 
 
 def test_class_weights_go_by_label():
@@ -130,4 +130,4 @@ def test_wrong_class_weights_are_refused(weights, message):
 
 def test_numbers_have_no_class_weights():
     with pytest.raises(ParameterError, match="'class_weight' parameter is for classes"):
-        Labels(None).weights("balanced", data([1.0]))
+        LabelEncoding(None).weights("balanced", data([1.0]))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import references
 from hogwild import Constant, Linear, Serial, Start, minimise
-from hogwild.data import Chunk, opened
+from hogwild.data import Chunk, as_dataset
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import LOSSES
 from hogwild.rules import RULES
@@ -241,16 +241,16 @@ def test_the_models_scores_are_those_of_the_training():
 def test_other_data_may_have_fewer_features_but_not_more():
     problem = Linear((sparse(), signs(sparse())))
     fewer = sparse(features=D - 4)
-    assert problem.encoded(opened((fewer, signs(fewer)))).n_features == D - 4
+    assert problem.encoded(as_dataset((fewer, signs(fewer)))).n_features == D - 4
     more = sparse(features=D + 1)
     with pytest.raises(ParameterError, match=f"has {D + 1} features.*has {D}.*extra='ignore'"):
-        problem.encoded(opened((more, signs(more))))
+        problem.encoded(as_dataset((more, signs(more))))
 
 
 def test_other_data_must_have_known_labels():
     problem = Linear((sparse(), signs(sparse())))
     with pytest.raises(DataError, match="the label 3 is not one of the classes"):
-        problem.encoded(opened((sparse(), np.full(N, 3.0))))
+        problem.encoded(as_dataset((sparse(), np.full(N, 3.0))))
 
 
 def test_a_sample_is_the_same_problem_on_fewer_rows():

@@ -103,11 +103,11 @@ def test_files_are_read_as_the_training_file_was(base: int, tmp_path: Path) -> N
 
 def test_hashed_names_go_to_the_columns_of_training(tmp_path: Path) -> None:
     (tmp_path / "a.vw").write_text("".join(f"{1 if k % 2 else -1} | {'odd' if k % 2 else 'even'}\n" for k in range(40)))
-    from hogwild.data import Reading
+    from hogwild.data import ReadOptions
     from hogwild.data import open as open_data
 
     for bits in (5, 18):
-        data = open_data(tmp_path / "a.vw", reading=Reading(bits=bits))
+        data = open_data(tmp_path / "a.vw", reading=ReadOptions(bits=bits))
         run = minimise(Linear(data), strategy="serial", schedule=Constant(0.5), budget=5)
         (tmp_path / "new.vw").write_text("| odd\n| even\n| odd\n")
         assert run.model.predict(tmp_path / "new.vw").tolist() == [1, -1, 1]

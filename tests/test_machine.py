@@ -153,7 +153,7 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
         1,
     ]
     assert processors_left(-1) == processors_left(-2) == 1
-    assert prefetch.readers() == 1
+    assert prefetch.reader_threads() == 1
     assert feature_counts.usable_cores() == 1
     assert Processes().threads_for(1) == threads_per_worker(1) == 1
     X = np.random.default_rng(0).standard_normal((40, 3))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hogwild import losses, rules, runtimes, schedules, strategies
 from hogwild.errors import ParameterError
-from hogwild.registry import kebab, must, pick, quoted
+from hogwild.registry import invalid_parameter, kebab, lookup, quoted_list
 
 REGISTRIES = {
     "loss": losses.LOSSES,
@@ -81,7 +81,7 @@ def test_a_wrong_name_lists_the_right_ones_and_proposes_the_nearest(kind):
     for name in REGISTRIES[kind]:
         wrong = name[:-1] + ("y" if name[-1] == "x" else "x")
         with pytest.raises(ParameterError) as failure:
-            pick(kind, wrong, REGISTRIES[kind])
+            lookup(kind, wrong, REGISTRIES[kind])
         message = str(failure.value)
         assert message.startswith(f"The '{kind}' parameter must be one of ")
         assert f"Got '{wrong}' instead. Did you mean '" in message
@@ -89,13 +89,13 @@ def test_a_wrong_name_lists_the_right_ones_and_proposes_the_nearest(kind):
 
 
 def test_nothing_is_proposed_where_nothing_is_near():
-    assert "Did you mean" not in str(must("rule", "one of 'sgd'", "zzzzzz", ["sgd"]))
+    assert "Did you mean" not in str(invalid_parameter("rule", "one of 'sgd'", "zzzzzz", ["sgd"]))
 
 
 @settings(deadline=None)
 @given(st.lists(st.text(st.characters(exclude_characters="'\\", categories=["L"]), min_size=1), unique=True))
 def test_names_are_listed_sorted(names):
-    assert re.findall(r"'([^']*)'", quoted(names)) == sorted(names)
+    assert re.findall(r"'([^']*)'", quoted_list(names)) == sorted(names)
 
 
 def test_serial_has_one_worker():

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 import hogwild
 from hogwild import Budget, Linear, Run, load, minimise
-from hogwild.jsonable import plain
-from hogwild.run import budgeted
+from hogwild.jsonable import to_jsonable
+from hogwild.run import budget_of
 
 
 def test_a_budget_is_a_number_of_epochs_or_itself() -> None:
     budget = Budget(seconds=3)
-    assert budgeted(budget) is budget
-    assert budgeted(7) == Budget(epochs=7)
-    assert budgeted(None) == Budget()
+    assert budget_of(budget) is budget
+    assert budget_of(7) == Budget(epochs=7)
+    assert budget_of(None) == Budget()
 
 
 numbers = st.integers() | st.floats(allow_nan=False) | st.booleans() | st.text() | st.none()
@@ -29,9 +29,9 @@ wrapped = numbers | st.integers(-9, 9).map(np.int64) | st.floats(0, 1, width=32)
 @given(st.recursive(wrapped, lambda some: st.lists(some) | st.dictionaries(st.text() | st.integers(), some)))
 @settings(max_examples=30)
 def test_plain_values_survive_json(value: Any) -> None:
-    made = plain(value)
+    made = to_jsonable(value)
     assert json.loads(json.dumps(made)) == made
-    assert plain(made) == made
+    assert to_jsonable(made) == made
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def run() -> Run:
 
 def test_everything_a_run_says_is_plain(run: Run) -> None:
     for record in (*run.events, *run.history, dict(run.asked)):
-        assert json.loads(json.dumps(record)) == plain(record)
+        assert json.loads(json.dumps(record)) == to_jsonable(record)
 
 
 def test_a_run_says_what_was_asked(run: Run) -> None:

@@ -16,7 +16,7 @@ STEPS = (0.5, 2.0, 0.125)  # tried where a step is given, as step sizes of other
 
 
 def load(split: Split) -> Any:
-    return hogwild.data.open(split.npz or split.svm, reading=hogwild.data.Reading(features=split.X.shape[1]))
+    return hogwild.data.open(split.npz or split.svm, reading=hogwild.data.ReadOptions(features=split.X.shape[1]))
 
 
 def fit(data: Any, split: Split, loss: str, workers: int, schedule: Any, epochs: float, seed: int) -> Fit:

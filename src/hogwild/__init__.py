@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
     from hogwild.models.io import load as load
     from hogwild.models.module import load_weights as load_weights
-    from hogwild.nn.csr_dataset import SparseRows as SparseRows
-    from hogwild.nn.cuda_graph_step import GraphedStep as GraphedStep
+    from hogwild.nn.csr_dataset import CSRDataset as CSRDataset
+    from hogwild.nn.cuda_graph_step import CUDAGraphStep as CUDAGraphStep
     from hogwild.nn.record_loader import RecordLoader as RecordLoader
     from hogwild.nn.sparse_mlp import SparseMLP as SparseMLP
     from hogwild.nn.sparse_table import SparseTable as SparseTable
@@ -99,10 +99,10 @@ _HOMES = {
     "hogwild.models.io": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.models.module": ("load_weights",),
-    "hogwild.nn.cuda_graph_step": ("GraphedStep",),
+    "hogwild.nn.cuda_graph_step": ("CUDAGraphStep",),
     "hogwild.nn.record_loader": ("RecordLoader",),
     "hogwild.nn.sparse_mlp": ("SparseMLP",),
-    "hogwild.nn.csr_dataset": ("SparseRows",),
+    "hogwild.nn.csr_dataset": ("CSRDataset",),
     "hogwild.nn.sparse_table": ("SparseTable",),
     "hogwild.nn.step_profile": ("StepProfile",),
     "hogwild.averages": ("EMA",),
@@ -131,7 +131,7 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 
 _NEEDS_TORCH = (
-    "GraphedStep", "Module", "RecordLoader", "SparseMLP", "SparseRows", "SparseTable", "StepProfile", "load_weights",
+    "CUDAGraphStep", "Module", "RecordLoader", "SparseMLP", "CSRDataset", "SparseTable", "StepProfile", "load_weights",
     "shared",
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +21,4 @@ class EMA:
 
     def __post_init__(self) -> None:
         if not 0 < self.decay < 1:
-            raise must("decay", "between 0 and 1", self.decay)
+            raise invalid_parameter("decay", "between 0 and 1", self.decay)

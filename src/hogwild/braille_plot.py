@@ -12,13 +12,13 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _BLANK = 0x2800
 
 
-def curve(across: NDArray[Any], down: NDArray[Any], columns: int, height: int) -> NDArray[np.int64]:
+def rasterise(across: NDArray[Any], down: NDArray[Any], columns: int, height: int) -> NDArray[np.int64]:
     """The codes of the letters, line by line, that a curve over rising ``across`` is drawn with, from side to side.
 
     ``down`` is 0 at the top and 1 at the bottom.
 
-    >>> cells = curve(np.array([0, 1]), np.array([0.0, 1.0]), columns=4, height=2)
-    >>> ["".join(letter(code) for code in line) for line in cells]
+    >>> cells = rasterise(np.array([0, 1]), np.array([0.0, 1.0]), columns=4, height=2)
+    >>> ["".join(braille_character(code) for code in line) for line in cells]
     ['⠑⢄  ', '  ⠑⢄']
     """
     cells = np.zeros((height, columns), np.int64)
@@ -34,10 +34,10 @@ def curve(across: NDArray[Any], down: NDArray[Any], columns: int, height: int) -
     return cells
 
 
-def letter(code: int, ascii_only: bool = False) -> str:
+def braille_character(code: int, ascii_only: bool = False) -> str:
     """The letter with such dots; where there is no braille, a star.
 
-    >>> letter(0xFF), letter(0), letter(0x40, ascii_only=True)
+    >>> braille_character(0xFF), braille_character(0), braille_character(0x40, ascii_only=True)
     ('⣿', ' ', '*')
     """
     if not code:

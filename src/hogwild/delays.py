@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.errors import ParameterError
-from hogwild.registry import kebab, must, pick
+from hogwild.registry import invalid_parameter, kebab, lookup
 
 
 class Delay(Protocol):
@@ -90,7 +90,7 @@ class HeavyTail:
     def __post_init__(self) -> None:
         _check("least", self.least)
         if not self.tail > 0:
-            raise must("tail", "a positive number", self.tail)
+            raise invalid_parameter("tail", "a positive number", self.tail)
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
         """A Pareto number."""
@@ -145,17 +145,17 @@ def named(delay: str | float | Delay) -> Delay:
         return Always(float(delay))
     except ValueError:
         name, *numbers = delay.split(":")
-    kind = pick("delay", name, DELAYS)
+    kind = lookup("delay", name, DELAYS)
     try:
         return kind(*(float(number) for number in numbers))  # type: ignore[no-any-return]
     except (ValueError, TypeError) as error:
         if isinstance(error, ParameterError):
             raise
-        raise must(
+        raise invalid_parameter(
             "delay", "a number of seconds, or a name with its numbers such as 'normal:0.01:0.002'", delay
         ) from None
 
 
 def _check(name: str, value: float) -> None:
     if not (isinstance(value, (int, float)) and 0 <= value < math.inf):
-        raise must(name, "a number of at least 0", value)
+        raise invalid_parameter(name, "a number of at least 0", value)

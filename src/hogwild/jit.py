@@ -44,13 +44,13 @@ def compiled(function: Function) -> Any:
     return kept_on_disk(dispatcher, _digest) if _in_a_file(function) else dispatcher
 
 
-def is_kept(function: Any) -> bool:
+def is_cached(function: Any) -> bool:
     """Whether a compiled function need not be compiled again: it was in this process, or is on the disk.
 
     >>> def negative(x):
     ...     return -x
     >>> kernel = specialise(negative, cache=False)
-    >>> is_kept(kernel), kernel(1), is_kept(kernel)
+    >>> is_cached(kernel), kernel(1), is_cached(kernel)
     (False, -1, True)
     """
     file = getattr(function._cache, "_cache_file", None)
@@ -61,10 +61,10 @@ def _in_a_file(function: Function) -> bool:
     return not function.__code__.co_filename.startswith("<")
 
 
-def inner(function: Function) -> Any:
+def compiled_part(function: Function) -> Any:
     """Let compiled functions call this one, which Python must not: it is compiled as a part of them, without a way in.
 
-    >>> @inner
+    >>> @compiled_part
     ... def square(x):
     ...     return x * x
     >>> @compiled
@@ -94,13 +94,13 @@ def bind(template: Function, **parts: Function) -> Function:
     return copy
 
 
-def inlined(function: Function) -> Function:
+def always_inline(function: Function) -> Function:
     """Let a part of kernels be compiled into them whatever its size.
 
     For one that is called in every row: an array is some ten arguments, and it takes as long to pass a few of them as
     to add up ten products. Not for all: the compiler would take twice as long.
 
-    >>> @inlined
+    >>> @always_inline
     ... def square(x):
     ...     return x * x
     >>> bind(square).inlined
@@ -224,13 +224,13 @@ def _feed(sha: Any, function: Any, seen: set[int]) -> None:
 def _feed_code(sha: Any, code: CodeType) -> None:
     sha.update(code.co_code)
     sha.update(repr((code.co_name, code.co_names, [c for c in code.co_consts if not isinstance(c, CodeType)])).encode())
-    for inner in _inner(code):
-        _feed_code(sha, inner)
+    for compiled_part in _inner(code):
+        _feed_code(sha, compiled_part)
 
 
 def _names(code: CodeType) -> set[str]:
     """The global names that a function and the functions inside it use."""
-    return set(code.co_names).union(*(_names(inner) for inner in _inner(code)))
+    return set(code.co_names).union(*(_names(compiled_part) for compiled_part in _inner(code)))
 
 
 def _inner(code: CodeType) -> list[CodeType]:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def plain(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """Turn a value into what JSON has; what is not a finite number becomes null.
 
     >>> from pathlib import Path; import numpy as np
-    >>> plain({"loss": float("nan"), "counts": np.array([1, 2]), "out": Path("m"), 3: (np.float32(0.5), None)})
+    >>> to_jsonable({"loss": float("nan"), "counts": np.array([1, 2]), "out": Path("m"), 3: (np.float32(0.5), None)})
     {'loss': None, 'counts': [1, 2], 'out': 'm', '3': [0.5, None]}
     """
     if value is None or isinstance(value, (bool, int, str)):
@@ -20,11 +20,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_jsonable(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: to_jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if hasattr(value, "tolist"):  # NumPy's arrays and scalars
-        return plain(value.tolist())
+        return to_jsonable(value.tolist())
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
+        return [to_jsonable(item) for item in value]
     return str(value)

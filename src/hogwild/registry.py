@@ -22,12 +22,12 @@ def kebab(name: str) -> str:
     return spelt or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower().replace("_", "-")
 
 
-def pick(kind: str, name: str, choices: Mapping[str, T]) -> T:
+def lookup(kind: str, name: str, choices: Mapping[str, T]) -> T:
     """Look a name up, forgiving case, spaces and underscores; the error proposes what was probably meant.
 
-    >>> pick("rule", "AdaGrad", {"sgd": 1, "adagrad": 2})
+    >>> lookup("rule", "AdaGrad", {"sgd": 1, "adagrad": 2})
     2
-    >>> pick("rule", "adagard", {"sgd": 1, "adagrad": 2})
+    >>> lookup("rule", "adagard", {"sgd": 1, "adagrad": 2})
     Traceback (most recent call last):
         ...
     hogwild.errors.ParameterError: ... Got 'adagard' instead. Did you mean 'adagrad'?
@@ -35,13 +35,13 @@ def pick(kind: str, name: str, choices: Mapping[str, T]) -> T:
     wanted = kebab(name.strip()).replace(" ", "-")
     if wanted in choices:
         return choices[wanted]
-    raise must(kind, "one of " + quoted(choices), name, choices)
+    raise invalid_parameter(kind, "one of " + quoted_list(choices), name, choices)
 
 
-def must(parameter: str, be: str, got: object, choices: Iterable[str] = ()) -> ParameterError:
+def invalid_parameter(parameter: str, be: str, got: object, choices: Iterable[str] = ()) -> ParameterError:
     """The one error sentence: *The 'x' parameter must be ... Got ... instead.*
 
-    >>> must("workers", "a positive integer", -2)
+    >>> invalid_parameter("workers", "a positive integer", -2)
     ParameterError("The 'workers' parameter must be a positive integer. Got -2 instead.")
     """
     close = difflib.get_close_matches(str(got), list(choices), n=1)
@@ -49,10 +49,10 @@ def must(parameter: str, be: str, got: object, choices: Iterable[str] = ()) -> P
     return ParameterError(f"The {parameter!r} parameter must be {be}. Got {got!r} instead.{hint}")
 
 
-def quoted(names: Iterable[str]) -> str:
+def quoted_list(names: Iterable[str]) -> str:
     """List names for a message.
 
-    >>> quoted(["b", "a"])
+    >>> quoted_list(["b", "a"])
     "'a', 'b'"
     """
     return ", ".join(repr(name) for name in sorted(names))

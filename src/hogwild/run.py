@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Protocol
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 Event = dict[str, Any]
 """Something that happened: ``{"event": "epoch", ...}``, plain values only."""
@@ -60,13 +60,13 @@ class Budget:
         ):
             value = getattr(self, name)
             if value is not None and not (_is_number(value, numbers) and value > 0):
-                raise must(name, kind, value)
+                raise invalid_parameter(name, kind, value)
         if self.watch not in WATCHED:
-            raise must("watch", f"one of {', '.join(WATCHED)}", self.watch)
+            raise invalid_parameter("watch", f"one of {', '.join(WATCHED)}", self.watch)
         for name in ("target", "tolerance"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
-                raise must(name, "a number", value)
+                raise invalid_parameter(name, "a number", value)
 
     def usually(self, epochs: int | None) -> Budget:
         """The same budget, with so many epochs if nothing else limits them.
@@ -91,7 +91,7 @@ def _is_number(value: Any, numbers: type) -> bool:
     return isinstance(value, numbers) and not isinstance(value, bool)
 
 
-def budgeted(budget: Budget | int | None) -> Budget:
+def budget_of(budget: Budget | int | None) -> Budget:
     """A budget from a number of epochs, or from itself."""
     return budget if isinstance(budget, Budget) else Budget(epochs=budget)
 

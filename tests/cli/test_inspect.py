@@ -15,8 +15,8 @@ from rich.console import Console
 from hogwild.cli import main
 from hogwild.cli.inspect_recommendations import LARGE, advise
 from hogwild.cli.log_plot import log_log
-from hogwild.data import Memory
-from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data import InMemoryDataset
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, CSRRows
 from hogwild.data.statistics import Statistics, describe
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
@@ -105,8 +105,8 @@ def test_real_data(capsys: pytest.CaptureFixture[str]) -> None:
 def statistics(rows: list[list[int]], features: int, labels: list[float]) -> Statistics:
     indptr = np.cumsum([0, *map(len, rows)])
     indices = np.array([i for row in rows for i in row], np.uint32)
-    made = Rows(indptr, indices, NO_VALUES, np.array(labels), NO_WEIGHTS, features, "binary")
-    return describe(Memory(made, shuffled=False))
+    made = CSRRows(indptr, indices, NO_VALUES, np.array(labels), NO_WEIGHTS, features, "binary")
+    return describe(InMemoryDataset(made, shuffled=False))
 
 
 def test_advice_follows_the_numbers() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 import references
 from hogwild import Cosine, Hogwild, Linear, Serial, minimise
-from hogwild.data import Memory
+from hogwild.data import InMemoryDataset
 from hogwild.data.generate import kind
 
 KINDS = {
@@ -26,7 +26,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "rule"), CASES)
 def test_the_objective_is_that_of_serial_within_a_thousandth(name, rule):
-    data = Memory(kind(name, **KINDS[name]).rows, shuffled=True)
+    data = InMemoryDataset(kind(name, **KINDS[name]).rows, shuffled=True)
     problem = Linear(data, "logistic", l2=1e-2)
     for seed in range(2):
         alone, together = (

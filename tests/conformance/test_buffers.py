@@ -202,9 +202,9 @@ def test_none_where_they_are_of_no_use():
 
 def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
     """And all of them from then on, in the middle of an epoch if need be."""
-    monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_kept", lambda kernel: False)
+    monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_cached", lambda kernel: False)
     monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.LONG", 0.0)
-    may_end, compiled, at_work, compile_now = threading.Event(), threading.Event(), [], hot_replicas.Buffers.compile
+    may_end, compiled, at_work, compile_now = threading.Event(), threading.Event(), [], hot_replicas.HotReplicas.compile
     worked = CompiledRunner._work
 
     def compile_later(self, *given):
@@ -217,7 +217,7 @@ def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
             may_end.set()
             assert compiled.wait(60)
 
-    monkeypatch.setattr(hot_replicas.Buffers, "compile", compile_later)
+    monkeypatch.setattr(hot_replicas.HotReplicas, "compile", compile_later)
     monkeypatch.setattr(CompiledRunner, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
     problem = Linear(DATA["sparse"], "logistic", l2=1e-3)
     how = {"rule": "adagrad", "schedule": Constant(0.1), "budget": 20}
@@ -228,7 +228,7 @@ def test_one_works_alone_until_the_loop_with_buffers_is_compiled(monkeypatch):
 
 
 def test_what_is_on_the_disk_is_there_from_the_start(monkeypatch):
-    monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_kept", lambda kernel: True)
+    monkeypatch.setattr("hogwild.runtimes.shared_memory.threads.is_cached", lambda kernel: True)
     at_work, worked = [], CompiledRunner._work
     monkeypatch.setattr(CompiledRunner, "_work", lambda self, worker: at_work.append(worker) or worked(self, worker))
     minimise(Linear(DATA["sparse"], "logistic", l2=1e-4), "adagrad", Constant(0.1), Hogwild(2), budget=1)

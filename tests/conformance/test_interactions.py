@@ -10,7 +10,7 @@ import pytest
 import references
 from hogwild import Cosine, FactorisationMachine, FieldAwareFactorisationMachine, Linear, Serial, minimise
 from hogwild.data.generate import interactions
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.strategies import STRATEGIES
 
 ROWS, HELD_OUT, FIELDS, EPOCHS = 16_000, 4_000, 6, 10
@@ -26,7 +26,7 @@ def made():
 @cache
 def parts():
     rows = made().rows
-    return Memory(rows[:ROWS], shuffled=True), Memory(rows[ROWS:], shuffled=True)
+    return InMemoryDataset(rows[:ROWS], shuffled=True), InMemoryDataset(rows[ROWS:], shuffled=True)
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 
 import references
 from hogwild import Cosine, Linear, Serial, minimise
-from hogwild.data import opened
+from hogwild.data import as_dataset
 from hogwild.strategies import STRATEGIES
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data"
@@ -49,9 +49,9 @@ def arrays(name):
 @cache
 def source(name):
     if name == "reuters":
-        return opened(FOLDER / FILES[name])
+        return as_dataset(FOLDER / FILES[name])
     X, y = arrays(name)
-    return opened((X.astype(np.float32), y))
+    return as_dataset((X.astype(np.float32), y))
 
 
 def strength(name, l2):

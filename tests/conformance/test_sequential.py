@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from hogwild import Budget, Constant, Hogwild, Linear, minimise
-from hogwild.data import Memory
+from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
 from hogwild.errors import ParameterError
 from hogwild.rules import Sequential
@@ -47,7 +47,7 @@ def reference(l1, l2, averaged_from):
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.0, 0.02), (0.005, 0.0), (0.005, 0.02), (0.0, 9.99999)])
 @pytest.mark.parametrize(("precision", "averages"), [("float32", 0), ("float64", 0), ("float64", 1), ("float64", 170)])
 def test_it_follows_the_textbook(precision, l1, l2, averages, chunk):
-    data = Memory(open_data(sp.csr_array(MATRIX.astype(precision)), LABELS).rows, shuffled=False, chunk=chunk)
+    data = InMemoryDataset(open_data(sp.csr_array(MATRIX.astype(precision)), LABELS).rows, shuffled=False, chunk=chunk)
     rule = Sequential(averages=averages, precision=precision)
     run = minimise(Linear(data, "logistic", l1=l1, l2=l2), rule, Constant(STEP), "serial", budget=EPOCHS, shuffle=False)
     w, b = reference(l1, l2, averages)[1 if averages else 0]

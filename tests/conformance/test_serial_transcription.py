@@ -11,7 +11,7 @@ import scipy.sparse
 
 import references
 from hogwild import Constant, Cosine, Linear, Serial, minimise
-from hogwild.data import Chunk, Memory
+from hogwild.data import Chunk, InMemoryDataset
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS
 from hogwild.losses import named as loss_named
 from hogwild.rules import RULES
@@ -79,7 +79,7 @@ class Case:
             rows = replace(rows, indices=rows.indices.astype(np.uint64))
         others = {float(c): 0.5 for c in np.unique(self.target)}
         return Linear(
-            Memory(rows, shuffled=True), self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept,
+            InMemoryDataset(rows, shuffled=True), self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept,
             class_weight=others | {1.0: 3.0} if self.balance else None,
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ import scipy.sparse
 
 import references
 from hogwild import Constant, Cosine, Hogwild, Linear, RoundRobin, Serial, minimise
-from hogwild.data import opened
+from hogwild.data import as_dataset
 from hogwild.rules import RULES
 from hogwild.strategies import STRATEGIES
 
@@ -35,7 +35,7 @@ def data(loss):
 
 @cache
 def problem(loss):
-    built = Linear(opened(data(loss)), loss, l2=L2[loss])
+    built = Linear(as_dataset(data(loss)), loss, l2=L2[loss])
     assert len(built.data.epoch(0, 0)) >= 8
     return built
 
@@ -102,7 +102,7 @@ def test_columns_that_are_numbered_with_64_bits(strategy):
     """They have loops of their own."""
     X, y = data("logistic")
     X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), X.shape)
-    wide = Linear(opened((X, y)), "logistic", l2=L2["logistic"])
+    wide = Linear(as_dataset((X, y)), "logistic", l2=L2["logistic"])
     assert wide.data.epoch(0, 0)[0].rows.indices.dtype == np.uint64
     how = Cosine(step("logistic", "adagrad")), STRATEGIES[strategy](2)
     assert_reached(minimise(wide, "adagrad", *how, budget=EPOCHS), "logistic")
@@ -154,7 +154,7 @@ def test_workers_share_the_work():
 def test_workers_that_find_no_chunk_do_not_hold_the_average_back():
     few = 300  # rows: one chunk, so that seven of eight workers have nothing to do
     X, y = data("logistic")
-    small = Linear(opened((X[:few], y[:few])), "logistic", l2=1e-2)
+    small = Linear(as_dataset((X[:few], y[:few])), "logistic", l2=1e-2)
     alone, with_idle = (
         minimise(small, "adagrad", Constant(0.1), kind, budget=2) for kind in (Serial(), STRATEGIES["averaging"](8))
     )

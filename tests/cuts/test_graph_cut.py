@@ -9,7 +9,7 @@ import references
 from hogwild import Averaging, Cosine, GraphCut, Hogwild, Locked, RoundRobin, load, minimise
 from hogwild.data.graphs import Graph, grid
 from hogwild.errors import DataError, ParameterError
-from hogwild.problems.graph_cut_rounding import Edges, rounded
+from hogwild.problems.graph_cut_rounding import Edges, round_cut
 
 KINDS = ("random", "grid", "communities", "regular")
 
@@ -129,7 +129,7 @@ def test_thresholds_of_more_parts_are_no_worse_than_the_largest_share():
     run = minimise(GraphCut(weights, seeds), strategy="serial", budget=3)
     matrix = weights.tocoo()
     edges = Edges(matrix.row, matrix.col, matrix.data)
-    assert edges.cut(rounded(run.model.shares, edges)) <= edges.cut(run.model.shares.argmax(axis=1))
+    assert edges.cut(round_cut(run.model.shares, edges)) <= edges.cut(run.model.shares.argmax(axis=1))
 
 
 def test_a_model_is_kept(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, CSRRows
 from hogwild.data.reader import Reader
 
 
@@ -24,7 +24,7 @@ def random_rows(seed, n_rows=200, features=50, layout="sparse", weighted=False):
     weights = rng.random(n_rows).astype(np.float32) if weighted else NO_WEIGHTS
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     # Labels are row numbers, so that a row can be recognised wherever it goes.
-    return Rows(indptr, indices, values, np.arange(n_rows, dtype=np.float64), weights, features, layout)
+    return CSRRows(indptr, indices, values, np.arange(n_rows, dtype=np.float64), weights, features, layout)
 
 
 def reader_of(rows, pieces=3, counts_from_one=False):

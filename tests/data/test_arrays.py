@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hogwild.data.arrays import rows_from_arrays
-from hogwild.data.csr import Rows
+from hogwild.data.csr import CSRRows
 from hogwild.errors import DataError
 
 
@@ -18,7 +18,7 @@ def csr(index_type: type = np.int32, value_type: type = np.float32, kind: type =
     return X
 
 
-def to_dense(rows: Rows) -> np.ndarray:
+def to_dense(rows: CSRRows) -> np.ndarray:
     dense = np.zeros((len(rows), rows.features))
     for row, (start, stop) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
         columns = slice(None) if rows.layout == "dense" else rows.indices[start:stop]

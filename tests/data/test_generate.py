@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogwild.data.csr import Rows, concatenate
+from hogwild.data.csr import CSRRows, concatenate
 from hogwild.data.generate import KINDS, Generated, classification, kind, multiclass, pieces, regression, write
 from hogwild.data.generate.linear_model import predictions
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.svmlight import read as read_svmlight
 from hogwild.data.readers.vw import read as read_vw
 from hogwild.errors import ParameterError
@@ -27,7 +27,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
-def matrix(rows: Rows) -> Any:
+def matrix(rows: CSRRows) -> Any:
     shape = (len(rows), rows.features)
     if rows.layout == "dense":
         return rows.values.reshape(shape)
@@ -35,7 +35,7 @@ def matrix(rows: Rows) -> Any:
     return sp.csr_array((values, rows.indices.astype(np.int64), rows.indptr), shape=shape)
 
 
-def assert_same(one: Rows, other: Rows) -> None:
+def assert_same(one: CSRRows, other: CSRRows) -> None:
     assert (one.features, one.layout) == (other.features, other.layout)
     for name in ("indptr", "indices", "values", "labels"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
@@ -144,9 +144,9 @@ def test_text_reads_back_as_the_same_rows(tmp_path: Path, name: str, ending: str
     path = tmp_path / f"a{ending}"
     made = write(name, path, rows=300, **SMALL[name])
     if ".vw" in ending:
-        rows = concatenate(list(read_vw(path, Reading(bits=17), 1 << 24)))
+        rows = concatenate(list(read_vw(path, ReadOptions(bits=17), 1 << 24)))
     else:
-        rows = concatenate(list(read_svmlight(path, Reading(), 1 << 24)))
+        rows = concatenate(list(read_svmlight(path, ReadOptions(), 1 << 24)))
     first = 0 if ".vw" in ending else 1
     X, found = matrix(made.rows), rows.indices.astype(np.int64) - first
     back = sp.csr_array((rows.values, found, rows.indptr), shape=X.shape).toarray()

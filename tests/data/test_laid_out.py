@@ -6,8 +6,8 @@ from making import as_dicts, random_rows, visited, walked
 
 from hogwild.data import in_memory
 from hogwild.data.dataset import BLOCK_ROWS
-from hogwild.data.extents import Blocks, Extents
-from hogwild.data.in_memory import Memory
+from hogwild.data.extents import ChunkExtents, RowBlocks
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather, gather_most, mixed
 
 ROWS = 9_000
@@ -28,7 +28,7 @@ def entries(rows, order):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("part", [False, True])
 def test_a_copy_has_the_same_epochs(layout, weighted, part):
-    data = Memory(random_rows(3, ROWS, 8, layout, weighted), shuffled=False)
+    data = InMemoryDataset(random_rows(3, ROWS, 8, layout, weighted), shuffled=False)
     data = data.split(0.2, seed=1)[0] if part else data
     copy = data.laid_out(seed=5, epochs=2)
     assert (copy.n_rows, copy.n_features, copy.nonzeros) == (data.n_rows, data.n_features, data.nonzeros)
@@ -46,7 +46,7 @@ def test_a_copy_has_the_same_epochs(layout, weighted, part):
 
 
 def test_its_rows_lie_in_the_order_in_which_they_are_visited():
-    data = Memory(random_rows(3, ROWS, 8), shuffled=False)
+    data = InMemoryDataset(random_rows(3, ROWS, 8), shuffled=False)
     walk = data.laid_out(seed=0, epochs=2).epoch(0, 0)
     order = walk[0].order.astype(np.int64)
     assert (np.diff(order.reshape(-1, BLOCK_ROWS), axis=1) == 1).all()
@@ -54,16 +54,16 @@ def test_its_rows_lie_in_the_order_in_which_they_are_visited():
 
 
 def test_the_data_itself_stays_as_it_is():
-    data = Memory(random_rows(3, ROWS, 8), shuffled=False)
+    data = InMemoryDataset(random_rows(3, ROWS, 8), shuffled=False)
     before = data.fingerprint
     data.laid_out(seed=0, epochs=2)
-    assert Memory(data.rows, shuffled=False).fingerprint == before
+    assert InMemoryDataset(data.rows, shuffled=False).fingerprint == before
     assert visited(data.in_order()).tolist() == data.labels().tolist() == list(range(ROWS))
 
 
 def test_every_epoch_visits_each_row_once_in_an_order_of_its_own():
     rows = random_rows(2, ROWS, 8)
-    data = Memory(rows, shuffled=False)
+    data = InMemoryDataset(rows, shuffled=False)
     assert walked(data.epoch(1, 2)) == as_dicts(rows)
     orders = [visited(data.epoch(*which)) for which in ((1, 2), (1, 3), (2, 2), (1, 2))]
     assert np.array_equal(orders[0], orders[3])
@@ -84,16 +84,16 @@ def _blocks(data, seed):
 
 def test_where_nothing_is_copied(monkeypatch):
     rows = random_rows(3, ROWS, 8)
-    data = Memory(rows, shuffled=False)
+    data = InMemoryDataset(rows, shuffled=False)
     assert data.laid_out(0, 2) is not None
     assert data.laid_out(0, 1) is None
-    assert Memory(rows, shuffled=True).laid_out(0, 9) is None
-    assert Memory(rows, shuffled=False, order=lambda ids, seed, number: ids).laid_out(0, 9) is None
-    assert Memory(rows[:4_000], shuffled=False).laid_out(0, 9) is None
+    assert InMemoryDataset(rows, shuffled=True).laid_out(0, 9) is None
+    assert InMemoryDataset(rows, shuffled=False, order=lambda ids, seed, number: ids).laid_out(0, 9) is None
+    assert InMemoryDataset(rows[:4_000], shuffled=False).laid_out(0, 9) is None
     size = sum(a.nbytes for a in (rows.indptr, rows.indices, rows.values, rows.labels))
-    monkeypatch.setattr(in_memory, "available", lambda: 4 * size)
+    monkeypatch.setattr(in_memory, "available_bytes", lambda: 4 * size)
     assert data.laid_out(0, 9) is not None
-    monkeypatch.setattr(in_memory, "available", lambda: 4 * size - 1)
+    monkeypatch.setattr(in_memory, "available_bytes", lambda: 4 * size - 1)
     assert data.laid_out(0, 9) is None
     monkeypatch.undo()
     assert data.laid_out(0, 9) is None  # as few rows as these are in the cache
@@ -119,7 +119,7 @@ def splitmix(state):
 @pytest.mark.parametrize(("rows", "size"), [(1_000, 192), (64, 64), (70, 128), (1, 64)])
 @pytest.mark.parametrize("seed", [0, 2**63 + 7])
 def test_the_order_of_blocks_is_that_of_fisher_and_yates(rows, size, seed):
-    blocks = Blocks(Extents(0, rows, size), seed, 4)
+    blocks = RowBlocks(ChunkExtents(0, rows, size), seed, 4)
     order, starts = blocks.whole()
     for chunk in range(len(blocks)):
         start, stop = blocks.extent(chunk)

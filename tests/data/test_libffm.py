@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hogwild.data import open as open_data
-from hogwild.data.field_vocabulary import MISSING, FieldTable
-from hogwild.data.reader import Reading
+from hogwild.data.field_vocabulary import MISSING, FieldVocabulary
+from hogwild.data.reader import ReadOptions
 from hogwild.errors import DataError
 
 GOOD = "1 0:3:1 2:70:0.5\n0 2:70:2 0:4:-1e-1 # a comment\n\n1 5:3:1\n"
@@ -24,7 +24,7 @@ def written(tmp_path, text, name="a.ffm"):
 
 
 def opened(path, **how):
-    return open_data(path, reading=Reading(**how), shuffle=False)
+    return open_data(path, reading=ReadOptions(**how), shuffle=False)
 
 
 def pairs(data):
@@ -134,12 +134,12 @@ def test_what_is_written_is_read(tmp_path_factory, lines):
 def test_a_table_that_grows_finds_everything_again():
     random = np.random.default_rng(0)
     fields, features = random.integers(0, 50, 20_000), random.integers(0, 400, 20_000)
-    table = FieldTable()
+    table = FieldVocabulary()
     columns = np.concatenate([table.look_up(fields[k : k + 777], features[k : k + 777]) for k in range(0, 20_000, 777)])
     assert len(table) == len(set(zip(fields.tolist(), features.tolist(), strict=True)))
     np.testing.assert_array_equal(table.keys[columns] >> 32, fields)
     np.testing.assert_array_equal(table.keys[columns] & (2**32 - 1), features)
-    closed = FieldTable(table.keys)
+    closed = FieldVocabulary(table.keys)
     np.testing.assert_array_equal(closed.look_up(fields, features), columns)
     assert (closed.look_up(fields + 50, features) == MISSING).all()
     assert len(closed) == len(table)

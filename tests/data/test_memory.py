@@ -9,7 +9,7 @@ from making import as_dicts, random_rows, visited, walked
 from hogwild.data import feature_counts
 from hogwild.data.dataset import BLOCK_ROWS
 from hogwild.data.extents import rows_per_chunk
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import DataError, ParameterError
 
 LAYOUTS = ["sparse", "binary", "dense"]
@@ -18,7 +18,7 @@ BOTH = pytest.mark.parametrize("shuffled", [True, False])
 
 def long_data(shuffled, seed=0):
     """Enough rows for several chunks."""
-    return Memory(random_rows(seed, 9_000, 40), shuffled=shuffled)
+    return InMemoryDataset(random_rows(seed, 9_000, 40), shuffled=shuffled)
 
 
 @BOTH
@@ -27,7 +27,7 @@ def long_data(shuffled, seed=0):
 @given(n_rows=st.integers(1, 400), seed=st.integers(0, 2**31))
 def test_an_epoch_visits_each_row_once(shuffled, layout, n_rows, seed):
     rows = random_rows(seed, n_rows, 6, layout, weighted=bool(seed % 2))
-    data = Memory(rows, shuffled=shuffled)
+    data = InMemoryDataset(rows, shuffled=shuffled)
     assert walked(data.epoch(seed, 3)) == as_dicts(rows) == walked(data.in_order())
 
 
@@ -77,7 +77,7 @@ def test_chunks_beyond_the_end_are_refused():
 
 @BOTH
 def test_a_split_has_every_row_on_one_side(shuffled):
-    data = Memory(random_rows(1, 500, weighted=True), shuffled=shuffled)
+    data = InMemoryDataset(random_rows(1, 500, weighted=True), shuffled=shuffled)
     rest, aside = data.split(0.2, seed=3)
     assert (rest.n_rows, aside.n_rows) == (400, 100)
     assert rest.nonzeros + aside.nonzeros == data.nonzeros
@@ -90,7 +90,7 @@ def test_a_split_has_every_row_on_one_side(shuffled):
 
 
 def test_rows_that_were_not_shuffled_are_split_at_random():
-    data = Memory(random_rows(1, 500), shuffled=False)
+    data = InMemoryDataset(random_rows(1, 500), shuffled=False)
     _, aside = data.split(0.2, seed=3)
     _, other = data.split(0.2, seed=4)
     assert not np.array_equal(aside.labels(), other.labels())
@@ -105,7 +105,7 @@ def test_a_fraction_that_is_none_is_refused(fraction):
 
 def test_one_row_cannot_be_split():
     with pytest.raises(DataError, match="one row"):
-        Memory(random_rows(0, 1), shuffled=True).split(0.5, 0)
+        InMemoryDataset(random_rows(0, 1), shuffled=True).split(0.5, 0)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -113,7 +113,7 @@ def test_one_row_cannot_be_split():
 def test_frequencies_count_rows(layout, threads, monkeypatch):
     monkeypatch.setattr(feature_counts, "usable_cores", lambda: threads)
     rows = random_rows(2, 3_000, 30, layout)
-    data = Memory(rows, shuffled=True)
+    data = InMemoryDataset(rows, shuffled=True)
     expected = np.full(30, 3_000) if layout == "dense" else np.bincount(rows.indices, minlength=30)
     assert np.array_equal(data.frequencies(), expected)
     assert data.frequencies().dtype == np.int64
@@ -123,7 +123,7 @@ def test_frequencies_count_rows(layout, threads, monkeypatch):
 
 @BOTH
 def test_labels_are_encoded_for_these_rows_only(shuffled):
-    rest, aside = Memory(random_rows(1, 100), shuffled=shuffled).split(0.3, seed=0)
+    rest, aside = InMemoryDataset(random_rows(1, 100), shuffled=shuffled).split(0.3, seed=0)
     known = set(rest.labels())
 
     def encode(labels):
@@ -139,19 +139,19 @@ def test_labels_are_encoded_for_these_rows_only(shuffled):
 
 
 def test_fingerprints_tell_data_apart():
-    same = [Memory(random_rows(1), shuffled=True).fingerprint for _ in range(2)]
+    same = [InMemoryDataset(random_rows(1), shuffled=True).fingerprint for _ in range(2)]
     assert same[0] == same[1]
     others = {
-        Memory(random_rows(2), shuffled=True).fingerprint,
-        Memory(random_rows(1)[:100], shuffled=True).fingerprint,
+        InMemoryDataset(random_rows(2), shuffled=True).fingerprint,
+        InMemoryDataset(random_rows(1)[:100], shuffled=True).fingerprint,
     }
-    relabelled = Memory(random_rows(1), shuffled=True).with_labels(lambda labels: -labels)
+    relabelled = InMemoryDataset(random_rows(1), shuffled=True).with_labels(lambda labels: -labels)
     assert len({same[0], relabelled.fingerprint, *others}) == 4
 
 
 def test_a_slice_that_does_not_start_at_the_first_entry_counts_right():
     rows = random_rows(3, 300)[100:200]
-    data = Memory(rows, shuffled=True)
+    data = InMemoryDataset(rows, shuffled=True)
     start, stop = rows.indptr[0], rows.indptr[-1]
     assert np.array_equal(data.frequencies(), np.bincount(rows.indices[start:stop], minlength=50))
     assert walked(data.epoch(0, 0)) == as_dicts(rows)

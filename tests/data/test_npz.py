@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from hogwild.data.csr import concatenate
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.npz import NPZ, read
 from hogwild.errors import DataError
 
@@ -24,9 +24,9 @@ def save(path: Path, X, **more) -> Path:
     return path
 
 
-def refused(path: Path, reading: Reading | None = None) -> str:
+def refused(path: Path, reading: ReadOptions | None = None) -> str:
     with pytest.raises(DataError) as caught:
-        list(read(path, reading or Reading(), 1 << 20))
+        list(read(path, reading or ReadOptions(), 1 << 20))
     assert str(path) in str(caught.value)
     assert caught.value.remedy
     return str(caught.value)
@@ -36,7 +36,7 @@ def refused(path: Path, reading: Reading | None = None) -> str:
 @pytest.mark.parametrize("kind", ["array", "matrix"])
 def test_every_format_scipy_saves(tmp_path: Path, form: str, kind: str) -> None:
     path = save(tmp_path / "a.npz", getattr(sp, f"{form}_{kind}")(DENSE), y=LABELS, weights=LABELS / 2)
-    (rows,) = read(path, Reading(), 1 << 20)
+    (rows,) = read(path, ReadOptions(), 1 << 20)
     found = sp.csr_array((rows.values, rows.indices, rows.indptr), (len(rows), rows.features)).toarray()
     np.testing.assert_array_equal(found, DENSE)
     np.testing.assert_array_equal(rows.labels, LABELS)
@@ -46,7 +46,7 @@ def test_every_format_scipy_saves(tmp_path: Path, form: str, kind: str) -> None:
 @pytest.mark.parametrize("piece_bytes", [1, 300, 1 << 20])
 def test_pieces_are_slices(tmp_path: Path, piece_bytes: int) -> None:
     path = save(tmp_path / "a.npz", sp.csr_array(DENSE), labels=LABELS)
-    pieces = list(read(path, Reading(), piece_bytes))
+    pieces = list(read(path, ReadOptions(), piece_bytes))
     assert len(pieces) == {1: 40, 1 << 20: 1}.get(piece_bytes, len(pieces))
     assert all(piece.nonzeros * 12 <= max(piece_bytes, 12 * 12) for piece in pieces)
     rows = concatenate(pieces)
@@ -57,14 +57,14 @@ def test_pieces_are_slices(tmp_path: Path, piece_bytes: int) -> None:
 def test_a_dense_array(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, X=DENSE, y=LABELS)
-    rows = concatenate(list(read(path, Reading(), 500)))
+    rows = concatenate(list(read(path, ReadOptions(), 500)))
     assert rows.layout == "dense"
     np.testing.assert_array_equal(rows.values.reshape(DENSE.shape), DENSE)
 
 
 def test_rows_without_entries(tmp_path: Path) -> None:
     path = save(tmp_path / "a.npz", sp.csr_array((10_000, 5)), y=np.zeros(10_000))
-    pieces = list(read(path, Reading(), 100_000))
+    pieces = list(read(path, ReadOptions(), 100_000))
     assert sum(map(len, pieces)) == 10_000
     assert len(pieces) > 1
 
@@ -74,7 +74,7 @@ def test_labels_may_be_missing_for_prediction(tmp_path: Path) -> None:
     message = refused(path)
     assert "no labels" in message
     assert "hogwild.data.open" in message
-    (rows,) = read(path, Reading(unlabelled=True), 1 << 20)
+    (rows,) = read(path, ReadOptions(unlabelled=True), 1 << 20)
     assert not rows.labels.any()
 
 

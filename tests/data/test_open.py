@@ -7,7 +7,7 @@ import scipy.sparse
 from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
-from hogwild.data import Memory, Packed, Reading, loader
+from hogwild.data import InMemoryDataset, PackedDataset, ReadOptions, loader
 from hogwild.data.packing.pack import pack
 from hogwild.errors import DataError, ParameterError
 
@@ -62,9 +62,9 @@ def test_npz_without_its_ending(tmp_path):
 
 def test_the_format_can_be_given(tmp_path):
     (tmp_path / "a.vw").write_text(SVM)
-    assert hogwild.data.open(tmp_path / "a.vw", reading=Reading(format="svmlight")).n_features == 3
+    assert hogwild.data.open(tmp_path / "a.vw", reading=ReadOptions(format="svmlight")).n_features == 3
     with pytest.raises(ParameterError, match="Did you mean 'svmlight'"):
-        hogwild.data.open(tmp_path / "a.vw", reading=Reading(format="svmlite"))
+        hogwild.data.open(tmp_path / "a.vw", reading=ReadOptions(format="svmlite"))
 
 
 def test_several_files_are_one_data_set_with_one_base(tmp_path):
@@ -85,19 +85,19 @@ def test_ones_are_dropped(tmp_path):
 
 def test_the_base_can_be_given(tmp_path):
     (tmp_path / "a.svm").write_text(SVM)
-    assert hogwild.data.open(tmp_path / "a.svm", reading=Reading(base=0)).n_features == 4
+    assert hogwild.data.open(tmp_path / "a.svm", reading=ReadOptions(base=0)).n_features == 4
     fake = fake_file(tmp_path)
     rows = random_rows(0)
     with pytest.raises(DataError, match=r"a\.fake, row \d+: index 0 in a file that counts from 1"):
-        hogwild.data.open(fake, reading=Reading(base=1), readers=[reader_of(rows, counts_from_one=True)])
+        hogwild.data.open(fake, reading=ReadOptions(base=1), readers=[reader_of(rows, counts_from_one=True)])
 
 
 def test_features_beyond_the_last_are_refused_or_ignored(tmp_path):
     rows, path = random_rows(0, 60, 30), fake_file(tmp_path)
     first = next(row for row, (columns, _, _) in as_dicts(rows).items() if columns and columns[-1] >= 20)
     with pytest.raises(DataError, match=rf"a\.fake, row {int(first) + 1}: index .* beyond the last of 20 features"):
-        hogwild.data.open(path, reading=Reading(features=20), readers=[reader_of(rows)])
-    data = hogwild.data.open(path, reading=Reading(features=20, extra="ignore"), readers=[reader_of(rows)])
+        hogwild.data.open(path, reading=ReadOptions(features=20), readers=[reader_of(rows)])
+    data = hogwild.data.open(path, reading=ReadOptions(features=20, extra="ignore"), readers=[reader_of(rows)])
     expected = {
         label: (kept, values[: len(kept)], weight)
         for label, (columns, values, weight) in as_dicts(rows).items()
@@ -105,19 +105,19 @@ def test_features_beyond_the_last_are_refused_or_ignored(tmp_path):
     }
     assert walked(data.in_order()) == expected
     assert data.n_features == 20
-    wide = hogwild.data.open(path, reading=Reading(features=99), readers=[reader_of(rows)])
+    wide = hogwild.data.open(path, reading=ReadOptions(features=99), readers=[reader_of(rows)])
     assert wide.n_features == len(wide.frequencies()) == 99
 
 
 def test_an_index_too_large_for_the_memory(tmp_path, monkeypatch):
     (tmp_path / "a.svm").write_text("1 1:1 2000000000:1\n")
-    monkeypatch.setattr(loader, "available", lambda: 2**30)
+    monkeypatch.setattr(loader, "available_bytes", lambda: 2**30)
     with pytest.raises(DataError, match=r"largest index is 2,000,000,000.*7\.5 GiB.*number the features"):
         hogwild.data.open(tmp_path / "a.svm")
 
 
 def test_a_file_too_large_for_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(loader, "available", lambda: 2_000)
+    monkeypatch.setattr(loader, "available_bytes", lambda: 2_000)
     with pytest.raises(DataError, match=r"a\.fake: the rows do not fit.*hogwild pack"):
         hogwild.data.open(fake_file(tmp_path), readers=[reader_of(random_rows(0))])
     monkeypatch.undo()
@@ -145,12 +145,12 @@ def test_a_folder_must_be_a_packed_one(tmp_path):
     (tmp_path / "a.svm").write_text(SVM)
     pack([tmp_path / "a.svm"], tmp_path / "out")
     data = hogwild.data.open(tmp_path / "out", memory="1TiB")
-    assert isinstance(data, Packed)
+    assert isinstance(data, PackedDataset)
     assert data.n_rows == 2
     with pytest.raises(DataError, match="opened alone"):
         hogwild.data.open([tmp_path / "out", tmp_path / "a.svm"])
     with pytest.raises(DataError, match="3 features, and 5 are expected"):
-        hogwild.data.open(tmp_path / "out", reading=Reading(features=5))
+        hogwild.data.open(tmp_path / "out", reading=ReadOptions(features=5))
     with pytest.raises(DataError, match="packed folder already"):
         pack([tmp_path / "out"], tmp_path / "again")
 
@@ -158,7 +158,7 @@ def test_a_folder_must_be_a_packed_one(tmp_path):
 def test_arrays_are_not_copied_and_keep_their_order():
     X = scipy.sparse.random_array((50, 20), density=0.3, format="csr", dtype=np.float32, random_state=0)
     data = hogwild.data.open(X, np.arange(50), np.ones(50))
-    assert isinstance(data, Memory)
+    assert isinstance(data, InMemoryDataset)
     assert np.shares_memory(data.rows.values, X.data)
     assert np.array_equal(data.labels(), np.arange(50))
     assert np.array_equal(data.frequencies(), (X != 0).sum(axis=0))
@@ -166,7 +166,7 @@ def test_arrays_are_not_copied_and_keep_their_order():
     with pytest.raises(ParameterError, match="given with arrays"):
         hogwild.data.open(data, np.arange(50))
     with pytest.raises(DataError, match="20 columns, and 3 are expected"):
-        hogwild.data.open(X, np.arange(50), reading=Reading(features=3))
+        hogwild.data.open(X, np.arange(50), reading=ReadOptions(features=3))
 
 
 def test_dense_arrays():

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
-from hogwild.data import Reading
+from hogwild.data import ReadOptions
 from hogwild.data.packing import shuffle_buckets
 from hogwild.data.packing.pack import pack
-from hogwild.data.packing.packed_dataset import Packed
+from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.shuffle import row_keys, shuffled_order
 from hogwild.errors import DataError, ParameterError
 
@@ -89,7 +89,9 @@ def test_every_row_lands_everywhere_equally_often():
 def test_any_number_of_rows_and_pieces(tmp_path_factory, n_rows, pieces, weighted):
     folder = tmp_path_factory.mktemp("any")
     rows = random_rows(n_rows, n_rows, 12, weighted=weighted)
-    packed = pack([fake_file(folder)], folder / "out", reading=Reading(features=12), readers=[reader_of(rows, pieces)])
+    packed = pack(
+        [fake_file(folder)], folder / "out", reading=ReadOptions(features=12), readers=[reader_of(rows, pieces)]
+    )
     found, expected = rows_of(packed), as_dicts(rows)
     assert found == expected
 
@@ -125,25 +127,25 @@ def test_values_that_are_all_one_are_not_stored(tmp_path):
 def test_columns_beyond_the_last(tmp_path):
     path = svm(tmp_path, "1 1:2 3:4\n2 2:1\n3 9:1\n")
     with pytest.raises(DataError, match=r"a\.svm, line 3, column 3.*beyond"):
-        pack([path], tmp_path / "out", reading=Reading(features=3))
+        pack([path], tmp_path / "out", reading=ReadOptions(features=3))
     zero = svm(tmp_path, "1 1:2 3:4\n2 0:1\n", "zero.svm")  # that indices count from 0 is known only at the end
     with pytest.raises(DataError, match=r"zero\.svm, row 1: index 3 is beyond the last of 3 features"):
-        pack([zero], tmp_path / "out", reading=Reading(features=3))
-    cut = pack([zero], tmp_path / "cut", reading=Reading(features=3, extra="ignore"))
+        pack([zero], tmp_path / "out", reading=ReadOptions(features=3))
+    cut = pack([zero], tmp_path / "cut", reading=ReadOptions(features=3, extra="ignore"))
     assert rows_of(cut) == {1.0: ((1,), (2.0,), 1.0), 2.0: ((0,), (1.0,), 1.0)}
-    packed = pack([path], tmp_path / "out", reading=Reading(features=2, extra="ignore"))
+    packed = pack([path], tmp_path / "out", reading=ReadOptions(features=2, extra="ignore"))
     assert rows_of(packed) == {1.0: ((0,), (2.0,), 1.0), 2.0: ((1,), (1.0,), 1.0), 3.0: ((), (), 1.0)}
 
 
 def test_dense_columns_are_cut_or_missed(tmp_path):
     rows, path = random_rows(0, 40, 6, "dense"), fake_file(tmp_path)
-    cut = pack([path], tmp_path / "out", reading=Reading(features=4, extra="ignore"), readers=[reader_of(rows)])
+    cut = pack([path], tmp_path / "out", reading=ReadOptions(features=4, extra="ignore"), readers=[reader_of(rows)])
     expected = {label: (columns[:4], values[:4], 1.0) for label, (columns, values, _) in as_dicts(rows).items()}
     assert rows_of(cut) == expected
     assert np.array_equal(cut.frequencies(), [40] * 4)
     for features in (4, 7):
         with pytest.raises(DataError, match=f"6 columns, and {features} are expected"):
-            pack([path], tmp_path / "none", reading=Reading(features=features), readers=[reader_of(rows)])
+            pack([path], tmp_path / "none", reading=ReadOptions(features=features), readers=[reader_of(rows)])
 
 
 def test_labels_are_summed_up(tmp_path):
@@ -190,7 +192,7 @@ def test_an_existing_folder_is_kept_unless_told_otherwise(tmp_path):
     assert pack([path], tmp_path / "out", readers=[reader_of(random_rows(0, 40))], overwrite=True).n_rows == 40
     with pytest.raises(KeyboardInterrupt):
         pack([path], tmp_path / "out", readers=[failing_reader(KeyboardInterrupt())], overwrite=True)
-    assert Packed(tmp_path / "out").n_rows == 40
+    assert PackedDataset(tmp_path / "out").n_rows == 40
 
 
 def test_what_is_not_a_packed_folder_is_never_overwritten(tmp_path):
@@ -323,7 +325,7 @@ def test_a_real_file_round_trips(tmp_path):
         pytest.skip("no real data here")
     packed, memory = pack([path], tmp_path / "out"), hogwild.data.open(path)
     assert (packed.n_rows, packed.n_features) == (7_770, 8_315)
-    rows = Packed(tmp_path / "out")
+    rows = PackedDataset(tmp_path / "out")
     walk, other = rows.epoch(1, 2), memory.epoch(1, 2)
     for number in range(len(walk)):
         for name in ("labels", "features"):

@@ -10,12 +10,12 @@ import pytest
 from making import as_dicts, fake_file, random_rows, reader_of, visited, walked
 
 from hogwild.data import memory_usage
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.packing import format as packed_format
 from hogwild.data.packing import mapped_arrays
 from hogwild.data.packing.format import read_meta, write_meta
 from hogwild.data.packing.pack import pack
-from hogwild.data.packing.packed_dataset import Packed
+from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.errors import DataError
 from hogwild.problems.linear import Linear
 from hogwild.rules import SGD
@@ -63,9 +63,9 @@ def edited(folder, name, position, value):
 
 
 def test_epochs_are_those_of_the_same_rows_in_memory(original):
-    packed = Packed(original)
+    packed = PackedDataset(original)
     rows = packed._stored.read(0, ROWS)
-    memory = Memory(rows, shuffled=True)
+    memory = InMemoryDataset(rows, shuffled=True)
     assert len(packed.epoch(1, 2)) == len(memory.epoch(1, 2)) > 1
     assert np.array_equal(visited(packed.epoch(1, 2)), visited(memory.epoch(1, 2)))
     assert walked(packed.epoch(1, 2)) == as_dicts(many_rows()) == walked(packed.in_order())
@@ -74,7 +74,7 @@ def test_epochs_are_those_of_the_same_rows_in_memory(original):
 
 
 def test_a_split_has_every_row_on_one_side(original):
-    packed = Packed(original)
+    packed = PackedDataset(original)
     rest, aside = packed.split(0.2, seed=0)
     assert aside.n_rows == ROWS // 5
     sides = walked(rest.epoch(0, 0)), walked(aside.epoch(0, 0))
@@ -91,18 +91,18 @@ def test_a_split_has_every_row_on_one_side(original):
 
 def test_labels_are_encoded_chunk_by_chunk(original):
     for kind in (np.float32, np.float64):  # kernels are compiled for the type that encoding gives
-        encoded = Packed(original).with_labels(lambda labels, kind=kind: (labels + 0.5).astype(kind))
+        encoded = PackedDataset(original).with_labels(lambda labels, kind=kind: (labels + 0.5).astype(kind))
         assert encoded.epoch(0, 0)[0].rows.labels.dtype == kind
     assert sorted(visited(encoded.epoch(0, 0))) == [label + 0.5 for label in range(ROWS)]
     assert encoded.labels().dtype == np.float64
-    assert np.array_equal(encoded.split(0.1, 0)[1].labels(), Packed(original).split(0.1, 0)[1].labels() + 0.5)
+    assert np.array_equal(encoded.split(0.1, 0)[1].labels(), PackedDataset(original).split(0.1, 0)[1].labels() + 0.5)
 
 
 def test_a_folder_larger_than_memory_is_walked_from_many_threads(original, monkeypatch):
     released = []
     release = mapped_arrays.MappedArray.release
     monkeypatch.setattr(mapped_arrays.MappedArray, "release", lambda *what: released.append(what) or release(*what))
-    packed = Packed(original, memory=1)
+    packed = PackedDataset(original, memory=1)
     assert packed.bounded
     walk = packed.epoch(0, 0)
     with ThreadPoolExecutor(4) as pool:
@@ -115,7 +115,7 @@ def test_a_folder_larger_than_memory_is_walked_from_many_threads(original, monke
 
 
 def test_what_nobody_says_is_done_goes_first_in_first_out(original):
-    packed = Packed(original, memory=1)
+    packed = PackedDataset(original, memory=1)
     stored, walk = packed._stored, packed.in_order()
     stored._limit = lambda: 40_000
     for number in range(len(walk)):
@@ -126,10 +126,10 @@ def test_what_nobody_says_is_done_goes_first_in_first_out(original):
 
 def test_program_code_leaves_the_memory_when_it_is_short_and_comes_back(original, monkeypatch):
     shed = []
-    monkeypatch.setattr(mapped_arrays, "shed", lambda: shed.append(memory_usage.shed()))
-    assert as_dicts(Packed(original, memory=2**40).in_order()[0].rows)
+    monkeypatch.setattr(mapped_arrays, "release_pages", lambda: shed.append(memory_usage.release_pages()))
+    assert as_dicts(PackedDataset(original, memory=2**40).in_order()[0].rows)
     assert not shed
-    walk = Packed(original, memory=1).in_order()
+    walk = PackedDataset(original, memory=1).in_order()
     assert [as_dicts(walk[number].rows) for number in range(len(walk))]
     assert 1 <= len(shed) < len(walk)
 
@@ -145,12 +145,12 @@ def test_shedding_takes_pages_of_code_out_of_this_process():
 
 def test_a_model_that_the_memory_asked_for_cannot_hold_is_refused(original):
     with pytest.raises(DataError, match=r"a model of 40 features x 1 outputs takes .* of memory.* or allow more"):
-        Linear(Packed(original, memory=1), "squared").start(SGD())
-    assert Linear(Packed(original, memory=2**40), "squared").start(SGD())
+        Linear(PackedDataset(original, memory=1), "squared").start(SGD())
+    assert Linear(PackedDataset(original, memory=2**40), "squared").start(SGD())
 
 
 def test_with_room_enough_nothing_leaves_the_memory(original):
-    assert not Packed(original, memory=2**40).bounded
+    assert not PackedDataset(original, memory=2**40).bounded
 
 
 @pytest.mark.parametrize("verify", [True, False])
@@ -161,7 +161,7 @@ def test_a_flipped_bit_is_found_at_once_or_when_it_is_visited(folder, name, veri
     (folder / name).write_bytes(content)
 
     def use():
-        walk = Packed(folder, verify=verify).epoch(0, 0)
+        walk = PackedDataset(folder, verify=verify).epoch(0, 0)
         for number in range(len(walk)):
             walk[number]
 
@@ -172,17 +172,17 @@ def test_a_flipped_bit_is_found_at_once_or_when_it_is_visited(folder, name, veri
 def test_a_flipped_bit_in_the_frequencies_is_found_when_they_are_used(folder):
     edited(folder, "frequencies.i64", 3, 5)
     with pytest.raises(DataError, match=r"frequencies\.i64"):
-        Packed(folder, verify=False).frequencies()
+        PackedDataset(folder, verify=False).frequencies()
 
 
 @pytest.mark.parametrize("name", ["indptr.i64", "values.f32", "labels.f64", "checksums.u32"])
 def test_a_file_that_is_short_or_missing(folder, name):
     (folder / name).write_bytes((folder / name).read_bytes()[:-4])
     with pytest.raises(DataError, match=rf"{name}.*bytes.*Pack the data again"):
-        Packed(folder)
+        PackedDataset(folder)
     (folder / name).unlink()
     with pytest.raises(DataError, match=rf"{name}.*cannot be read"):
-        Packed(folder)
+        PackedDataset(folder)
 
 
 def changed_meta(folder, **changes):
@@ -201,14 +201,14 @@ def changed_meta(folder, **changes):
 def test_meta_that_was_changed(folder, changes, message):
     changed_meta(folder, **changes)
     with pytest.raises(DataError, match=message):
-        Packed(folder)
+        PackedDataset(folder)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"format": 1}'])
 def test_meta_that_is_none(folder, content):
     (folder / "meta.json").write_bytes(content)
     with pytest.raises(DataError, match=r"meta\.json"):
-        Packed(folder)
+        PackedDataset(folder)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_meta_that_is_none(folder, content):
 def test_sizes_that_make_no_sense_although_the_digest_matches(folder, changes):
     resealed(folder, **changes)
     with pytest.raises(DataError, match="make no sense"):
-        Packed(folder)
+        PackedDataset(folder)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_nonsense_with_correct_checksums_never_reaches_a_kernel(folder, name, po
     edited(folder, name, position, value)
     resealed(folder)
     with pytest.raises(DataError, match=f"{name}.*{message}"):
-        Packed(folder)
+        PackedDataset(folder)
 
 
 def test_indices_that_do_not_rise_with_correct_checksums(folder):
@@ -248,7 +248,7 @@ def test_indices_that_do_not_rise_with_correct_checksums(folder):
     edited(folder, "indices.u32", [start, start + 1], 3)
     resealed(folder)
     with pytest.raises(DataError, match="do not rise"):
-        Packed(folder)
+        PackedDataset(folder)
 
 
 def test_rows_without_entries_at_either_end(tmp_path):
@@ -258,4 +258,4 @@ def test_rows_without_entries_at_either_end(tmp_path):
     some = type(rows)(indptr, np.array([3, 9, 1, 2, 4], np.uint32), np.full(5, 2, np.float32), rows.labels,
                       rows.weights, 30, "sparse")  # fmt: skip
     pack([fake_file(tmp_path)], tmp_path / "out", readers=[reader_of(some, 1)])
-    assert walked(Packed(tmp_path / "out").epoch(0, 0)) == as_dicts(some)
+    assert walked(PackedDataset(tmp_path / "out").epoch(0, 0)) == as_dicts(some)

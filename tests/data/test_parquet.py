@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild.data.csr import Rows, concatenate
+from hogwild.data.csr import CSRRows, concatenate
 from hogwild.data.hashing import column_of
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.parquet import read
 from hogwild.errors import DataError, MissingExtraError
 
 
-def read_table(folder: Path, table: pa.Table, *, piece_bytes: int = 1 << 20, **choices: Any) -> Rows:
+def read_table(folder: Path, table: pa.Table, *, piece_bytes: int = 1 << 20, **choices: Any) -> CSRRows:
     path = folder / "a.parquet"
     pq.write_table(table, path)
-    return concatenate(list(read(path, Reading(**choices), piece_bytes)))
+    return concatenate(list(read(path, ReadOptions(**choices), piece_bytes)))
 
 
-def entries(rows: Rows) -> list[dict[int, float]]:
+def entries(rows: CSRRows) -> list[dict[int, float]]:
     bounds = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
     return [
         dict(zip(rows.indices[start:stop].tolist(), rows.values[start:stop].tolist(), strict=True))
@@ -210,14 +210,14 @@ def test_what_is_not_parquet_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"a\.parquet"):
-        list(read(path, Reading(), 1 << 20))
+        list(read(path, ReadOptions(), 1 << 20))
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        list(read(tmp_path / "none.parquet", Reading(), 1 << 20))
+        list(read(tmp_path / "none.parquet", ReadOptions(), 1 << 20))
     with pytest.raises(DataError, match="folder"):
-        list(read(tmp_path, Reading(), 1 << 20))
+        list(read(tmp_path, ReadOptions(), 1 << 20))
 
 
 def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
@@ -233,13 +233,13 @@ def test_a_damaged_page_is_noticed_by_its_checksum(tmp_path: Path) -> None:
     data[2000] ^= 1
     path.write_bytes(data)
     with pytest.raises(DataError, match="damaged"):
-        list(read(path, Reading(), 1 << 20))
+        list(read(path, ReadOptions(), 1 << 20))
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtraError, match=r"hogwild\[parquet\]"):
-        list(read(tmp_path / "a.parquet", Reading(), 1 << 20))
+        list(read(tmp_path / "a.parquet", ReadOptions(), 1 << 20))
 
 
 def test_pieces_are_small_and_do_not_change_the_rows(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_pieces_are_small_and_do_not_change_the_rows(tmp_path: Path) -> None:
     lists = [chance.integers(0, 50, chance.integers(0, 200)).tolist() for _ in range(2_000)]
     table = pa.table({"label": np.arange(2_000), "x": chance.random(2_000), "l": lists})
     whole = read_table(tmp_path, table, piece_bytes=1 << 28)
-    pieces = list(read(tmp_path / "a.parquet", Reading(), 100_000))
+    pieces = list(read(tmp_path / "a.parquet", ReadOptions(), 100_000))
     assert len(pieces) > 5
     assert max(piece.nonzeros for piece in pieces) * 8 <= 100_000
     parts = concatenate(pieces)
@@ -291,7 +291,7 @@ def test_agrees_with_a_plain_loop(
     }
     path = tmp_path_factory.mktemp("plain") / "a.parquet"
     pq.write_table(pa.table({"label": range(len(records)), **made}), path, row_group_size=group)
-    rows = concatenate(list(read(path, Reading(bits=30), piece_bytes)))
+    rows = concatenate(list(read(path, ReadOptions(bits=30), piece_bytes)))
     assert rows.labels.tolist() == list(range(len(records)))
     for found, expected in zip(entries(rows), named(*map(plain, records), bits=30), strict=True):
         assert found == pytest.approx(expected, rel=1e-6)

@@ -21,9 +21,9 @@ SETS = {
 @pytest.mark.parametrize("data", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("rows", [700, 2_000, 20_000])
 def test_one_copy_has_the_rows_that_one_a_chunk_has(data, rows, monkeypatch):
-    at_once = samples.sample(data, rows, seed=3).rows
+    at_once = samples.subsample(data, rows, seed=3).rows
     monkeypatch.setattr(samples, "MANY_CHUNKS", 0)
-    by_chunks = samples.sample(data, rows, seed=3).rows
+    by_chunks = samples.subsample(data, rows, seed=3).rows
     assert len(at_once) == min(rows, data.n_rows)
     for one, other in zip(at_once.arrays, by_chunks.arrays, strict=True):
         assert np.array_equal(one, other)

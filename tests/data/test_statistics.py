@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild.data import Memory, pack, row_overlap
+from hogwild.data import InMemoryDataset, pack, row_overlap
 from hogwild.data import open as open_data
-from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Rows
-from hogwild.data.row_overlap import Overlap, wilson
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, CSRRows
+from hogwild.data.row_overlap import RowOverlap, wilson
 from hogwild.data.statistics import describe, describe_labels, ranked
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
@@ -19,20 +19,24 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 rows_of_features = st.lists(st.sets(st.integers(0, 11), max_size=6), min_size=1, max_size=150)
 
 
-def memory(rows: list[set[int]], features: int = 12, *, index: type = np.uint32, shuffled: bool = False) -> Memory:
+def memory(
+    rows: list[set[int]], features: int = 12, *, index: type = np.uint32, shuffled: bool = False
+) -> InMemoryDataset:
     lists = [sorted(row) for row in rows]
     indptr = np.cumsum([0, *map(len, lists)])
     indices = np.array([i for row in lists for i in row], index)
     labels = np.arange(len(rows), dtype=float)
-    return Memory(Rows(indptr, indices, NO_VALUES, labels, NO_WEIGHTS, features, "binary"), shuffled=shuffled)
+    return InMemoryDataset(
+        CSRRows(indptr, indices, NO_VALUES, labels, NO_WEIGHTS, features, "binary"), shuffled=shuffled
+    )
 
 
 def shares_by_hand(rows: list[set[int]]) -> list[float]:
     return [sum(bool(row & other) for other in rows) / len(rows) for row in rows]
 
 
-def estimate(data: Memory, seed: int = 0) -> Overlap:
-    return row_overlap.overlap(data, seed=seed, work=0)
+def estimate(data: InMemoryDataset, seed: int = 0) -> RowOverlap:
+    return row_overlap.row_overlap(data, seed=seed, work=0)
 
 
 @given(rows_of_features, st.sampled_from([np.uint32, np.uint64]))
@@ -70,7 +74,7 @@ def test_a_sample_of_the_rows_gives_shares_within_its_error() -> None:
     data = memory(rows, 300, shuffled=True)
     with mock.patch.multiple(row_overlap, SCANNED_NONZEROS=data.nonzeros // 4, EXTREME_ROWS=16, RANDOM_ROWS=64):
         found = estimate(data)
-    truth = row_overlap.overlap(data)
+    truth = row_overlap.row_overlap(data)
     assert truth.exact
     assert found.scanned < data.n_rows
     assert found.compared == 80
@@ -95,13 +99,13 @@ def test_an_epoch_of_listed_rows_and_a_part_of_the_data() -> None:
     rows = [{i % 7, 10 + i % 3} for i in range(500)]
     part, rest = memory(rows, 13).split(0.4, seed=3)
     for side in (part, rest):
-        assert estimate(side).rho == pytest.approx(row_overlap.overlap(side).rho)
+        assert estimate(side).rho == pytest.approx(row_overlap.row_overlap(side).rho)
 
 
 def test_dense_rows_share_everything() -> None:
     values = np.ones(12, np.float32)
-    rows = Rows(np.arange(0, 13, 3), NO_INDICES, values, np.ones(4), NO_WEIGHTS, 3, "dense")
-    found = describe(Memory(rows, shuffled=False))
+    rows = CSRRows(np.arange(0, 13, 3), NO_INDICES, values, np.ones(4), NO_WEIGHTS, 3, "dense")
+    found = describe(InMemoryDataset(rows, shuffled=False))
     assert (found.omega, found.delta, found.overlap.rho, found.crowding) == (3, 1.0, 1.0, 3.0)
     assert found.collisions(5).others == 4.0
     assert found.collisions(5).probability == 1.0
@@ -182,7 +186,7 @@ def test_ranked_frequencies_fall(counts: list[int]) -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")
 def test_real_text_is_estimated_as_it_is() -> None:
     data = open_data(SHARED / "reuters.trn.svm.gz")
-    truth, found = row_overlap.overlap(data), row_overlap.overlap(data, work=0)
+    truth, found = row_overlap.row_overlap(data), row_overlap.row_overlap(data, work=0)
     assert truth.exact
     assert found.low <= truth.rho <= found.high
     assert abs(found.mean - truth.mean) < 2 * found.mean_error

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild.data.csr import Rows, concatenate
-from hogwild.data.reader import LARGEST_INDEX, Reading
+from hogwild.data.csr import CSRRows, concatenate
+from hogwild.data.reader import LARGEST_INDEX, ReadOptions
 from hogwild.data.readers import svmlight
 from hogwild.data.readers.svmlight import SVMLIGHT, read
 from hogwild.errors import DataError
@@ -22,19 +22,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("svmlight")
 
 
-def parse(folder: Path, text: str | bytes, reading: Reading | None = None, piece_bytes: int = 1 << 20) -> Rows:
+def parse(folder: Path, text: str | bytes, reading: ReadOptions | None = None, piece_bytes: int = 1 << 20) -> CSRRows:
     path = folder / "a.svm"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return concatenate(list(read(path, reading or Reading(), piece_bytes)))
+    return concatenate(list(read(path, reading or ReadOptions(), piece_bytes)))
 
 
-def refused(folder: Path, text: str, reading: Reading | None = None) -> DataError:
+def refused(folder: Path, text: str, reading: ReadOptions | None = None) -> DataError:
     with pytest.raises(DataError) as caught:
         parse(folder, text, reading)
     return caught.value
 
 
-def as_lists(rows: Rows) -> list[tuple[float, list[int], list[float]]]:
+def as_lists(rows: CSRRows) -> list[tuple[float, list[int], list[float]]]:
     ends = zip(rows.labels.tolist(), rows.indptr[:-1], rows.indptr[1:], strict=True)
     return [(label, rows.indices[a:b].tolist(), rows.values[a:b].tolist()) for label, a, b in ends]
 
@@ -134,7 +134,7 @@ def test_the_first_error_is_the_one_reported(folder: Path, monkeypatch: pytest.M
 def test_pieces_are_about_as_large_as_asked(folder: Path) -> None:
     path = folder / "b.svm"
     path.write_text("1 " + " ".join(f"{i}:1" for i in range(50)) + "\n" + "1 3:0.25 5:0.125\n" * 20_000)
-    pieces = list(read(path, Reading(), 50_000))
+    pieces = list(read(path, ReadOptions(), 50_000))
     assert sum(map(len, pieces)) == 20_001
     assert len(pieces) > 5
     assert all(p.indices.nbytes + p.values.nbytes + p.labels.nbytes + p.indptr.nbytes < 100_000 for p in pieces)
@@ -143,31 +143,31 @@ def test_pieces_are_about_as_large_as_asked(folder: Path) -> None:
 def test_rows_without_label_are_for_prediction_only(folder: Path) -> None:
     text = "3:1 4:2\n1 3:1\nqid:2 5:1\n"
     assert "label is missing" in str(refused(folder, text))
-    rows = parse(folder, text, Reading(unlabelled=True))
+    rows = parse(folder, text, ReadOptions(unlabelled=True))
     assert as_lists(rows) == [(0, [3, 4], [1, 2]), (1, [3], [1]), (0, [5], [1])]
 
 
 def test_columns_beyond_the_expected_ones(folder: Path) -> None:
     text = "1 1:1 3:1\n1 2:1 4:1\n"
     for base, features in [(1, 4), (0, 5), ("auto", 4)]:
-        assert parse(folder, text, Reading(base=base, features=features)).nonzeros == 4
+        assert parse(folder, text, ReadOptions(base=base, features=features)).nonzeros == 4
     for base, features in [(1, 3), (0, 4), ("auto", 3)]:
-        error = refused(folder, text, Reading(base=base, features=features))
+        error = refused(folder, text, ReadOptions(base=base, features=features))
         assert (error.line, error.column) == (2, 7)
         assert f"beyond the {features} features" in str(error)
-        kept = parse(folder, text, Reading(base=base, features=features, extra="ignore"))
+        kept = parse(folder, text, ReadOptions(base=base, features=features, extra="ignore"))
         assert as_lists(kept) == [(1, [1, 3], [1, 1]), (1, [2], [1])]
 
 
 def test_dropped_columns_are_checked_too(folder: Path) -> None:
-    reading = Reading(base=1, features=2, extra="ignore")
+    reading = ReadOptions(base=1, features=2, extra="ignore")
     assert refused(folder, "1 1:1 7:nan\n", reading).column == 9
     assert refused(folder, "1 1:1 7:1 6:1\n", reading).column == 11
 
 
 def test_index_zero_in_a_file_that_counts_from_one(folder: Path) -> None:
-    assert parse(folder, "1 0:1\n", Reading(base=0)).nonzeros == 1
-    error = refused(folder, "1 0:1\n", Reading(base=1))
+    assert parse(folder, "1 0:1\n", ReadOptions(base=0)).nonzeros == 1
+    error = refused(folder, "1 0:1\n", ReadOptions(base=1))
     assert (error.line, error.column) == (1, 3)
 
 
@@ -182,7 +182,7 @@ def test_real_data_as_scikit_learn_reads_it(name: str) -> None:
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(str(SHARED / name), zero_based=True)
-    rows = concatenate(list(read(SHARED / name, Reading(), 1 << 20)))
+    rows = concatenate(list(read(SHARED / name, ReadOptions(), 1 << 20)))
     np.testing.assert_array_equal(rows.indptr, X.indptr)
     np.testing.assert_array_equal(rows.indices, X.indices)
     np.testing.assert_array_equal(rows.values, X.data.astype(np.float32))

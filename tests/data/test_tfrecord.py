@@ -8,7 +8,7 @@ import pytest
 
 import hogwild
 from hogwild.data.csr import concatenate
-from hogwild.data.reader import LARGEST_INDEX, Reading
+from hogwild.data.reader import LARGEST_INDEX, ReadOptions
 from hogwild.data.readers.tfrecord import read
 from hogwild.data.tfrecord.crc32c import masked_crc
 from hogwild.data.tfrecord.writer import RecordWriter
@@ -56,7 +56,7 @@ def framed(content):
 
 def rows_of(path, content, unlabelled=False, size=1 << 20):
     path.write_bytes(content)
-    return concatenate(list(read(path, Reading(unlabelled=unlabelled), size)))
+    return concatenate(list(read(path, ReadOptions(unlabelled=unlabelled), size)))
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_what_is_written_is_read(tmp_path, ending, binary, whole):
         for record in made:
             writer.write(*record)
     for size in (1, 5_000, 1 << 20):
-        rows = concatenate(list(read(path, Reading(), size)))
+        rows = concatenate(list(read(path, ReadOptions(), size)))
         assert rows.labels.tolist() == [label for _, _, label in made]
         for k, (columns, values, _) in enumerate(made):
             entries = slice(rows.indptr[k], rows.indptr[k + 1])
@@ -112,7 +112,7 @@ def test_rows_are_written_at_once(tmp_path):
     rows = kind("multiclass", rows=200, features=50, nonzeros=6).rows
     with RecordWriter(tmp_path / "a.tfrecord") as writer:
         writer.write_rows(rows)
-    back = concatenate(list(read(tmp_path / "a.tfrecord", Reading(), 1 << 20)))
+    back = concatenate(list(read(tmp_path / "a.tfrecord", ReadOptions(), 1 << 20)))
     for name in ("indptr", "indices", "values", "labels"):
         np.testing.assert_array_equal(getattr(back, name), getattr(rows, name))
 
@@ -204,7 +204,7 @@ def test_a_file_without_records(path):
     with pytest.raises(DataError, match="no rows"):
         hogwild.data.open(path)
     with pytest.raises(DataError):
-        list(read(path.with_name("none.tfrecord"), Reading(), 100))
+        list(read(path.with_name("none.tfrecord"), ReadOptions(), 100))
 
 
 @pytest.mark.parametrize(("indices", "values"), [([-1], None), ([0.5], None), ([[1]], None), ([1, 2], [1.0])])
@@ -232,7 +232,7 @@ def test_others_read_what_we_write_and_we_what_they_write(tmp_path):
     for columns, values, label in full:
         writer.write({"nz_idx": (columns, "int"), "nz_values": (values, "float"), "label": (int(label), "int")})
     writer.close()
-    rows = concatenate(list(read(tmp_path / "theirs.tfrecord", Reading(), 1 << 20)))
+    rows = concatenate(list(read(tmp_path / "theirs.tfrecord", ReadOptions(), 1 << 20)))
     assert rows.indices.tolist() == [int(c) for columns, _, _ in full for c in columns]
     assert rows.values.tolist() == [float(v) for _, values, _ in full for v in values]
     assert rows.labels.tolist() == [label for _, _, label in full]

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild.data.csr import Rows, concatenate
+from hogwild.data.csr import CSRRows, concatenate
 from hogwild.data.hashing import column_of
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.vw import read
 from hogwild.errors import DataError
 
 
-def read_text(tmp_path: Path, text: bytes, *, piece_bytes: int = 1 << 20, **choices: object) -> Rows:
+def read_text(tmp_path: Path, text: bytes, *, piece_bytes: int = 1 << 20, **choices: object) -> CSRRows:
     path = tmp_path / "a.vw"
     path.write_bytes(text)
-    return concatenate(list(read(path, Reading(**choices), piece_bytes)))  # type: ignore[arg-type]
+    return concatenate(list(read(path, ReadOptions(**choices), piece_bytes)))  # type: ignore[arg-type]
 
 
-def entries(rows: Rows, row: int) -> dict[int, float]:
+def entries(rows: CSRRows, row: int) -> dict[int, float]:
     start, stop = rows.indptr[row], rows.indptr[row + 1]
     return dict(zip(rows.indices[start:stop].tolist(), rows.values[start:stop].tolist(), strict=True))
 
@@ -175,10 +175,10 @@ def test_a_scale_that_is_hard_to_convert_reaches_its_own_features_only(tmp_path:
 def test_compressed_files_are_read_too(tmp_path: Path, pack: object, ending: str) -> None:
     path = tmp_path / f"a.vw{ending}"
     path.write_bytes(pack(b"1 | 3:2\n" * 100))  # type: ignore[operator]
-    assert sum(len(rows) for rows in read(path, Reading(), 300)) == 100
+    assert sum(len(rows) for rows in read(path, ReadOptions(), 300)) == 100
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DataError, match="archive"):
-        list(read(path, Reading(), 1 << 20))
+        list(read(path, ReadOptions(), 1 << 20))
 
 
 def test_pieces_do_not_depend_on_their_size(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 from damage import TIMES, damage
 
-from hogwild.data.csr import Rows
-from hogwild.data.reader import Reading
+from hogwild.data.csr import CSRRows
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.npz import read
 from hogwild.errors import DataError
 
@@ -56,14 +56,14 @@ def entries(arrays: Arrays) -> Entries | None:
     return found
 
 
-def attempt(path: Path) -> list[Rows] | DataError:
+def attempt(path: Path) -> list[CSRRows] | DataError:
     try:
-        return list(read(path, Reading(), 64))
+        return list(read(path, ReadOptions(), 64))
     except DataError as error:
         return error
 
 
-def read_entries(pieces: list[Rows]) -> Entries:
+def read_entries(pieces: list[CSRRows]) -> Entries:
     found: Entries = {}
     row = 0
     for rows in pieces:
@@ -81,7 +81,7 @@ def test_damaged_bytes_are_refused_or_change_nothing(tmp_path: Path, form: str) 
     path, refused = tmp_path / "damaged.npz", 0
     arrays = sample(1, form)
     np.savez(path, **arrays)
-    good, expected = path.read_bytes(), read_entries(list(read(path, Reading(), 64)))
+    good, expected = path.read_bytes(), read_entries(list(read(path, ReadOptions(), 64)))
     for seed in range(max(10, TIMES // 6)):
         path.write_bytes(damage(good, random.Random(f"{form} {seed}")))
         outcome = attempt(path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from damage import TIMES, damage
 
-from hogwild.data import Packed
+from hogwild.data import PackedDataset
 from hogwild.data.packing.pack import pack
 from hogwild.errors import DataError
 
@@ -27,7 +27,7 @@ def original(tmp_path_factory):
 
 
 def everything(folder, verify):
-    data = Packed(folder, verify=verify)
+    data = PackedDataset(folder, verify=verify)
     train, aside = data.split(0.3, seed=0)
     walk = train.epoch(0, 0)
     chunks = [walk[number] for number in range(len(walk))]

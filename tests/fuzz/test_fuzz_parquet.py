@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from damage import TIMES, damage
 
-from hogwild.data.csr import Rows
-from hogwild.data.reader import Reading
+from hogwild.data.csr import CSRRows
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.parquet import read
 from hogwild.errors import DataError
 
@@ -55,7 +55,7 @@ def replace_bytes(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
-def assert_sound(rows: Rows) -> None:
+def assert_sound(rows: CSRRows) -> None:
     assert rows.layout == "sparse"
     assert rows.indptr[0] == 0
     assert (np.diff(rows.indptr) >= 0).all()
@@ -69,9 +69,9 @@ def assert_sound(rows: Rows) -> None:
         assert (found < rows.features).all()
 
 
-def reading_or_refusal(path: Path) -> list[Rows] | DataError:
+def reading_or_refusal(path: Path) -> list[CSRRows] | DataError:
     try:
-        return list(read(path, Reading(), 1 << 16))
+        return list(read(path, ReadOptions(), 1 << 16))
     except DataError as error:
         return error
 
@@ -80,7 +80,7 @@ def reading_or_refusal(path: Path) -> list[Rows] | DataError:
 def test_the_undamaged_file_is_read(tmp_path: Path, form: int) -> None:
     path = tmp_path / "good.parquet"
     path.write_bytes(good(form))
-    pieces = list(read(path, Reading(), 1 << 16))
+    pieces = list(read(path, ReadOptions(), 1 << 16))
     assert sum(map(len, pieces)) == 40
     for rows in pieces:
         assert_sound(rows)

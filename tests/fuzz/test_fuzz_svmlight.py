@@ -10,8 +10,8 @@ import pytest
 import svmlight_reference
 from damage import TIMES, damage
 
-from hogwild.data.csr import Rows
-from hogwild.data.reader import Reading
+from hogwild.data.csr import CSRRows
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.svmlight import read
 from hogwild.errors import DataError
 
@@ -28,14 +28,16 @@ def sample(rng: random.Random) -> bytes:
     return rng.choice(["\n", "\n", "\r\n"]).join(lines).encode() + rng.choice([b"\n", b""])
 
 
-def attempt(path: Path, reading: Reading, piece_bytes: int) -> list[Rows] | DataError:
+def attempt(path: Path, reading: ReadOptions, piece_bytes: int) -> list[CSRRows] | DataError:
     try:
         return list(read(path, reading, piece_bytes))
     except DataError as error:
         return error
 
 
-def check(path: Path, expected: list[svmlight_reference.Row] | None, reading: Reading, piece_bytes: int = 256) -> bool:
+def check(
+    path: Path, expected: list[svmlight_reference.Row] | None, reading: ReadOptions, piece_bytes: int = 256
+) -> bool:
     """Read a file and judge the outcome; whether it was accepted."""
     outcome = attempt(path, reading, piece_bytes)
     if isinstance(outcome, DataError):
@@ -63,7 +65,7 @@ def test_damaged_text_is_refused_or_still_valid(tmp_path: Path, unlabelled: bool
         text = damage(sample(rng), rng)
         path = tmp_path / "damaged.svm"
         path.write_bytes(text)
-        outcomes.append(check(path, svmlight_reference.parse(text, unlabelled), Reading(unlabelled=unlabelled)))
+        outcomes.append(check(path, svmlight_reference.parse(text, unlabelled), ReadOptions(unlabelled=unlabelled)))
     assert not all(outcomes)
 
 
@@ -72,7 +74,7 @@ def test_undamaged_text_is_accepted(tmp_path: Path) -> None:
         text = sample(random.Random(seed))
         path = tmp_path / "good.svm"
         path.write_bytes(text)
-        assert check(path, svmlight_reference.parse(text), Reading())
+        assert check(path, svmlight_reference.parse(text), ReadOptions())
 
 
 @pytest.mark.parametrize(("pack", "ending"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2")])
@@ -83,8 +85,8 @@ def test_damaged_archives_never_give_other_rows(tmp_path: Path, pack, ending: st
         archive = damage(pack(text), random.Random(seed))
         path = tmp_path / f"damaged.svm{ending}"
         path.write_bytes(archive)
-        if not isinstance(attempt(path, Reading(), 1 << 16), DataError):
-            assert check(path, svmlight_reference.parse(text), Reading(), 1 << 16)
+        if not isinstance(attempt(path, ReadOptions(), 1 << 16), DataError):
+            assert check(path, svmlight_reference.parse(text), ReadOptions(), 1 << 16)
 
 
 # (text, line, column, words of the message), one for each thing that can be wrong
@@ -131,7 +133,7 @@ def test_each_kind_of_damage_is_named_and_placed(
     for before in (b"", b"1 1:2 7:0.5 # fine\n" * 40):  # in the first segment, and in a later one
         path.write_bytes(before + text)
         with pytest.raises(DataError) as caught:
-            list(read(path, Reading(), 128))
+            list(read(path, ReadOptions(), 128))
         error = caught.value
         assert (error.line, error.column) == (line + before.count(b"\n"), column)
         assert words in str(error)

@@ -9,7 +9,7 @@ import pytest
 from damage import TIMES, damage
 
 from hogwild.data.csr import concatenate
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.tfrecord import read
 from hogwild.data.tfrecord.crc32c import masked_crc
 from hogwild.data.tfrecord.writer import RecordWriter
@@ -29,7 +29,7 @@ def good(folder: Path, seed: int) -> bytes:
 def attempt(path: Path, content: bytes):
     path.write_bytes(content)
     try:
-        return concatenate(list(read(path, Reading(), 1 << 20)))
+        return concatenate(list(read(path, ReadOptions(), 1 << 20)))
     except DataError as error:
         return error
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vw_reference import NotVWError, Row, parse
 
-from hogwild.data.csr import Rows, concatenate
-from hogwild.data.reader import Reading
+from hogwild.data.csr import CSRRows, concatenate
+from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.vw import VW, read
 from hogwild.errors import DataError
 
@@ -29,7 +29,7 @@ GOOD = (
 ).encode()
 
 
-def assert_same(rows: Rows, expected: list[Row]) -> None:
+def assert_same(rows: CSRRows, expected: list[Row]) -> None:
     assert len(rows) == len(expected)
     weights = rows.weights if rows.weights.size else np.ones(len(rows))
     for row, (label, weight, wanted) in enumerate(expected):
@@ -39,9 +39,9 @@ def assert_same(rows: Rows, expected: list[Row]) -> None:
         np.testing.assert_allclose(rows.values[start:stop], [wanted[index] for index in sorted(wanted)], 1e-6, 1e-6)
 
 
-def reading_or_refusal(path: Path) -> Rows | DataError:
+def reading_or_refusal(path: Path) -> CSRRows | DataError:
     try:
-        return concatenate(list(read(path, Reading(), 1 << 16)))
+        return concatenate(list(read(path, ReadOptions(), 1 << 16)))
     except DataError as error:
         return error
 
@@ -61,7 +61,7 @@ def assert_named(error: DataError, path: Path) -> None:
 def test_the_undamaged_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "good.vw"
     path.write_bytes(GOOD)
-    assert_same(concatenate(list(read(path, Reading(), 1 << 16))), parse(GOOD))
+    assert_same(concatenate(list(read(path, ReadOptions(), 1 << 16))), parse(GOOD))
 
 
 @pytest.mark.parametrize("seed", range(TIMES))
@@ -106,13 +106,13 @@ def test_agrees_with_a_plain_reading(
     text = b"\n".join([*lines, last])
     path = tmp_path_factory.mktemp("plain") / "a.vw"
     path.write_bytes(text)
-    assert_same(concatenate(list(read(path, Reading(bits=bits), piece_bytes))), parse(text, bits))
+    assert_same(concatenate(list(read(path, ReadOptions(bits=bits), piece_bytes))), parse(text, bits))
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")
 def test_real_data_agrees_with_a_plain_reading() -> None:
     path = SHARED / "rcv1_small.vw.gz"
-    rows = concatenate(list(VW.read(path, Reading(), 1 << 24)))
+    rows = concatenate(list(VW.read(path, ReadOptions(), 1 << 24)))
     expected = parse(gzip.decompress(path.read_bytes()))
     assert len(rows) == len(expected) == 1_000
     assert_same(rows, expected)

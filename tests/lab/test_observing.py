@@ -16,7 +16,7 @@ from hogwild import Averaging, Constant, Hogwild, Linear, Locked, ParameterServe
 from hogwild.cli import main
 from hogwild.errors import ParameterError
 from hogwild.jit import bind, specialise
-from hogwild.kernels.conflict_counters import COLLIDED, LOST, MET, MISSED, WHOLE, WRITES, Eye, step_watched
+from hogwild.kernels.conflict_counters import COLLIDED, LOST, MET, MISSED, WHOLE, WRITES, ConflictCounters, step_watched
 from hogwild.kernels.row_layouts import stored_column
 from hogwild.kernels.sync_policies import ways
 from hogwild.runtimes.shared_memory.conflict_monitor import group_by_frequency
@@ -33,7 +33,7 @@ def eyes(groups):
     for _ in range(WORKERS):
         notes = np.zeros(16, np.int64)
         notes[WHOLE] = 1000
-        yield Eye(
+        yield ConflictCounters(
             stamps, clock, groups, np.zeros(FEATURES, np.int64), notes, np.zeros(64, np.int64),
             np.zeros((FEATURES, 4), np.int64), np.zeros((8, FEATURES), np.int64), np.zeros((1, 1), np.float32),
         )  # fmt: skip

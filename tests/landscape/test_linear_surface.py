@@ -138,13 +138,15 @@ def test_columns_far_from_zero_are_looked_at_as_they_are() -> None:
 def test_rows_on_disk_that_are_larger_than_memory_are_read_piece_by_piece(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hogwild.data import opened
-    from hogwild.data.in_memory import Memory
+    from hogwild.data import as_dataset
+    from hogwild.data.in_memory import InMemoryDataset
 
     problem = linear("logistic", sparse=True)
     here = surface(problem)
-    monkeypatch.setattr(Memory, "at_once", lambda self: None)
-    there = surface(Linear(Memory(opened((rows()[0], problem.source.labels())).rows, shuffled=False, chunk=7)))
+    monkeypatch.setattr(InMemoryDataset, "at_once", lambda self: None)
+    there = surface(
+        Linear(InMemoryDataset(as_dataset((rows()[0], problem.source.labels())).rows, shuffled=False, chunk=7))
+    )
     at, way = somewhere(here.size), somewhere(here.size, 4)
     assert there.loss(at) == pytest.approx(here.loss(at))
     assert there.gradient(at) == pytest.approx(here.gradient(at))

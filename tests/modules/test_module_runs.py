@@ -29,7 +29,7 @@ from hogwild import (
     load_weights,
     minimise,
 )
-from hogwild.data.samplers import Share, Split
+from hogwild.data.samplers import Split, WorkerShare
 from hogwild.errors import CheckpointError, ParameterError, WorkerError
 from hogwild.run import Event
 
@@ -216,7 +216,7 @@ def iterates(rule: Any, epochs: int, batch: int) -> list[Tensor]:
     net, data = nets.line(), nets.numbers()
     optimiser, found = rule(net.parameters()), []
     for epoch in range(epochs):
-        for rows in Split().batches(Share(len(data), 0, 1, epoch, 0, batch)):
+        for rows in Split().batches(WorkerShare(len(data), 0, 1, epoch, 0, batch)):
             x, y = data[torch.from_numpy(rows)]
             optimiser.zero_grad()
             LOSS(net(x), y).backward()

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild.data.samplers import LabelSkew, Replacement, Share, SizeSkew, Split, Whole, named
+from hogwild.data.samplers import LabelSkew, Replacement, SizeSkew, Split, Whole, WorkerShare, named
 from hogwild.errors import ParameterError
 
 SPLITS: list[Any] = [Split(), SizeSkew(2), SizeSkew(0.5), LabelSkew(1.0), LabelSkew(0.5), LabelSkew(0.0)]
 
 
-def shares(samples: int, workers: int, epoch: int = 0, seed: int = 0, batch: int = 4) -> list[Share]:
+def shares(samples: int, workers: int, epoch: int = 0, seed: int = 0, batch: int = 4) -> list[WorkerShare]:
     labels = np.arange(samples) % 5
-    return [Share(samples, worker, workers, epoch, seed, batch, labels) for worker in range(workers)]
+    return [WorkerShare(samples, worker, workers, epoch, seed, batch, labels) for worker in range(workers)]
 
 
-def drawn(sampling: Any, share: Share) -> list[int]:
+def drawn(sampling: Any, share: WorkerShare) -> list[int]:
     batches = list(sampling.batches(share))
     assert all(0 < len(batch) <= share.batch for batch in batches)
     return [int(index) for batch in batches for index in batch]

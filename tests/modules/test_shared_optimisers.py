@@ -12,7 +12,7 @@ from torch import nn, optim
 from torch.utils.data import TensorDataset
 
 from hogwild import Hogwild, Module, RoundRobin, minimise
-from hogwild.data.samplers import Share, Split
+from hogwild.data.samplers import Split, WorkerShare
 from hogwild.errors import ParameterError
 
 BATCH, EPOCHS = 4, 2
@@ -34,7 +34,7 @@ RULES: dict[str, Any] = {
 def batches(dataset: TensorDataset) -> Any:
     """The batches of all epochs, in the order in which two workers that take turns apply them."""
     for epoch in range(EPOCHS):
-        share = Share(len(dataset), worker=0, workers=1, epoch=epoch, seed=0, batch=BATCH)
+        share = WorkerShare(len(dataset), worker=0, workers=1, epoch=epoch, seed=0, batch=BATCH)
         for rows in Split().batches(share):
             yield dataset[torch.from_numpy(rows)]
 

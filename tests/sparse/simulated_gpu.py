@@ -32,17 +32,17 @@ def trained(engine, binary, update, width):
 
 def same(binary, update, width):
     """Within one sample rows are updated in another order, which AdaGrad notices where a row is there twice."""
-    from hogwild.nn.sparse_table_cuda import OnGpu
+    from hogwild.nn.sparse_table_cuda import CUDAEngine
 
-    cpu, gpu = (trained(engine, binary, update, width) for engine in (CPU, OnGpu()))
+    cpu, gpu = (trained(engine, binary, update, width) for engine in (CPU, CUDAEngine()))
     for one, other in zip(cpu.state_dict().values(), gpu.state_dict().values(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 if update == "adagrad" else 1e-5)
 
 
 def wrong_index():
-    from hogwild.nn.sparse_table_cuda import OnGpu
+    from hogwild.nn.sparse_table_cuda import CUDAEngine
 
-    engine = sparse_table._engines["cpu"] = OnGpu()
+    engine = sparse_table._engines["cpu"] = CUDAEngine()
     table = hogwild.SparseTable(3, 40, binary=True)
     bad = table(torch.tensor([0, 7, 2, -1]), torch.tensor([0, 3, 4]))
     torch.testing.assert_close(bad[0], table.weight.detach()[[0, 2]].sum(0))

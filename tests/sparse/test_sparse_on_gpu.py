@@ -52,7 +52,7 @@ def trained(binary, update, device):
 def graphed(binary, update):
     net = net_of(binary, update, "cuda")
     optimiser = optimiser_of(net)
-    step = hogwild.GraphedStep(net, nn.functional.cross_entropy, optimiser, BATCH, 9 * BATCH)
+    step = hogwild.CUDAGraphStep(net, nn.functional.cross_entropy, optimiser, BATCH, 9 * BATCH)
     step.set_rate(0.2)
     for batch in batches(binary):
         step(*(part.pin_memory() for part in batch))
@@ -83,7 +83,7 @@ def test_processes_share_a_table_on_a_gpu(workers):
 
     made = random_array((600, 200), density=0.05, format="csr", rng=0)
     labels = (made[:, [0, 1, 2]].sum(1) > 0).astype(float)
-    rows = hogwild.SparseRows((made, labels))
+    rows = hogwild.CSRDataset((made, labels))
     net = hogwild.SparseMLP(200, [16, 8], 2, update="adagrad").cuda()
     before = net.table.weight.detach().cpu().clone()
     run = hogwild.minimise(
@@ -100,7 +100,7 @@ def test_steps_launched_as_a_whole_train_as_others_do(rule, monkeypatch):
     from scipy.sparse import random_array
 
     made = random_array((600, 2000), density=0.02, format="csr", rng=0)
-    rows = hogwild.SparseRows((made, np.random.default_rng(0).integers(0, 3, 600).astype(float)))
+    rows = hogwild.CSRDataset((made, np.random.default_rng(0).integers(0, 3, 600).astype(float)))
     assert len(rows) % BATCH
 
     def trained():

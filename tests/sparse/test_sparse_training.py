@@ -15,7 +15,7 @@ from hogwild.data.generate.sparse_records import SparseRecords
 from hogwild.data.tfrecord.writer import RecordWriter
 from hogwild.errors import DataError, ModelError, ParameterError
 from hogwild.models.io import load
-from hogwild.models.sparse_mlp import SparseModel
+from hogwild.models.sparse_mlp import SparseMLPModel
 
 MADE = {"rows": 3_000, "dense_size": 60, "min_nnz": 2, "max_nnz": 6, "classes": 3, "noise": 0.0}
 
@@ -31,8 +31,8 @@ def records(tmp_path_factory):
 def samples(records):
     data = hogwild.data.open(records)
     training, held_out = data.split(0.2, 0)
-    rows = hogwild.SparseRows(training)
-    return rows, hogwild.SparseRows(held_out, rows.labels)
+    rows = hogwild.CSRDataset(training)
+    return rows, hogwild.CSRDataset(held_out, rows.labels)
 
 
 def problem_of(rows, update="adagrad"):
@@ -129,7 +129,7 @@ def test_checkpoints_go_on_to_the_same_bits(samples, tmp_path):
 
 def test_rows_are_those_of_the_file(records, samples):
     data = hogwild.data.open(records, shuffle=False)
-    rows = hogwild.SparseRows(data)
+    rows = hogwild.CSRDataset(data)
     indices, offsets, values, target = rows.batch_of(torch.tensor([7, 0, 2_999]))
     for k, number in enumerate((7, 0, 2_999)):
         entries = slice(data.rows.indptr[number], data.rows.indptr[number + 1])
@@ -142,10 +142,10 @@ def test_rows_are_those_of_the_file(records, samples):
 
 def test_ones_are_made_only_where_they_are_wanted(tmp_path):
     SparseRecords(rows=20, dense_size=30, min_nnz=1, max_nnz=3, binary=True).write(tmp_path / "b.tfrecord")
-    rows = hogwild.SparseRows(tmp_path / "b.tfrecord")
+    rows = hogwild.CSRDataset(tmp_path / "b.tfrecord")
     assert rows.binary
     assert len(rows.batch_of(torch.arange(5))) == 3
-    valued = hogwild.SparseRows(tmp_path / "b.tfrecord", binary=False)
+    valued = hogwild.CSRDataset(tmp_path / "b.tfrecord", binary=False)
     assert (valued.batch_of(torch.arange(5))[2] == 1).all()
     loaded = [len(batch) for batch in hogwild.RecordLoader(tmp_path / "b.tfrecord", 10, binary=True)]
     assert loaded == [3, 3]
@@ -153,11 +153,11 @@ def test_ones_are_made_only_where_they_are_wanted(tmp_path):
 
 def test_refusals_of_rows(records, samples):
     with pytest.raises(DataError, match="not every value"):
-        hogwild.SparseRows(records, binary=True)
+        hogwild.CSRDataset(records, binary=True)
     with pytest.raises(DataError, match="not one of those trained on"):
-        hogwild.SparseRows(records, (0.0, 1.0))
+        hogwild.CSRDataset(records, (0.0, 1.0))
     with pytest.raises(DataError, match="dense"):
-        hogwild.SparseRows((np.eye(3) + 1, [0, 1, 0]))
+        hogwild.CSRDataset((np.eye(3) + 1, [0, 1, 0]))
 
 
 @pytest.mark.parametrize("shuffle", [0, 500, 10**6])
@@ -277,7 +277,7 @@ def test_from_generated_records_to_predictions(tmp_path):
     assert answers["accuracy"] > 0.85
     assert len(answers["predictions"]) == 2000
     loaded = load(model)
-    assert isinstance(loaded, SparseModel)
+    assert isinstance(loaded, SparseMLPModel)
     probabilities = loaded.answer(data, proba=True).values
     np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)
     assert (np.asarray(loaded.labels)[probabilities.argmax(1)] == answers["predictions"]).all()
@@ -302,7 +302,7 @@ def test_a_model_file_that_is_not_whole(tmp_path):
     from hogwild import array_file
 
     path = tmp_path / "a.model"
-    SparseModel(hogwild.SparseMLP(5, [4], 2), (0.0, 1.0)).save(path)
+    SparseMLPModel(hogwild.SparseMLP(5, [4], 2), (0.0, 1.0)).save(path)
     arrays, record = array_file.load(path, ModelError)
     array_file.save(path, {name: array for name, array in arrays.items() if name != "bias"}, record)
     with pytest.raises(ModelError, match="inconsistent"):

@@ -10,7 +10,7 @@ import pytest
 from runs import in_legs, problem, same_bits, survive
 
 from hogwild import Checkpoints, Constant, Linear, Serial, minimise
-from hogwild.data import Memory, in_memory
+from hogwild.data import InMemoryDataset, in_memory
 
 HOW: dict[str, Any] = {"schedule": Constant(0.05), "strategy": Serial(), "budget": 3}
 
@@ -25,14 +25,14 @@ def few_rows_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 def copies(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was copied: references that keep nothing alive."""
     found: list[Any] = []
-    laid_out = Memory.laid_out
+    laid_out = InMemoryDataset.laid_out
 
-    def noted(self: Memory, seed: int, epochs: float) -> Memory | None:
+    def noted(self: InMemoryDataset, seed: int, epochs: float) -> InMemoryDataset | None:
         copy = laid_out(self, seed, epochs)
         found.append(None if copy is None else weakref.ref(copy.rows.values))
         return copy
 
-    monkeypatch.setattr(Memory, "laid_out", noted)
+    monkeypatch.setattr(InMemoryDataset, "laid_out", noted)
     return found
 
 

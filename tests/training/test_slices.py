@@ -9,7 +9,7 @@ import pytest
 from runs import problem
 
 from hogwild import Constant, Serial, minimise
-from hogwild.problems.bound_kernel import Claiming
+from hogwild.problems.bound_kernel import QueueKernel
 from hogwild.runtimes.shared_memory import thread_team
 from hogwild.runtimes.shared_memory.slice_tuner import SliceTuner
 
@@ -18,13 +18,13 @@ from hogwild.runtimes.shared_memory.slice_tuner import SliceTuner
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The epochs that were walked, one entry for each time that compiled code was called."""
     found: list[Any] = []
-    walk = Claiming.walk
+    walk = QueueKernel.walk
 
-    def noted(self: Claiming, whole: Any, *others: Any) -> None:
+    def noted(self: QueueKernel, whole: Any, *others: Any) -> None:
         found.append(whole)
         walk(self, whole, *others)
 
-    monkeypatch.setattr(Claiming, "walk", noted)
+    monkeypatch.setattr(QueueKernel, "walk", noted)
     return found
 
 

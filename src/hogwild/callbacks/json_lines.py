@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.run import PASSING, Event
 
 
@@ -28,7 +28,7 @@ class JsonLines:
 
     def __call__(self, event: Event) -> None:
         if event["event"] not in PASSING or self._progress:
-            self._file.write(json.dumps(plain(event), allow_nan=False) + "\n")
+            self._file.write(json.dumps(to_jsonable(event), allow_nan=False) + "\n")
             self._file.flush()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.braille_plot import curve, letter
+from hogwild.braille_plot import braille_character, rasterise
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -48,7 +48,7 @@ def curves(
     margin = max(len(name) for name in names.values())
     columns = max(8, width - margin - 2)
     x = np.asarray(epochs, float)
-    drawn = [(curve(x, _down(array, low, high, steep), columns, height), style) for array, style in known]
+    drawn = [(rasterise(x, _down(array, low, high, steep), columns, height), style) for array, style in known]
     codes = np.bitwise_or.reduce([each for each, _ in drawn])
     picture = Text(no_wrap=True)
     for row in range(height):
@@ -57,7 +57,7 @@ def curves(
         used = range(len(np.trim_zeros(codes[row], "b")))
         styles = [next((style for each, style in drawn[::-1] if each[row, column]), None) for column in used]
         for style, run in groupby(used, styles.__getitem__):  # a colour is told once for all that have it
-            picture.append("".join(letter(codes[row, column], ascii_only) for column in run), style)
+            picture.append("".join(braille_character(codes[row, column], ascii_only) for column in run), style)
         picture.append("\n")
     axis = " " * (margin + 1) + "└" + "─" * columns + "\n"
     picture.append(axis.translate(OLD) if ascii_only else axis, "dim")

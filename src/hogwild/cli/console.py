@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.errors import HogwildError, ParameterError
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -116,7 +116,7 @@ def check_out(out: Path | None, option: str = "--out") -> None:
 def print_json(record: Mapping[str, Any]) -> None:
     """Write one JSON object and nothing else to stdout: on one line, unless people are looking."""
     indent = 2 if sys.stdout.isatty() else None
-    sys.stdout.write(json.dumps(plain(record), indent=indent, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(to_jsonable(record), indent=indent, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 

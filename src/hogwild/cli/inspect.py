@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hogwild.data.csr import Array
     from hogwild.data.dataset import Dataset
-    from hogwild.data.statistics import Labels, Statistics
+    from hogwild.data.statistics import LabelStatistics, Statistics
 
 _CLASSES_SHOWN = 8
 
@@ -150,7 +150,7 @@ def _certainty(found: Statistics) -> str:
     return f"from {overlap.compared} rows, between {overlap.low:.4g} and {overlap.high:.4g}"
 
 
-def _say_labels(labels: Labels) -> str:
+def _say_labels(labels: LabelStatistics) -> str:
     if not labels.counts:
         return f"labels from {labels.low:g} to {labels.high:g}, mean {labels.mean:.4g}"
     classes = [f"{value:g}: {count:,}" for value, count in labels.counts.items()]

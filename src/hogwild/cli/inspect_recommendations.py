@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.data.statistics import Labels, Statistics
+from hogwild.data.statistics import LabelStatistics, Statistics
 
 SMALL = 10**6  # non-zeros that one core walks through in some milliseconds
 LARGE = 2**29  # bytes of a file that is worth packing
@@ -47,7 +47,7 @@ def _about_workers(found: Statistics, cores: int) -> list[str]:
     return [f"The data is small ({found.nonzeros:,} non-zeros): --strategy serial is hard to beat.", advice]
 
 
-def _about_labels(labels: Labels) -> list[str]:
+def _about_labels(labels: LabelStatistics) -> list[str]:
     if labels.kind == "constant":
         return [f"Every label is {labels.low:g}: there is nothing to learn. Is the right column the label?"]
     if labels.kind == "two classes":

@@ -159,7 +159,7 @@ def _copy(screen: Output, names: list[str], source: Any) -> None:
 
 def _files(given: list[str]) -> dict[str, str]:
     from hogwild.lab.experiments.paper import PAPER
-    from hogwild.registry import pick
+    from hogwild.registry import lookup
 
     known, found = {name.lower(): name for name in PAPER}, {}
     for each in given:
@@ -168,7 +168,7 @@ def _files(given: list[str]) -> dict[str, str]:
             raise ParameterError(
                 f"--data is NAME=FILE, such as RCV1=rcv1.svm.gz, of a file that is there. Got {each!r}."
             )
-        found[pick("data", name, known)] = path
+        found[lookup("data", name, known)] = path
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogwild.braille_plot import curve, letter
+from hogwild.braille_plot import braille_character, rasterise
 from hogwild.data.csr import Array
 
 
@@ -24,11 +24,11 @@ def log_log(x: Array, y: Array, *, width: int, height: int = 12, ascii_only: boo
     ticks = {_place(decade, bottom, top, height): decade for decade in np.arange(bottom, top + 1)}
     margin = max(len(_label(decade)) for decade in ticks.values())
     columns = max(8, width - margin - 3)
-    cells = curve(across, (top - down) / (top - bottom), columns, height)
+    cells = rasterise(across, (top - down) / (top - bottom), columns, height)
     lines = []
     for row in range(height):
         name = _label(ticks[row]) if row in ticks else ""
-        drawn = "".join(letter(code, ascii_only) for code in cells[row]).rstrip()
+        drawn = "".join(braille_character(code, ascii_only) for code in cells[row]).rstrip()
         lines.append(f"{name:>{margin}} {'┤' if row in ticks else '│'}{drawn}")
     lines += [" " * (margin + 1) + line for line in _axis(across[0], across[-1], columns)]
     picture = "\n".join(lines)

@@ -1,11 +1,23 @@
 """Data: read, check, pack, shuffle, generate. ``hogwild.data.open`` is the door."""
 
-from hogwild.data.csr import Rows
+from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Chunk, Dataset, Epoch
-from hogwild.data.in_memory import Memory
-from hogwild.data.open_dataset import open, opened
+from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.open_dataset import as_dataset, open
 from hogwild.data.packing.pack import pack
-from hogwild.data.packing.packed_dataset import Packed
-from hogwild.data.reader import Reader, Reading
+from hogwild.data.packing.packed_dataset import PackedDataset
+from hogwild.data.reader import Reader, ReadOptions
 
-__all__ = ["Chunk", "Dataset", "Epoch", "Memory", "Packed", "Reader", "Reading", "Rows", "open", "opened", "pack"]
+__all__ = [
+    "CSRRows",
+    "Chunk",
+    "Dataset",
+    "Epoch",
+    "InMemoryDataset",
+    "PackedDataset",
+    "ReadOptions",
+    "Reader",
+    "as_dataset",
+    "open",
+    "pack",
+]

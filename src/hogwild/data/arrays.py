@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.array_validation import ENCODE, FINITE, as_floats, first_not_finite, not_finite, require_matrix
-from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, Rows
+from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows
 from hogwild.data.from_scipy import compressed_rows
 from hogwild.errors import DataError
 
 
 def rows_from_arrays(
     X: Any, y: Any = None, weights: Any = None, *, unlabelled: bool = False, path: Path | None = None
-) -> Rows:
+) -> CSRRows:
     """Check a matrix, labels and weights, and hand them on as rows.
 
     ``X`` is a SciPy sparse matrix or array, a dense array or a data frame; ``path`` is named in errors if the arrays
@@ -31,7 +31,7 @@ def rows_from_arrays(
         X = _dense(X, path)
         indices, values = NO_INDICES, X.reshape(-1)
         indptr = np.arange(0, X.size + 1, X.shape[1], dtype=np.int64)
-    return Rows(
+    return CSRRows(
         indptr,
         indices,
         values,

@@ -17,14 +17,14 @@ NO_WEIGHTS = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class CSRRows:
     """Some rows with their labels.
 
     Row ``i`` has its non-zeros at ``indptr[i]:indptr[i + 1]`` of ``indices`` and ``values``. The offsets are
     absolute, so a slice of rows is a view. In a ``binary`` layout every value is one and ``values`` is empty; in a
     ``dense`` layout every column is present, in order, and ``indices`` is empty. Within a row, indices rise.
 
-    >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
+    >>> rows = CSRRows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
     ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
     >>> len(rows), rows.nonzeros, len(rows[1:])
     (2, 3, 1)
@@ -57,7 +57,7 @@ class Rows:
             view.flags.writeable = False
         return views
 
-    def __getitem__(self, part: slice) -> Rows:
+    def __getitem__(self, part: slice) -> CSRRows:
         start, stop, step = part.indices(len(self))
         if step != 1:
             raise IndexError("rows are sliced without a step")
@@ -70,13 +70,13 @@ class Rows:
         )
 
 
-def size_of(rows: Rows) -> int:
+def bytes_of(rows: CSRRows) -> int:
     """How many bytes some rows take."""
     per_entry = rows.values.itemsize * bool(rows.values.size) + rows.indices.itemsize * bool(rows.indices.size)
     return rows.nonzeros * per_entry + rows.indptr.nbytes + rows.labels.nbytes + rows.weights.nbytes
 
 
-def concatenate(pieces: list[Rows]) -> Rows:
+def concatenate(pieces: list[CSRRows]) -> CSRRows:
     """Put pieces of one layout behind each other; ``features`` becomes the largest of theirs."""
     if len(pieces) == 1:
         return pieces[0]
@@ -84,7 +84,7 @@ def concatenate(pieces: list[Rows]) -> Rows:
     offsets = np.cumsum([0, *(piece.nonzeros for piece in parts)])
     weighted = any(piece.weights.size for piece in parts)
     weights = [p.weights if p.weights.size else np.ones(len(p), np.float32) for p in parts]
-    return Rows(
+    return CSRRows(
         np.concatenate([[0], *(piece.indptr[1:] + at for piece, at in zip(parts, offsets, strict=False))]).astype(
             np.int64
         ),
@@ -97,7 +97,7 @@ def concatenate(pieces: list[Rows]) -> Rows:
     )
 
 
-def compact(rows: Rows) -> Rows:
+def compact(rows: CSRRows) -> CSRRows:
     """The same rows with offsets from zero and no entries before or behind them; copies nothing large."""
     start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
     return replace(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hogwild.data.csr import Array, Rows
+from hogwild.data.csr import Array, CSRRows
 
 MOST_CLASSES = 10_000  # more distinct labels than this are numbers, not classes
 BLOCK_ROWS = 64  # rows that are walked one after the other: long enough for the prefetcher, short enough to mix
@@ -25,15 +25,15 @@ def look_like_numbers(distinct: int, rows: int) -> bool:
 class Chunk:
     """Rows and the order in which to visit (some of) them: one worker's work for some milliseconds."""
 
-    rows: Rows
+    rows: CSRRows
     order: Array  # uint32 or int64 row numbers within ``rows``
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whole:
+class EpochPlan:
     """All chunks of an epoch at once: chunk ``c`` is ``order[starts[c]:starts[c + 1]]``."""
 
-    rows: Rows
+    rows: CSRRows
     order: Array
     starts: Array  # int64
 
@@ -48,7 +48,7 @@ class Epoch(Protocol):
     def done(self, number: int) -> None:
         """Say that this chunk will not be asked for again in this epoch: its memory may go."""
 
-    def whole(self) -> Whole | None:
+    def whole(self) -> EpochPlan | None:
         """All of it at once, where it is in memory."""
 
 
@@ -106,5 +106,5 @@ class Dataset(Protocol):
     def with_labels(self, encode: Callable[[Array], Array]) -> Dataset:
         """The same rows, each chunk's labels passed through ``encode`` (float64 in)."""
 
-    def with_rows(self, change: Callable[[Rows], Rows]) -> Dataset:
+    def with_rows(self, change: Callable[[CSRRows], CSRRows]) -> Dataset:
         """The same data, its rows passed through ``change``, which leaves their number, order and labels alone."""

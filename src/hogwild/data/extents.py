@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hogwild.data.csr import Array, Rows
-from hogwild.data.dataset import BLOCK_ROWS, Chunk, Whole
+from hogwild.data.csr import Array, CSRRows
+from hogwild.data.dataset import BLOCK_ROWS, Chunk, EpochPlan
 from hogwild.data.shuffle import mixed
 from hogwild.jit import compiled
 
@@ -37,10 +37,10 @@ def number_type(n_rows: int) -> type[np.uint32] | type[np.int64]:
     return np.uint32 if n_rows <= 2**32 else np.int64
 
 
-class Stored(Protocol):
+class StoredRows(Protocol):
     """Rows that lie behind each other somewhere."""
 
-    def read(self, start: int, stop: int) -> Rows:
+    def read(self, start: int, stop: int) -> CSRRows:
         """These rows, checked."""
 
     def ahead(self, start: int, stop: int) -> None:
@@ -49,15 +49,15 @@ class Stored(Protocol):
     def release(self, start: int, stop: int) -> None:
         """These rows will not be read again soon."""
 
-    def everything(self) -> Rows | None:
+    def everything(self) -> CSRRows | None:
         """All rows, where they are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Extents:
+class ChunkExtents:
     """The rows from ``first`` up to ``last``, cut into runs of ``size`` rows.
 
-    >>> extents = Extents(0, 100, 64)
+    >>> extents = ChunkExtents(0, 100, 64)
     >>> len(extents), extents[1]
     (2, (64, 100))
     """
@@ -76,15 +76,15 @@ class Extents:
         return start, min(start + self.size, self.last)
 
 
-class Blocks:
+class RowBlocks:
     """The order in which an epoch visits rows that were shuffled: extents in random order, and their blocks too.
 
-    >>> blocks = Blocks(Extents(0, 100, 64), seed=0, number=0)
+    >>> blocks = RowBlocks(ChunkExtents(0, 100, 64), seed=0, number=0)
     >>> sorted(blocks.extent(chunk) for chunk in range(len(blocks)))
     [(0, 64), (64, 100)]
     """
 
-    def __init__(self, extents: Extents, seed: int, number: int) -> None:
+    def __init__(self, extents: ChunkExtents, seed: int, number: int) -> None:
         self._extents, self._seed = extents, np.uint64(mixed(seed, number))
         self._order = np.random.default_rng([seed, number]).permutation(len(extents))
 
@@ -113,12 +113,12 @@ class Blocks:
         return order, starts
 
 
-class ShuffledWalk:
+class ShuffledEpoch:
     """An epoch over rows that were shuffled physically."""
 
     _AHEAD = 3  # extents asked for before they are needed
 
-    def __init__(self, stored: Stored, blocks: Blocks) -> None:
+    def __init__(self, stored: StoredRows, blocks: RowBlocks) -> None:
         self._stored, self._blocks = stored, blocks
 
     def __len__(self) -> int:
@@ -134,16 +134,16 @@ class ShuffledWalk:
         """Let the memory of this chunk go."""
         self._stored.release(*self._blocks.extent(number))
 
-    def whole(self) -> Whole | None:
+    def whole(self) -> EpochPlan | None:
         """All chunks, if they are in memory."""
         rows = self._stored.everything()
-        return None if rows is None else Whole(rows, *self._blocks.whole())
+        return None if rows is None else EpochPlan(rows, *self._blocks.whole())
 
 
-class ScatteredWalk:
+class ScatteredEpoch:
     """The same epoch over rows that were not shuffled: ``places`` says where each would be found if they were."""
 
-    def __init__(self, rows: Rows, places: Array, blocks: Blocks) -> None:
+    def __init__(self, rows: CSRRows, places: Array, blocks: RowBlocks) -> None:
         self._rows, self._places, self._blocks = rows, places, blocks
 
     def __len__(self) -> int:
@@ -156,16 +156,16 @@ class ScatteredWalk:
     def done(self, number: int) -> None:
         """Nothing to let go: the arrays belong to the user."""
 
-    def whole(self) -> Whole:
+    def whole(self) -> EpochPlan:
         """All chunks."""
         order, starts = self._blocks.whole()
-        return Whole(self._rows, self._places[order], starts)
+        return EpochPlan(self._rows, self._places[order], starts)
 
 
-class OrderedWalk:
+class OrderedEpoch:
     """All rows in the order in which they are stored."""
 
-    def __init__(self, stored: Stored, extents: Extents) -> None:
+    def __init__(self, stored: StoredRows, extents: ChunkExtents) -> None:
         self._stored, self._extents = stored, extents
 
     def __len__(self) -> int:
@@ -181,20 +181,20 @@ class OrderedWalk:
         """Let the memory of this chunk go."""
         self._stored.release(*self._extents[number])
 
-    def whole(self) -> Whole | None:
+    def whole(self) -> EpochPlan | None:
         """All chunks, if they are in memory."""
         rows, extents = self._stored.everything(), self._extents
         if rows is None:
             return None
         bounds = np.minimum(extents.first + extents.size * np.arange(len(extents) + 1), extents.last)
-        return Whole(rows, row_numbers(extents.first, extents.last), bounds - extents.first)
+        return EpochPlan(rows, row_numbers(extents.first, extents.last), bounds - extents.first)
 
 
-class ListedWalk:
+class ListedEpoch:
     """Rows of one set of arrays in the order of a list of row numbers."""
 
-    def __init__(self, rows: Rows, order: Array, size: int) -> None:
-        self._rows, self._order, self._extents = rows, order, Extents(0, len(order), size)
+    def __init__(self, rows: CSRRows, order: Array, size: int) -> None:
+        self._rows, self._order, self._extents = rows, order, ChunkExtents(0, len(order), size)
 
     def __len__(self) -> int:
         return len(self._extents)
@@ -206,10 +206,10 @@ class ListedWalk:
     def done(self, number: int) -> None:
         """Nothing to let go: the arrays belong to the user."""
 
-    def whole(self) -> Whole:
+    def whole(self) -> EpochPlan:
         """All chunks."""
         bounds = np.minimum(self._extents.size * np.arange(len(self) + 1), len(self._order))
-        return Whole(self._rows, self._order, bounds)
+        return EpochPlan(self._rows, self._order, bounds)
 
 
 @compiled

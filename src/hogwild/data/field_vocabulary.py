@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from hogwild.data.csr import Array
-from hogwild.jit import compiled, inner
+from hogwild.jit import compiled, compiled_part
 
 MISSING: Final = np.uint32(2**32 - 1)
 FEWEST: Final = 1024  # places
@@ -16,12 +16,12 @@ _SHIFT: Final = np.uint64(32)
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
-class FieldTable:
+class FieldVocabulary:
     """Numbers pairs of a field and a feature as they are first met, until it is closed.
 
     The same feature in two fields is two columns. Numbers have no gaps, however large those in the files are.
 
-    >>> table = FieldTable()
+    >>> table = FieldVocabulary()
     >>> table.look_up(np.array([3, 8, 3]), np.array([70, 5, 70])), len(table)
     (array([0, 1, 0], dtype=uint32), 2)
     >>> table.close()
@@ -76,7 +76,7 @@ def key(fields: Any, features: Any) -> Any:
     return (fields << _SHIFT) | features
 
 
-@inner
+@compiled_part
 def column_of(pair: Any, keys: Any, places: Any, size: Any, grows: Any) -> tuple[Any, Any]:
     """(the column of a key, how many there are now): found by probing one place after the other."""
     last = np.uint64(places.size - 1)

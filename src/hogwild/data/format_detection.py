@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hogwild.data.reader import Reader
 from hogwild.errors import DataError
-from hogwild.registry import pick
+from hogwild.registry import lookup
 
 _AMBIGUOUS = (".txt", ".dat", ".data")  # endings that any text may have
 _COMPRESSED = (".gz", ".bz2")
@@ -32,7 +32,7 @@ def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reade
     check_exists(path)
     by_name = {reader.name: reader for reader in readers}
     if format_name != "auto":
-        return pick("format", format_name, by_name)
+        return lookup("format", format_name, by_name)
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     packed = bool(endings) and endings[-1] in _COMPRESSED
     ending = (endings[:-1] if packed else endings)[-1:]
@@ -40,7 +40,7 @@ def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reade
         for reader in readers:
             if ending[0] in reader.endings:
                 return _uncompressed(path, reader) if packed and not reader.compressible else reader
-    return pick("format", _sniffed(path), by_name)
+    return lookup("format", _sniffed(path), by_name)
 
 
 def check_exists(path: Path) -> None:

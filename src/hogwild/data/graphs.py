@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import NO_VALUES, Array, Rows
-from hogwild.data.in_memory import Memory
+from hogwild.data.csr import NO_VALUES, Array, CSRRows
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import DataError
 
 
@@ -92,15 +92,15 @@ class Graph:
             found[int(number)] = what
         return found
 
-    def rows(self, scale: float = 1.0) -> Memory:
+    def rows(self, scale: float = 1.0) -> InMemoryDataset:
         """The edges as rows in which both ends are present, in random order, their weights multiplied by ``scale``."""
         mixed = np.random.default_rng(0).permutation(len(self.weights))
         ends = np.stack([self.one[mixed], self.other[mixed]], axis=1).astype(np.uint32).reshape(-1)
-        edges = Rows(
+        edges = CSRRows(
             np.arange(0, len(ends) + 1, 2, dtype=np.int64), ends, NO_VALUES, np.zeros(len(mixed), np.float32),
             (self.weights[mixed] * scale).astype(np.float32), self.nodes, "binary",
         )  # fmt: skip
-        return Memory(edges, shuffled=True, name=self.name)
+        return InMemoryDataset(edges, shuffled=True, name=self.name)
 
 
 def _check(ends: list[Array], weights: Array, nodes: int) -> None:

@@ -9,21 +9,21 @@ from functools import cached_property
 
 import numpy as np
 
-from hogwild.data.csr import Array, Rows, size_of
+from hogwild.data.csr import Array, CSRRows, bytes_of
 from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Epoch
 from hogwild.data.extents import (
-    Blocks,
-    Extents,
-    ListedWalk,
-    OrderedWalk,
-    ScatteredWalk,
-    ShuffledWalk,
+    ChunkExtents,
+    ListedEpoch,
+    OrderedEpoch,
+    RowBlocks,
+    ScatteredEpoch,
+    ShuffledEpoch,
     row_numbers,
     rows_per_chunk,
 )
 from hogwild.data.feature_counts import feature_counts
-from hogwild.data.field_vocabulary import FieldTable
-from hogwild.data.memory_usage import available
+from hogwild.data.field_vocabulary import FieldVocabulary
+from hogwild.data.memory_usage import available_bytes
 from hogwild.data.shuffle import gather_most
 from hogwild.errors import DataError, ParameterError
 
@@ -36,7 +36,7 @@ _REPAID = 2  # epochs that it takes to win back the time for a copy, or less
 _SHARE = 4  # at most one part in so many of the memory that is left goes to a copy
 
 
-class Memory:
+class InMemoryDataset:
     """Checked rows in memory.
 
     Rows that were ``shuffled`` when they were loaded are visited in contiguous chunks, their blocks in random order.
@@ -48,9 +48,9 @@ class Memory:
     which field each column is, where they came from a file that does.
 
     >>> from hogwild.data.csr import NO_WEIGHTS
-    >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
+    >>> rows = CSRRows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
     ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
-    >>> data = Memory(rows, shuffled=False, name="example")
+    >>> data = InMemoryDataset(rows, shuffled=False, name="example")
     >>> data.n_rows, data.n_features, data.nonzeros, data.labels()
     (2, 5, 3, array([ 1., -1.]))
     >>> [sorted(chunk.order.tolist()) for chunk in [data.epoch(seed=0, number=0)[0]]]
@@ -59,7 +59,7 @@ class Memory:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: CSRRows,
         *,
         shuffled: bool,
         name: str = "arrays",
@@ -67,7 +67,7 @@ class Memory:
         ids: Array | None = None,
         order: Order | None = None,
         chunk: int | None = None,
-        table: FieldTable | None = None,
+        table: FieldVocabulary | None = None,
     ) -> None:
         self.rows, self.shuffled, self.ids, self.order = rows, shuffled, ids, order
         self.name, self.base, self.table = name, base, table
@@ -89,7 +89,7 @@ class Memory:
     @property
     def room(self) -> int:
         """How many bytes a model may take besides the rows."""
-        return available()
+        return available_bytes()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -126,12 +126,12 @@ class Memory:
     def epoch(self, seed: int, number: int) -> Epoch:
         """The chunks of one epoch in random order, each row once."""
         if self.shuffled:
-            return ShuffledWalk(_InMemory(self.rows), self._blocks(seed, number))
+            return ShuffledEpoch(_InMemory(self.rows), self._blocks(seed, number))
         if self._in_blocks:
-            return ScatteredWalk(self.rows, self._places(seed), self._blocks(seed, number))
-        return ListedWalk(self.rows, (self.order or permuted)(self._numbers, seed, number), self.chunk)
+            return ScatteredEpoch(self.rows, self._places(seed), self._blocks(seed, number))
+        return ListedEpoch(self.rows, (self.order or permuted)(self._numbers, seed, number), self.chunk)
 
-    def laid_out(self, seed: int, epochs: float) -> Memory | None:
+    def laid_out(self, seed: int, epochs: float) -> InMemoryDataset | None:
         """The same rows in an order in which epochs of this seed visit one row after the other.
 
         They are copied, on all cores, if there are so many that it matters, the copy takes no more than a quarter of
@@ -145,12 +145,12 @@ class Memory:
         >>> bool((here.rows.labels[here.order] == there.rows.labels[there.order]).all())
         True
         """
-        if self.shuffled or not self._in_blocks or epochs < _REPAID or _SHARE * self._size > available():
+        if self.shuffled or not self._in_blocks or epochs < _REPAID or _SHARE * self._size > available_bytes():
             return None
         rows = gather_most(self.rows, self._places(seed))
-        return Memory(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk)
+        return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk)
 
-    def at_once(self) -> Memory:
+    def at_once(self) -> InMemoryDataset:
         """They are at hand."""
         return self
 
@@ -162,7 +162,7 @@ class Memory:
     @property
     def _size(self) -> int:
         """How many bytes the rows of this data set take."""
-        return round(size_of(self.rows) * self.n_rows / max(1, len(self.rows)))
+        return round(bytes_of(self.rows) * self.n_rows / max(1, len(self.rows)))
 
     @property
     def _numbers(self) -> Array:
@@ -171,16 +171,16 @@ class Memory:
     def _places(self, seed: int) -> Array:
         return np.random.default_rng([seed, 0, 1]).permutation(self._numbers)  # no epoch has these numbers
 
-    def _blocks(self, seed: int, number: int) -> Blocks:
-        return Blocks(Extents(0, self.n_rows, self.chunk), seed, number)
+    def _blocks(self, seed: int, number: int) -> RowBlocks:
+        return RowBlocks(ChunkExtents(0, self.n_rows, self.chunk), seed, number)
 
     def in_order(self) -> Epoch:
         """All rows in stored order."""
         if self.ids is not None:
-            return ListedWalk(self.rows, self.ids, self.chunk)
-        return OrderedWalk(_InMemory(self.rows), Extents(0, self.n_rows, self.chunk))
+            return ListedEpoch(self.rows, self.ids, self.chunk)
+        return OrderedEpoch(_InMemory(self.rows), ChunkExtents(0, self.n_rows, self.chunk))
 
-    def split(self, fraction: float, seed: int) -> tuple[Memory, Memory]:
+    def split(self, fraction: float, seed: int) -> tuple[InMemoryDataset, InMemoryDataset]:
         """Set a random fraction of the rows aside: (the rest, the part set aside)."""
         aside = rows_set_aside(self.n_rows, fraction)
         kept = self.n_rows - aside
@@ -189,7 +189,7 @@ class Memory:
         mixed = np.random.default_rng(seed).permutation(self._numbers)
         return self._part(self.rows, np.sort(mixed[:kept])), self._part(self.rows, np.sort(mixed[kept:]))
 
-    def with_labels(self, encode: Callable[[Array], Array]) -> Memory:
+    def with_labels(self, encode: Callable[[Array], Array]) -> InMemoryDataset:
         """The same rows, their labels passed through ``encode`` once."""
         if self.ids is None:
             return self._part(replace(self.rows, labels=_encoded(encode, self.rows.labels)))
@@ -198,12 +198,12 @@ class Memory:
         labels[self.ids] = encoded
         return self._part(replace(self.rows, labels=labels), self.ids)
 
-    def with_rows(self, change: Callable[[Rows], Rows]) -> Memory:
+    def with_rows(self, change: Callable[[CSRRows], CSRRows]) -> InMemoryDataset:
         """The same data, its rows passed through ``change`` once."""
         return self._part(change(self.rows), self.ids)
 
-    def _part(self, rows: Rows, ids: Array | None = None) -> Memory:
-        return Memory(
+    def _part(self, rows: CSRRows, ids: Array | None = None) -> InMemoryDataset:
+        return InMemoryDataset(
             rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order, chunk=self._asked,
             table=self.table,
         )  # fmt: skip
@@ -216,9 +216,9 @@ def permuted(ids: Array, seed: int, number: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _InMemory:
-    rows: Rows
+    rows: CSRRows
 
-    def read(self, start: int, stop: int) -> Rows:
+    def read(self, start: int, stop: int) -> CSRRows:
         return self.rows[start:stop]
 
     def ahead(self, start: int, stop: int) -> None:
@@ -227,7 +227,7 @@ class _InMemory:
     def release(self, start: int, stop: int) -> None:
         pass
 
-    def everything(self) -> Rows:
+    def everything(self) -> CSRRows:
         return self.rows
 
 
@@ -248,5 +248,5 @@ def _encoded(encode: Callable[[Array], Array], labels: Array) -> Array:
     return np.asarray(encode(labels.astype(np.float64, copy=False)))
 
 
-def _nonzeros_of(rows: Rows, ids: Array) -> int:
+def _nonzeros_of(rows: CSRRows, ids: Array) -> int:
     return int((rows.indptr[ids.astype(np.int64) + 1] - rows.indptr[ids]).sum())

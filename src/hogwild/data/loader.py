@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, size_of
-from hogwild.data.field_vocabulary import FieldTable
-from hogwild.data.in_memory import Memory
-from hogwild.data.memory_usage import available
-from hogwild.data.reader import Reader, Reading
-from hogwild.data.schema import Shape, Survey, fitted
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows, bytes_of
+from hogwild.data.field_vocabulary import FieldVocabulary
+from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.memory_usage import available_bytes
+from hogwild.data.reader import Reader, ReadOptions
+from hogwild.data.schema import Schema, SchemaBuilder, fit_to_schema
 from hogwild.data.shuffle import place, shuffled_order
 from hogwild.errors import DataError
 from hogwild.files import format_size
@@ -25,29 +25,29 @@ _SEED = 0  # loading a file is deterministic; epochs have seeds of their own
 
 
 def load(
-    sources: Sequence[Path], reader: Reader, reading: Reading, *, shuffle: bool = True, limit: int | None = None
-) -> Memory:
+    sources: Sequence[Path], reader: Reader, reading: ReadOptions, *, shuffle: bool = True, limit: int | None = None
+) -> InMemoryDataset:
     """Read files of one format into one data set, shuffled unless their order matters.
 
     ``limit`` is the most memory, in bytes, that the rows may take while they are read; None: what is available.
     """
-    room = available() if limit is None else limit
+    room = available_bytes() if limit is None else limit
     if reader.fielded and reading.table is None:
-        reading = replace(reading, table=FieldTable())
-    survey = Survey(reader, reading)
+        reading = replace(reading, table=FieldVocabulary())
+    survey = SchemaBuilder(reader, reading)
     pieces, held = [], 0
     for piece in survey.pieces(sources, _PIECE_BYTES):
         pieces.append(piece)
-        held += size_of(piece)
+        held += bytes_of(piece)
         if 2 * held > room:
             raise _too_large(sources[0], room)
     shape = survey.shape()
     check_width(shape.features, shape.base, sources[0], room)
-    pieces = [fitted(piece, shape, reading) for piece in pieces]
+    pieces = [fit_to_schema(piece, shape, reading) for piece in pieces]
     name = ", ".join(path.name for path in sources)
     if reading.table is not None:
         reading.table.close()
-    return Memory(
+    return InMemoryDataset(
         _joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base,
         table=reading.table if reader.fielded else None,
     )  # fmt: skip
@@ -64,7 +64,7 @@ def check_width(features: int, base: int, path: Path, room: int) -> None:
         )
 
 
-def _joined(pieces: list[Rows], shape: Shape, shuffle: bool) -> Rows:
+def _joined(pieces: list[CSRRows], shape: Schema, shuffle: bool) -> CSRRows:
     """Lay out the rows of all pieces; empties the list, so that the memory of each piece goes when it is placed."""
     n_rows = sum(len(piece) for piece in pieces)
     lengths = np.concatenate([np.diff(piece.indptr) for piece in pieces])
@@ -76,10 +76,10 @@ def _joined(pieces: list[Rows], shape: Shape, shuffle: bool) -> Rows:
     labels = np.concatenate([piece.labels for piece in pieces]).astype(np.float64, copy=False)[order]
     weights = np.concatenate([piece.weights for piece in pieces])[order] if shape.weighted else NO_WEIGHTS
     indices, values = _place_all(pieces, starts, shape, int(indptr[-1]))
-    return Rows(indptr, indices, values, labels, weights, shape.features, shape.layout)
+    return CSRRows(indptr, indices, values, labels, weights, shape.features, shape.layout)
 
 
-def _place_all(pieces: list[Rows], starts: Array, shape: Shape, nonzeros: int) -> tuple[Array, Array]:
+def _place_all(pieces: list[CSRRows], starts: Array, shape: Schema, nonzeros: int) -> tuple[Array, Array]:
     indices = NO_INDICES if shape.layout == "dense" else np.empty(nonzeros, np.uint32)
     values = NO_VALUES if shape.layout == "binary" else np.empty(nonzeros, np.float32)
     with ThreadPoolExecutor(usable_cores()) as pool:

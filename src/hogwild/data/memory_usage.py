@@ -13,10 +13,10 @@ _GROUPS = (
 )
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     """How many bytes of memory this process holds now.
 
-    >>> resident() > 2**20
+    >>> resident_bytes() > 2**20
     True
     """
     import psutil
@@ -24,12 +24,12 @@ def resident() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def shed() -> None:
+def release_pages() -> None:
     """Let the pages of program code go: most, such as the compiler's, are not needed again, and others come back.
 
     They are unchanged parts of files, so the next call into them finds them in the system's cache.
 
-    >>> shed()
+    >>> release_pages()
     """
     if not hasattr(mmap, "MADV_DONTNEED"):
         return
@@ -45,10 +45,10 @@ def shed() -> None:
             advise(start, stop - start, mmap.MADV_DONTNEED)
 
 
-def available() -> int:
+def available_bytes() -> int:
     """How many bytes this process could still take without swapping or being killed.
 
-    >>> available() > 0
+    >>> available_bytes() > 0
     True
     """
     import psutil

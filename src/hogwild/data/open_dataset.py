@@ -8,12 +8,12 @@ from typing import Any
 
 from hogwild.data.dataset import Dataset
 from hogwild.data.format_detection import reader_for
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.loader import load
-from hogwild.data.memory_usage import resident
+from hogwild.data.memory_usage import resident_bytes
 from hogwild.data.packing.format import META
-from hogwild.data.packing.packed_dataset import Packed
-from hogwild.data.reader import Reader, Reading
+from hogwild.data.packing.packed_dataset import PackedDataset
+from hogwild.data.reader import Reader, ReadOptions
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
 
@@ -25,7 +25,7 @@ def open(
     labels: Any = None,
     weights: Any = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     memory: int | str | None = None,
     shuffle: bool = True,
     readers: Sequence[Reader] | None = None,
@@ -41,33 +41,33 @@ def open(
     >>> data.n_rows, data.n_features
     (2, 2)
     """
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     paths = _paths(source)
     if paths is None and not _is_dataset(source):
         return _from_arrays(source, labels, weights, reading)
     if labels is not None or weights is not None:
         raise ParameterError("Labels and weights are given with arrays. Files and data sets have their own.")
     if paths is None:
-        opened: Dataset = source
-        return opened
+        as_dataset: Dataset = source
+        return as_dataset
     limit = None if memory is None else parse_size(memory)
     folders = [path for path in paths if path.is_dir()]
     if folders:
         return _packed(folders[0], paths, reading, limit)
-    room = None if limit is None else max(0, limit - resident())
-    return load(paths, one_reader(paths, reading, readers), reading, shuffle=shuffle, limit=room)
+    room = None if limit is None else max(0, limit - resident_bytes())
+    return load(paths, single_reader(paths, reading, readers), reading, shuffle=shuffle, limit=room)
 
 
-def opened(source: Any) -> Dataset:
+def as_dataset(source: Any) -> Dataset:
     """Open whatever ``open`` takes as its first argument, or a tuple ``(X, y)`` or ``(X, y, weights)`` of arrays.
 
-    >>> opened(([[0.0, 2.0], [1.0, 0.0]], [1, -1])).n_rows
+    >>> as_dataset(([[0.0, 2.0], [1.0, 0.0]], [1, -1])).n_rows
     2
     """
     return open(*source) if isinstance(source, tuple) and _paths(source) is None else open(source)
 
 
-def one_reader(paths: Sequence[Path], reading: Reading, readers: Sequence[Reader] | None = None) -> Reader:
+def single_reader(paths: Sequence[Path], reading: ReadOptions, readers: Sequence[Reader] | None = None) -> Reader:
     """The reader of all these files, which must be of one format."""
     if not paths:
         raise ParameterError("At least one file must be given.")
@@ -106,29 +106,29 @@ def _is_dataset(source: Any) -> bool:
     return all(hasattr(source, name) for name in ("n_rows", "in_order", "epoch"))
 
 
-def _packed(folder: Path, paths: list[Path], reading: Reading, memory: int | None) -> Packed:
+def _packed(folder: Path, paths: list[Path], reading: ReadOptions, memory: int | None) -> PackedDataset:
     if len(paths) > 1:
         raise DataError("a packed folder is opened alone", path=folder, remedy="Pack all files into one folder.")
     if not (folder / META).exists():
         remedy = f"Name the files in it, or a folder made by 'hogwild pack', which has a {META}."
         raise DataError("this folder is not a packed one", path=folder, remedy=remedy)
-    if memory is not None and memory < resident() + _LEAST_ROOM:
-        least, got = format_size(resident() + _LEAST_ROOM), format_size(memory)
+    if memory is not None and memory < resident_bytes() + _LEAST_ROOM:
+        least, got = format_size(resident_bytes() + _LEAST_ROOM), format_size(memory)
         raise ParameterError(
             f"The 'memory' parameter must be at least {least}, the program included. Got {got} instead."
         )
-    data = Packed(folder, memory)
+    data = PackedDataset(folder, memory)
     if reading.features is not None and reading.features != data.n_features:
         what = f"there are {data.n_features:,} features, and {reading.features:,} are expected"
         raise DataError(what, path=folder, remedy=f"Pack the data again with {reading.features:,} features.")
     return data
 
 
-def _from_arrays(source: Any, labels: Any, weights: Any, reading: Reading) -> Memory:
+def _from_arrays(source: Any, labels: Any, weights: Any, reading: ReadOptions) -> InMemoryDataset:
     from hogwild.data.arrays import rows_from_arrays
 
     rows = rows_from_arrays(source, labels, weights, unlabelled=reading.unlabelled)
     if reading.features is not None and reading.features != rows.features:
         what = f"there are {rows.features:,} columns, and {reading.features:,} are expected"
         raise DataError(what, remedy="Give the same columns in the same order.")
-    return Memory(rows, shuffled=False)
+    return InMemoryDataset(rows, shuffled=False)

@@ -14,20 +14,20 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-def readers() -> int:
+def reader_threads() -> int:
     """How many threads work ahead."""
     return min(MOST, usable_cores())
 
 
-def in_order(make: Callable[[Given], Made], given: Iterable[Given]) -> Iterator[tuple[Given, Made]]:
+def map_in_order(make: Callable[[Given], Made], given: Iterable[Given]) -> Iterator[tuple[Given, Made]]:
     """Each of what is given, and what one of several threads made of it, one for each thread beforehand.
 
     What goes wrong is raised when it is its turn. It is for work that leaves the interpreter to others meanwhile.
 
-    >>> list(in_order(len, ["a", "bcd", ""]))
+    >>> list(map_in_order(len, ["a", "bcd", ""]))
     [('a', 1), ('bcd', 3), ('', 0)]
     """
-    threads = readers()
+    threads = reader_threads()
     with ThreadPoolExecutor(threads, "hogwild-reads") as pool:
         waiting: deque[tuple[Given, Future[Made]]] = deque()
         try:

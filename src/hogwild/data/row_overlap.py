@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]  # (chunks done, chunks in all)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Overlap:
+class RowOverlap:
     """What is known about the shares of rows.
 
     ``rho`` lies between ``low`` and ``high``. When it is ``exact`` the three are equal. Otherwise ``low`` is what
@@ -53,15 +53,17 @@ class Overlap:
     scanned: int  #      ... with how many
 
 
-def overlap(dataset: Dataset, *, seed: int = 0, work: int = EXACT_WORK, progress: Progress | None = None) -> Overlap:
+def row_overlap(
+    dataset: Dataset, *, seed: int = 0, work: int = EXACT_WORK, progress: Progress | None = None
+) -> RowOverlap:
     """Find rho and the mean share, exactly if that takes at most ``work`` steps, else from some rows.
 
     >>> import numpy as np
-    >>> from hogwild.data.in_memory import Memory
+    >>> from hogwild.data.in_memory import InMemoryDataset
     >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
     >>> rows = Rows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
     ...             np.array([1.0, 1.0, -1.0, 1.0]), NO_WEIGHTS, features=3, layout="binary")
-    >>> found = overlap(Memory(rows, shuffled=False, name="example"))
+    >>> found = row_overlap(InMemoryDataset(rows, shuffled=False, name="example"))
     >>> found.rho, found.exact, found.shares
     (0.75, True, array([0.75, 0.5 , 0.5 , 0.25]))
     """
@@ -74,19 +76,19 @@ def overlap(dataset: Dataset, *, seed: int = 0, work: int = EXACT_WORK, progress
     return _estimate(dataset, seed, progress)
 
 
-def _certain(shares: Array, rows: int) -> Overlap:
+def _certain(shares: Array, rows: int) -> RowOverlap:
     rho = float(shares.max())
-    return Overlap(rho, rho, rho, True, float(shares.mean()), 0.0, shares, rows, rows)
+    return RowOverlap(rho, rho, rho, True, float(shares.mean()), 0.0, shares, rows, rows)
 
 
-def _exact(dataset: Dataset, progress: Progress | None) -> Overlap:
+def _exact(dataset: Dataset, progress: Progress | None) -> RowOverlap:
     every = [row for chunk in _walk(dataset) for row in _indices_of(chunk, np.arange(len(chunk.order)))]
     epoch = dataset.in_order()
     counts, _ = _meetings(dataset, every, epoch, range(len(epoch)), progress)
     return _certain(counts / dataset.n_rows, dataset.n_rows)
 
 
-def _estimate(dataset: Dataset, seed: int, progress: Progress | None) -> Overlap:
+def _estimate(dataset: Dataset, seed: int, progress: Progress | None) -> RowOverlap:
     extreme, random, high = _choose(dataset, np.random.default_rng(seed))
     # Chunks of a random epoch are a random sample of the rows, however these are stored.
     epoch = dataset.epoch(seed, 0)
@@ -103,7 +105,7 @@ def _estimate(dataset: Dataset, seed: int, progress: Progress | None) -> Overlap
     spread = float(shares.std(ddof=1)) if len(shares) > 1 else 1.0
     # A share varies from row to row, and by symmetry with the rows that were scanned, as much.
     error = 1.96 * spread * (1 / len(shares) + (0 if complete else 1 / scanned)) ** 0.5
-    return Overlap(rho, low, high, low == high, float(shares.mean()), error, shares, len(counts), scanned)
+    return RowOverlap(rho, low, high, low == high, float(shares.mean()), error, shares, len(counts), scanned)
 
 
 def _choose(dataset: Dataset, rng: np.random.Generator) -> tuple[list[Array], list[Array], float]:

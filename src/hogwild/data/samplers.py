@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.registry import kebab, must, pick
+from hogwild.registry import invalid_parameter, kebab, lookup
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class WorkerShare:
     """What a worker must know to find its own samples: how many there are, who it is, and which epoch it is."""
 
     samples: int
@@ -43,7 +43,7 @@ class Sampling(Protocol):
     def needs_labels(self) -> bool:
         """Whether the split goes by labels."""
 
-    def batches(self, share: Share) -> Iterator[Indices]:
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
         """The worker's batches of an epoch, as indices into the data."""
 
 
@@ -51,14 +51,14 @@ class Sampling(Protocol):
 class Split:
     """One shuffle of all samples in each epoch, its batches dealt out in turn: each sample is drawn once.
 
-    >>> share = lambda worker: Share(samples=5, worker=worker, workers=2, epoch=0, seed=0, batch=2)
+    >>> share = lambda worker: WorkerShare(samples=5, worker=worker, workers=2, epoch=0, seed=0, batch=2)
     >>> sorted(int(i) for worker in (0, 1) for batch in Split().batches(share(worker)) for i in batch)
     [0, 1, 2, 3, 4]
     """
 
     needs_labels = False
 
-    def batches(self, share: Share) -> Iterator[Indices]:
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
         order = share.generator().permutation(share.samples)
         for first in range(share.worker * share.batch, share.samples, share.workers * share.batch):
             yield order[first : first + share.batch]
@@ -70,7 +70,7 @@ class Replacement:
 
     needs_labels = False
 
-    def batches(self, share: Share) -> Iterator[Indices]:
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
         drawn = share.generator(share.worker, 1).integers(0, share.samples, share.fair)
         return _cut(drawn, share.batch)
 
@@ -81,7 +81,7 @@ class Whole:
 
     needs_labels = False
 
-    def batches(self, share: Share) -> Iterator[Indices]:
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
         return _cut(share.generator(share.worker, 2).permutation(share.samples), share.batch)
 
 
@@ -98,9 +98,9 @@ class LabelSkew:
 
     def __post_init__(self) -> None:
         if not 0 <= self.skew <= 1:
-            raise must("skew", "between 0 and 1", self.skew)
+            raise invalid_parameter("skew", "between 0 and 1", self.skew)
 
-    def batches(self, share: Share) -> Iterator[Indices]:
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
         assert share.labels is not None
         drawn = np.random.default_rng(share.seed).permutation(share.samples)
         by_label, others = np.split(drawn, [round(self.skew * share.samples)])
@@ -118,9 +118,9 @@ class SizeSkew:
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio < float("inf"):
-            raise must("ratio", "a positive number", self.ratio)
+            raise invalid_parameter("ratio", "a positive number", self.ratio)
 
-    def batches(self, share: Share) -> Iterator[Indices]:
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
         powers = np.log(self.ratio) * np.arange(share.workers)
         weights = np.exp(powers - powers.max())  # the largest is 1: with many workers the ratio's own powers overflow
         ends = np.round(np.cumsum(weights) / weights.sum() * share.samples).astype(int)
@@ -139,7 +139,7 @@ def named(sampling: str | Sampling) -> Sampling:
     >>> named("size-skew")
     SizeSkew(ratio=2.0)
     """
-    return pick("sampling", sampling, SAMPLINGS)() if isinstance(sampling, str) else sampling
+    return lookup("sampling", sampling, SAMPLINGS)() if isinstance(sampling, str) else sampling
 
 
 def _cut(order: Indices, batch: int) -> Iterator[Indices]:

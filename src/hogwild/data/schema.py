@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, Layout, Rows, compact
-from hogwild.data.reader import LARGEST_INDEX, Reader, Reading
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, Layout, compact
+from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
 from hogwild.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Schema:
     """What all pieces become part of."""
 
     base: int
@@ -24,20 +24,20 @@ class Shape:
 
 
 @dataclass(slots=True)
-class Survey:
+class SchemaBuilder:
     """Looks at pieces as they go by.
 
     >>> from hogwild.data.csr import NO_WEIGHTS
     >>> reader = Reader("svmlight", (".svm",), lambda path, reading, size: iter(()), counts_from_one=True)
-    >>> survey = Survey(reader, Reading())
-    >>> _ = survey.seen(Path("a.svm"), Rows(np.array([0, 2]), np.array([1, 4], np.uint32), np.ones(2, np.float32),
+    >>> survey = SchemaBuilder(reader, ReadOptions())
+    >>> _ = survey.seen(Path("a.svm"), CSRRows(np.array([0, 2]), np.array([1, 4], np.uint32), np.ones(2, np.float32),
     ...                                 np.zeros(1), NO_WEIGHTS, features=5, layout="sparse"))
     >>> survey.shape()
-    Shape(base=1, features=4, layout='binary', weighted=False)
+    Schema(base=1, features=4, layout='binary', weighted=False)
     """
 
     reader: Reader
-    reading: Reading
+    reading: ReadOptions
     rows: int = 0
     nonzeros: int = 0
     end: int = 0  #  one more than the largest raw index
@@ -49,7 +49,7 @@ class Survey:
     _path: Path | None = None
     _rows_of_path: int = 0
 
-    def pieces(self, sources: Sequence[Path], piece_bytes: int) -> Iterator[Rows]:
+    def pieces(self, sources: Sequence[Path], piece_bytes: int) -> Iterator[CSRRows]:
         """All pieces of all files, each looked at; an error if there is not one row."""
         for path in sources:
             for piece in self.reader.read(path, self.reading, piece_bytes):
@@ -58,7 +58,7 @@ class Survey:
         if self.rows == 0:
             raise DataError("there are no rows", path=sources[0], remedy="Give a file that has some.")
 
-    def seen(self, path: Path, piece: Rows) -> Rows:
+    def seen(self, path: Path, piece: CSRRows) -> CSRRows:
         """Take a piece into account; hands it back in the types files are kept in."""
         if path != self._path:
             self._path, self._rows_of_path = path, 0
@@ -72,7 +72,7 @@ class Survey:
         self._rows_of_path += len(piece)
         return piece
 
-    def shape(self) -> Shape:
+    def shape(self) -> Schema:
         """What was learned, or an error if it contradicts what the user said."""
         base, layout = self._base(), self.layout or "sparse"
         features = max(0, self.end - base) if self.reading.features is None else self.reading.features
@@ -87,7 +87,7 @@ class Survey:
             raise DataError("no row has any feature", path=self._path, remedy="Check that this is the right file.")
         if layout == "sparse" and self.all_ones:
             layout = "binary"
-        return Shape(base, features, layout, self.weighted)
+        return Schema(base, features, layout, self.weighted)
 
     def _base(self) -> int:
         if not self.reader.counts_from_one:
@@ -98,7 +98,7 @@ class Survey:
             raise self.zero_seen
         return self.reading.base
 
-    def _check_layout(self, piece: Rows) -> None:
+    def _check_layout(self, piece: CSRRows) -> None:
         if self.layout is not None and (piece.layout != self.layout or self._uneven(piece)):
             raise DataError(
                 f"the rows are {piece.layout} with {piece.features:,} columns, those before them are {self.layout} "
@@ -107,10 +107,10 @@ class Survey:
             )  # fmt: skip
         self.layout = piece.layout
 
-    def _uneven(self, piece: Rows) -> bool:
+    def _uneven(self, piece: CSRRows) -> bool:
         return piece.layout == "dense" and piece.features != self.end
 
-    def _note_indices(self, piece: Rows) -> None:
+    def _note_indices(self, piece: CSRRows) -> None:
         self.end = max(self.end, piece.features)
         if piece.layout != "dense" and self.zero_seen is None and self.reader.counts_from_one:
             starts = piece.indptr[:-1][np.diff(piece.indptr) > 0]  # indices rise: a 0 can only come first
@@ -125,7 +125,7 @@ class Survey:
             if base not in self._beyond:
                 self._note_beyond(piece, features, base)
 
-    def _note_beyond(self, piece: Rows, features: int, base: int) -> None:
+    def _note_beyond(self, piece: CSRRows, features: int, base: int) -> None:
         remedy = "Allow more features, or have the extra ones ignored."
         if piece.layout == "dense":
             what = f"there are {piece.features:,} columns, and {features:,} are expected"
@@ -137,11 +137,11 @@ class Survey:
             what = f"index {int(piece.indices[at]):,} is beyond the last of {features:,} features"
             self._beyond[base] = self._place(piece, at, what, remedy)
 
-    def _place(self, piece: Rows, entry: int, what: str, remedy: str) -> DataError:
+    def _place(self, piece: CSRRows, entry: int, what: str, remedy: str) -> DataError:
         row = int(np.searchsorted(piece.indptr, entry, side="right"))
         return DataError(what, path=self._path, row=self._rows_of_path + row, remedy=remedy)
 
-    def _standard(self, piece: Rows) -> Rows:
+    def _standard(self, piece: CSRRows) -> CSRRows:
         """Indices in 32 bits and values in single precision, where they must still be numbers."""
         if piece.features > LARGEST_INDEX + 1:
             raise DataError(f"there are {piece.features:,} columns, and at most {LARGEST_INDEX + 1:,} can be",
@@ -157,7 +157,7 @@ class Survey:
         return replace(piece, indices=piece.indices.astype(np.uint32, copy=False), values=values)
 
 
-def fitted(piece: Rows, shape: Shape, reading: Reading) -> Rows:
+def fit_to_schema(piece: CSRRows, shape: Schema, reading: ReadOptions) -> CSRRows:
     """A compact piece with raw indices, without values or weights that say nothing and columns that are not wanted."""
     if piece.features > shape.features + shape.base and reading.features is not None:
         piece = _without_columns_from(piece, shape.features + shape.base)
@@ -169,7 +169,7 @@ def fitted(piece: Rows, shape: Shape, reading: Reading) -> Rows:
     return replace(piece, weights=weights, layout=shape.layout)
 
 
-def _without_columns_from(rows: Rows, end: int) -> Rows:
+def _without_columns_from(rows: CSRRows, end: int) -> CSRRows:
     if rows.layout == "dense":
         values = rows.values.reshape(len(rows), rows.features)[:, :end]
         indptr = np.arange(len(rows) + 1, dtype=np.int64) * end

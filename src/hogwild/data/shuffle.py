@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, Rows
+from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, CSRRows
 from hogwild.jit import compiled
 from hogwild.machine import usable_cores
 
@@ -43,11 +43,11 @@ def shuffled_order(n_rows: int, seed: int) -> Array:
     return np.argsort(row_keys(0, n_rows, seed))
 
 
-def gather(rows: Rows, order: Array) -> Rows:
+def gather(rows: CSRRows, order: Array) -> CSRRows:
     """Copy the rows of these numbers, in this order, behind each other.
 
     >>> from hogwild.data.csr import NO_WEIGHTS
-    >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
+    >>> rows = CSRRows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
     ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
     >>> gather(rows, np.array([1, 0])).indices
     array([1, 0, 4], dtype=uint32)
@@ -60,11 +60,11 @@ def gather(rows: Rows, order: Array) -> Rows:
     return replace(rows, indptr=indptr, indices=indices, values=values, labels=rows.labels[order], weights=weights)
 
 
-def gather_most(rows: Rows, order: Array) -> Rows:
+def gather_most(rows: CSRRows, order: Array) -> CSRRows:
     """The same for most or all of the rows, on all cores.
 
     >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
-    >>> table = Rows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.arange(9.0), NO_WEIGHTS, 3, "dense")
+    >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.arange(9.0), NO_WEIGHTS, 3, "dense")
     >>> gather_most(table, np.arange(9, dtype=np.uint32)[::-1]).labels
     array([8., 7., 6., 5., 4., 3., 2., 1., 0.])
     """
@@ -88,7 +88,7 @@ def gather_most(rows: Rows, order: Array) -> Rows:
     return replace(rows, indptr=indptr, indices=indices, values=values, labels=labels, weights=weights)
 
 
-def place(pool: Executor, piece: Rows, starts: Array, indices: Array, values: Array, base: int) -> None:
+def place(pool: Executor, piece: CSRRows, starts: Array, indices: Array, values: Array, base: int) -> None:
     """Copy every row of a piece to its start in the final arrays, on all cores, and subtract the base."""
     share = -(-len(piece) // (4 * usable_cores())) or 1
     parts: Iterable[Array] = (np.arange(at, min(at + share, len(piece))) for at in range(0, len(piece), share))
@@ -98,7 +98,7 @@ def place(pool: Executor, piece: Rows, starts: Array, indices: Array, values: Ar
         task.result()
 
 
-def empty_entries(rows: Rows, nonzeros: int) -> tuple[Array, Array]:
+def empty_entries(rows: CSRRows, nonzeros: int) -> tuple[Array, Array]:
     """Room for so many entries in the layout of these rows."""
     indices = NO_INDICES if rows.layout == "dense" else np.empty(nonzeros, rows.indices.dtype)
     values = NO_VALUES if rows.layout == "binary" else np.empty(nonzeros, rows.values.dtype)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hogwild.data.csr import Array, Layout
 from hogwild.data.dataset import Dataset, look_like_numbers
-from hogwild.data.row_overlap import Overlap, Progress, overlap
+from hogwild.data.row_overlap import Progress, RowOverlap, row_overlap
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -22,7 +22,7 @@ LabelKind = Literal["constant", "two classes", "classes", "real"]
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelStatistics:
     """What the labels are: classes with their counts, or numbers in a range."""
 
     kind: LabelKind
@@ -65,8 +65,8 @@ class Statistics:
     used_features: int  #  are in some row
     ever_present: int  #   are in every row
     crowding: float  #     the sum over features of the squared share of rows: expected common coordinates of two rows
-    overlap: Overlap
-    labels: Labels
+    overlap: RowOverlap
+    labels: LabelStatistics
 
     @property
     def density(self) -> float:
@@ -88,11 +88,11 @@ class Statistics:
 def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = None) -> Statistics:
     """Measure a data set, reading it two or three times; ``seed`` chooses the rows that stand for all.
 
-    >>> from hogwild.data.in_memory import Memory
+    >>> from hogwild.data.in_memory import InMemoryDataset
     >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
     >>> rows = Rows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
     ...             np.array([1.0, 1.0, -1.0, 1.0]), NO_WEIGHTS, features=3, layout="binary")
-    >>> found = describe(Memory(rows, shuffled=False, name="example"))
+    >>> found = describe(InMemoryDataset(rows, shuffled=False, name="example"))
     >>> found.omega, found.delta, found.overlap.rho
     (2, 0.5, 0.75)
     >>> found.collisions(workers=3)
@@ -113,7 +113,7 @@ def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = Non
         used_features=len(shares),
         ever_present=int(np.count_nonzero(frequencies == dataset.n_rows)),
         crowding=float(np.dot(shares, shares)),
-        overlap=overlap(dataset, seed=seed, progress=progress),
+        overlap=row_overlap(dataset, seed=seed, progress=progress),
         labels=describe_labels(dataset.labels()),
     )
 
@@ -132,22 +132,22 @@ def row_lengths(dataset: Dataset) -> tuple[int, int, Layout]:
     return omega, empty, layout
 
 
-def describe_labels(labels: Array) -> Labels:
+def describe_labels(labels: Array) -> LabelStatistics:
     """Tell classes from quantities: classes are whole numbers, and few of them are different.
 
     >>> describe_labels(np.array([1.0, -1.0, 1.0]))
-    Labels(kind='two classes', low=-1.0, high=1.0, mean=0.33, counts={-1.0: 1, 1.0: 2})
+    LabelStatistics(kind='two classes', low=-1.0, high=1.0, mean=0.33, counts={-1.0: 1, 1.0: 2})
     >>> describe_labels(np.array([0.5, 2.0])).kind
     'real'
     """
     low, high, mean = float(labels.min()), float(labels.max()), float(labels.mean())
     if not np.array_equal(labels, np.rint(labels)):
-        return Labels("real" if low < high else "constant", low, high, mean, {})
+        return LabelStatistics("real" if low < high else "constant", low, high, mean, {})
     values, counts = np.unique(labels, return_counts=True)
     if look_like_numbers(len(values), len(labels)):
-        return Labels("real", low, high, mean, {})
+        return LabelStatistics("real", low, high, mean, {})
     kind: LabelKind = "constant" if len(values) == 1 else "two classes" if len(values) == 2 else "classes"
-    return Labels(kind, low, high, mean, dict(zip(values.tolist(), counts.tolist(), strict=True)))
+    return LabelStatistics(kind, low, high, mean, dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
 
 def ranked(frequencies: Array, points: int = 200) -> tuple[Array, Array]:

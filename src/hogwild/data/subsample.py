@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from hogwild.data.csr import Rows, concatenate
+from hogwild.data.csr import CSRRows, concatenate
 from hogwild.data.dataset import Dataset
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather
 
 MANY_CHUNKS = 16  # times as many rows as wanted, or less: then one copy from all of them is sooner than one a chunk
 
 
-def sample(data: Dataset, rows: int, seed: int = 0) -> Memory:
+def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
     """Copy about ``rows`` random rows (all, if there are no more) into a small data set of their own.
 
     >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
-    >>> table = Rows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.zeros(9), NO_WEIGHTS, 3, "dense")
-    >>> sample(Memory(table, shuffled=False), 4).n_rows
+    >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.zeros(9), NO_WEIGHTS, 3, "dense")
+    >>> subsample(InMemoryDataset(table, shuffled=False), 4).n_rows
     4
     """
-    pieces: list[Rows] = []
+    pieces: list[CSRRows] = []
     walk, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
     whole = walk.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
     if whole is not None:
@@ -34,16 +34,18 @@ def sample(data: Dataset, rows: int, seed: int = 0) -> Memory:
         pieces.append(gather(chunk.rows, order))
         walk.done(number)
         wanted, number = wanted - len(order), number + 1
-    return Memory(replace(concatenate(pieces), features=data.n_features), shuffled=True, name=data.name, base=data.base)
+    return InMemoryDataset(
+        replace(concatenate(pieces), features=data.n_features), shuffled=True, name=data.name, base=data.base
+    )
 
 
-def narrowed(data: Memory) -> Memory:
+def narrowed(data: InMemoryDataset) -> InMemoryDataset:
     """The same rows without the columns that none of them has; the others are numbered anew, in their order.
 
     >>> from hogwild.data.csr import NO_WEIGHTS
     >>> indices = np.array([3, 9, 3], np.uint32)
-    >>> rows = Rows(np.array([0, 2, 3]), indices, np.ones(3), np.zeros(2), NO_WEIGHTS, 10, "sparse")
-    >>> few = narrowed(Memory(rows, shuffled=True))
+    >>> rows = CSRRows(np.array([0, 2, 3]), indices, np.ones(3), np.zeros(2), NO_WEIGHTS, 10, "sparse")
+    >>> few = narrowed(InMemoryDataset(rows, shuffled=True))
     >>> few.n_features, few.rows.indices
     (2, array([0, 1, 0], dtype=uint32))
     """
@@ -54,4 +56,4 @@ def narrowed(data: Memory) -> Memory:
     present[rows.indices] = True
     numbers = np.cumsum(present, dtype=rows.indices.dtype)  # counted from one
     few = replace(rows, indices=numbers[rows.indices] - numbers.dtype.type(1), features=int(numbers[-1]))
-    return Memory(few, shuffled=data.shuffled, name=data.name, base=data.base)
+    return InMemoryDataset(few, shuffled=data.shuffled, name=data.name, base=data.base)

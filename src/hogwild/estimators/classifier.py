@@ -22,7 +22,7 @@ from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
 from hogwild.estimators.sklearn_parameters import Parts, loss_of
 from hogwild.estimators.sklearn_shuffle import Reshuffled, class_seeds
-from hogwild.problems.label_encoding import Labels
+from hogwild.problems.label_encoding import LabelEncoding
 
 
 def _has_probabilities(self: Any) -> bool:
@@ -108,7 +108,12 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
                 raise DataError("the labels are numbers, not classes", path=data.name, remedy="Use HogwildRegressor.")
             self._know_classes(found[0])
             train, aside = self._known(data)
-            labels, weight, rows, dtype = Labels(self.classes_), self._class_weight_of_source(), data.n_rows, np.float32
+            labels, weight, rows, dtype = (
+                LabelEncoding(self.classes_),
+                self._class_weight_of_source(),
+                data.n_rows,
+                np.float32,
+            )
         else:
             X, y, sample_weight = self._checked(X, y, sample_weight, reset=True)
             check_classification_targets(y)
@@ -174,7 +179,9 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
                 path=data.name,
                 remedy="Give arrays, X and y, with such labels; or fit to a file with labels as in this one.",
             )
-        Labels(self.classes_.astype(np.float64)).encode(labels, data.name)  # refuses those that the model does not know
+        LabelEncoding(self.classes_.astype(np.float64)).encode(
+            labels, data.name
+        )  # refuses those that the model does not know
         return float(accuracy_score(self._numbers(labels), self._numbers(self.predict(data)), sample_weight=weights))
 
     def _fitted(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Self:
@@ -193,8 +200,8 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
             raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
         self.classes_ = classes
 
-    def _labels(self) -> Labels:
-        return Labels(np.arange(len(self.classes_), dtype=np.float64))
+    def _labels(self) -> LabelEncoding:
+        return LabelEncoding(np.arange(len(self.classes_), dtype=np.float64))
 
     def _numbers(self, y: Array) -> Array:
         """The number of each label's class."""

@@ -24,11 +24,11 @@ from hogwild.estimators.parameter_constraints import processors_left
 from hogwild.estimators.sklearn_shuffle import LARGEST_SEED
 from hogwild.losses import Loss
 from hogwild.models import link_functions
-from hogwild.models.factorisation_machine import FactorModel
-from hogwild.problems.factorisation_base import Factorised
+from hogwild.models.factorisation_machine import FactorisationModel
+from hogwild.problems.factorisation_base import FactorisationProblem
 from hogwild.problems.factorisation_machine import FactorisationMachine
 from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
-from hogwild.problems.label_encoding import Labels
+from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.run import Budget
 from hogwild.schedules import named as schedule_named
 from hogwild.schedules import with_step
@@ -42,7 +42,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     """What the two have in common: from checked data to a fitted model, and its scores."""
 
     _usual_loss: str
-    model_: FactorModel
+    model_: FactorisationModel
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012  (scikit-learn's name and form)
         "rank": [Interval(Integral, 1, None, closed="left")],
         "loss": [str, Loss, callable, None],
@@ -93,7 +93,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         self.memory = memory
 
     @abstractmethod
-    def _labels(self, data: Dataset) -> Labels:
+    def _labels(self, data: Dataset) -> LabelEncoding:
         """What is made of the labels of a file."""
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -114,10 +114,10 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         return self._fitted(data, labels)
 
     @abstractmethod
-    def _encoded(self, y: Array) -> tuple[Array, Labels]:
+    def _encoded(self, y: Array) -> tuple[Array, LabelEncoding]:
         """The labels as numbers, and what is made of those."""
 
-    def _fitted(self, data: Dataset, labels: Labels) -> Self:
+    def _fitted(self, data: Dataset, labels: LabelEncoding) -> Self:
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
         train, held_out = data.split(self.validation_fraction, seed) if self.early_stopping else (data, None)
         schedule = self.schedule if self.step is None else with_step(schedule_named(self.schedule), self.step)
@@ -131,7 +131,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         self.model_, self.n_iter_ = run.model, run.history[-1]["epoch"]
         return self
 
-    def _problem(self, data: Dataset, labels: Labels, seed: int) -> Factorised:
+    def _problem(self, data: Dataset, labels: LabelEncoding, seed: int) -> FactorisationProblem:
         options: dict[str, Any] = {
             "rank": int(self.rank), "l2": self.l2, "intercept": self.fit_intercept,
             "spread": self.spread, "seed": seed, "labels": labels,
@@ -232,16 +232,16 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
         data, labels, weights = self._labelled(X, y, sample_weight)
         return float(accuracy_score(labels, self.predict(data), sample_weight=weights))
 
-    def _labels(self, data: Dataset) -> Labels:
+    def _labels(self, data: Dataset) -> LabelEncoding:
         found = data.label_counts()
         if found is None or len(found[0]) != 2:
             raise DataError(
                 "there are not two classes of labels", path=data.name, remedy="For numbers use HogwildFMRegressor."
             )
         self.classes_ = found[0]
-        return Labels(self.classes_)
+        return LabelEncoding(self.classes_)
 
-    def _encoded(self, y: Array) -> tuple[Array, Labels]:
+    def _encoded(self, y: Array) -> tuple[Array, LabelEncoding]:
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -251,7 +251,7 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
                 "Only binary classification is supported. The type of the target is "
                 f"{type_of_target(y)}. Learn each class against the rest with OneVsRestClassifier."
             )
-        return numbers, Labels(np.array([0.0, 1.0]))
+        return numbers, LabelEncoding(np.array([0.0, 1.0]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -284,8 +284,8 @@ class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]
         data, labels, weights = self._labelled(X, y, sample_weight)
         return float(r2_score(labels, self.predict(data), sample_weight=weights))
 
-    def _labels(self, data: Dataset) -> Labels:
-        return Labels(None)
+    def _labels(self, data: Dataset) -> LabelEncoding:
+        return LabelEncoding(None)
 
-    def _encoded(self, y: Array) -> tuple[Array, Labels]:
-        return y, Labels(None)
+    def _encoded(self, y: Array) -> tuple[Array, LabelEncoding]:
+        return y, LabelEncoding(None)

@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.subsample import sample
+from hogwild.data.subsample import subsample
 from hogwild.errors import DivergedError
 from hogwild.estimators.sklearn_parameters import Parts, averaged_share, steadied
-from hogwild.problems.label_encoding import Labels
+from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.problems.linear import Linear
 from hogwild.rules import Sequential
 from hogwild.run import Event, Run, Start
@@ -35,7 +35,7 @@ class Task:
     """What is to be learnt, from where."""
 
     data: Dataset
-    labels: Labels
+    labels: LabelEncoding
     start: State
     class_weight: Any = None
     held_out: Dataset | None = None
@@ -100,7 +100,7 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
 
 def _heaviest(problem: Linear) -> float:
     """The largest squared length of a row, intercept included, times its weight, among some rows."""
-    rows = sample(problem.source, SAMPLED_ROWS).rows
+    rows = subsample(problem.source, SAMPLED_ROWS).rows
     entries = np.ones(rows.nonzeros) if rows.layout == "binary" else np.square(rows.values, dtype=np.float64)
     sums = np.concatenate([[0.0], np.cumsum(entries)])
     lengths = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
@@ -149,7 +149,7 @@ def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
                 replace(
                     task,
                     data=task.data.with_labels(_Is(label)),
-                    labels=Labels(np.array([0.0, 1.0]), precision=task.labels.precision),
+                    labels=LabelEncoding(np.array([0.0, 1.0]), precision=task.labels.precision),
                     start=(task.start[0][k::count], task.start[1][k::count]),
                     class_weight={0.0: 1.0, 1.0: float(weight[k])},
                     held_out=None if task.held_out is None else task.held_out.with_labels(_Is(label)),

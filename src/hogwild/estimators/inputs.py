@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data import Memory
+from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
@@ -75,7 +75,7 @@ def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
     return np.concatenate(labels), np.concatenate(weights) if weighted else None
 
 
-def in_their_order(data: Memory, weights: Array | None = None) -> Memory:
+def in_their_order(data: InMemoryDataset, weights: Array | None = None) -> InMemoryDataset:
     """The same rows, to be visited in the order of scikit-learn's SGD; their weights with all the digits they have.
 
     One worker needs no chunks to share, but to look up now and then: they are large.
@@ -83,10 +83,10 @@ def in_their_order(data: Memory, weights: Array | None = None) -> Memory:
     per_row = max(1.0, data.nonzeros / max(1, data.n_rows))
     chunk = int(max(LONGEST, 4 * data.n_features) / per_row) + 1
     rows = data.rows if weights is None else replace(data.rows, weights=weights)
-    return Memory(rows, shuffled=False, order=Reshuffled(data.n_rows), chunk=chunk)
+    return InMemoryDataset(rows, shuffled=False, order=Reshuffled(data.n_rows), chunk=chunk)
 
 
-def parted(data: Memory, aside: Array) -> tuple[Dataset, Dataset]:
+def parted(data: InMemoryDataset, aside: Array) -> tuple[Dataset, Dataset]:
     """The rows that are not in ``aside``, and those that are; nothing is copied.
 
     >>> data = open_data(np.eye(4), np.arange(4))
@@ -96,8 +96,8 @@ def parted(data: Memory, aside: Array) -> tuple[Dataset, Dataset]:
     rows, numbers = data.rows, row_numbers(0, data.n_rows)
     chosen = np.zeros(data.n_rows, bool)
     chosen[aside] = True
-    rest = Memory(rows, shuffled=False, ids=numbers[~chosen], order=data.order, chunk=data.chunk)
-    return rest, Memory(rows, shuffled=False, ids=numbers[chosen])
+    rest = InMemoryDataset(rows, shuffled=False, ids=numbers[~chosen], order=data.order, chunk=data.chunk)
+    return rest, InMemoryDataset(rows, shuffled=False, ids=numbers[chosen])
 
 
 def rows_to_validate(y: Array, weights: Array | None, fraction: float, random_state: Any, *, stratified: bool) -> Array:

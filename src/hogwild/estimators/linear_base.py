@@ -15,7 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hogwild import strategies
-from hogwild.data import Memory
+from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
@@ -78,7 +78,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
     def _data(self, X: Any, y: Array, sample_weight: Array | None, numbers: Array) -> tuple[Dataset, Dataset | None]:
         """The rows to learn from, and those that early stopping watches, if it is asked for."""
         asked, data = self._asked(), open_data(X, numbers, sample_weight)
-        assert isinstance(data, Memory)
+        assert isinstance(data, InMemoryDataset)
         if as_theirs(asked):
             data = in_their_order(data, sample_weight)
         if not asked["early_stopping"]:

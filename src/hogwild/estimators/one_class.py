@@ -15,9 +15,9 @@ from hogwild.estimators.fit import State, Task, state_of
 from hogwild.estimators.inputs import is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
-from hogwild.problems.label_encoding import Labels
+from hogwild.problems.label_encoding import LabelEncoding
 
-INLIER = Labels(np.array([-1.0, 1.0]))
+INLIER = LabelEncoding(np.array([-1.0, 1.0]))
 
 
 class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]

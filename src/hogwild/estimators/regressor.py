@@ -14,7 +14,7 @@ from hogwild.estimators.inputs import is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
 from hogwild.estimators.sklearn_parameters import loss_of
-from hogwild.problems.label_encoding import Labels
+from hogwild.problems.label_encoding import LabelEncoding
 
 
 class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
@@ -119,8 +119,8 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         tags.target_tags.positive_only = self.loss == "poisson"
         return tags
 
-    def _labels(self) -> Labels:
-        return Labels(None, counts=loss_of(self._asked()).targets == "counts")
+    def _labels(self) -> LabelEncoding:
+        return LabelEncoding(None, counts=loss_of(self._asked()).targets == "counts")
 
     def _fitted(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Self:
         learnt = self._learn(task, rows, dtype, partial=partial)

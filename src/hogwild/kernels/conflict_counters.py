@@ -21,7 +21,7 @@ SINCE, WROTE, COLLIDED, WHOLE = range(4)  # in a worker's notes: updates before 
 # this term; its terms of which some coordinate was changed meanwhile; updates that are expected of the run
 
 
-class Eye(NamedTuple):
+class ConflictCounters(NamedTuple):
     """What one worker notes. ``stamps`` and ``clock`` are shared by all, and ``groups`` of coordinates are known."""
 
     stamps: Any  # writes of each coordinate

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.jit import inlined
+from hogwild.jit import always_inline
 
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
@@ -20,7 +20,7 @@ def dot_in_order(state: Any, indices: Any, values: Any, start: Any, stop: Any) -
     return z
 
 
-@inlined
+@always_inline
 def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     """Four sums in flight: a single one would wait for itself."""
     z0 = z1 = z2 = z3 = state[0, 0] * np.float32(0)  # zero, in the precision of the weights
@@ -38,7 +38,7 @@ def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     return (z0 + z1) + (z2 + z3)
 
 
-@inlined
+@always_inline
 def dot_of(state: Any, outputs: Any, k: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     """The same for output ``k`` of several, in double precision."""
     one, two = np.uint64(1), np.uint64(2)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.jit import bind, compiled, inlined
+from hogwild.jit import always_inline, bind, compiled
 from hogwild.kernels.atomics import prefetch
 from hogwild.kernels.batch_queue import in_parts
 from hogwild.kernels.embedding_rows import by_columns, moving, summing
@@ -26,7 +26,7 @@ SLOTS = 2**SLOT_BITS  # more than there will be threads
 EPSILON = np.float32(1e-10)  # as torch.optim.Adagrad has it
 
 
-@inlined
+@always_inline
 def look_up(
     batch: Any, squares: Any, rate: Any, own: Any, steps: Any, marks: Any, first: Any, last: Any
 ) -> None:  # fmt: skip
@@ -36,7 +36,7 @@ def look_up(
         sum_rows(table, indices, values, sums, sample, offsets[sample], offsets[sample + 1], offsets[last])
 
 
-@inlined
+@always_inline
 def descend(
     batch: Any, squares: Any, rate: Any, own: Any, steps: Any, marks: Any, first: Any, last: Any
 ) -> None:  # fmt: skip
@@ -64,31 +64,31 @@ def descend(
         move_rows(table, own, steps, gradient, sample, begin, stop, count)
 
 
-@inlined
+@always_inline
 def slot_of(row: Any) -> Any:
     """One of the slots that rows are dealt out to, next to each other or not."""
     return np.int64((np.uint64(row) * np.uint64(2654435761) & np.uint64(0xFFFFFFFF)) >> np.uint64(32 - SLOT_BITS))
 
 
-@inlined
+@always_inline
 def one(values: Any, at: Any) -> Any:
     """Nothing is stored where every value is one; the compiler leaves out the product."""
     return np.float32(1)
 
 
-@inlined
+@always_inline
 def stored(values: Any, at: Any) -> Any:
     """The value of a non-zero."""
     return values[at]
 
 
-@inlined
+@always_inline
 def no_square(gradient: Any, sample: Any) -> Any:
     """For a step that does not depend on it."""
     return np.float32(0)
 
 
-@inlined
+@always_inline
 def mean_square(gradient: Any, sample: Any) -> Any:
     """The mean square of a sample's gradient."""
     total = np.float32(0)
@@ -97,25 +97,25 @@ def mean_square(gradient: Any, sample: Any) -> Any:
     return total / np.float32(gradient.shape[1])
 
 
-@inlined
+@always_inline
 def sgd(squares: Any, row: Any, weight: Any, square: Any, rate: Any) -> Any:
     """The same step for all."""
     return rate * weight
 
 
-@inlined
+@always_inline
 def adagrad(squares: Any, row: Any, weight: Any, square: Any, rate: Any) -> Any:
     """A smaller step the more a row has moved: it remembers the sum of the mean squares of its gradients."""
     squares[row] += weight * weight * square
     return rate * weight / (np.sqrt(squares[row]) + EPSILON)
 
 
-@inlined
+@always_inline
 def nothing(squares: Any, row: Any) -> None:
     """For a step that remembers nothing."""
 
 
-@inlined
+@always_inline
 def memory(squares: Any, row: Any) -> None:
     """Ask for what a row remembers."""
     prefetch(squares, row)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.jit import inlined
+from hogwild.jit import always_inline
 from hogwild.kernels.atomics import prefetch_near
 from hogwild.kernels.simd import plus, put, take, zeros
 
@@ -26,7 +26,7 @@ WIDEST = 64  # columns: half of the registers there are
 Part = Callable[..., Any]
 
 
-@inlined
+@always_inline
 def ask(table: Any, indices: Any, at: Any, end: Any, column: Any, lanes: Any) -> None:
     """Let memory send what a later non-zero needs of its row."""
     if at < end:
@@ -42,7 +42,7 @@ def ask(table: Any, indices: Any, at: Any, end: Any, column: Any, lanes: Any) ->
 def summing(lanes: int, weight_of: Part) -> Part:
     """Some columns of a sample's weighted sum, held in registers until it is complete."""
 
-    @inlined
+    @always_inline
     def sum_lanes(
         table: Any, indices: Any, weights: Any, beside: Any, sample: Any, column: Any, begin: Any, stop: Any, end: Any
     ) -> None:
@@ -58,7 +58,7 @@ def summing(lanes: int, weight_of: Part) -> Part:
 def moving(lanes: int, weight_of: Part) -> Part:
     """Some columns of a sample's rows, each moved along what the sample has beside it, which registers hold."""
 
-    @inlined
+    @always_inline
     def move_lanes(
         table: Any, indices: Any, weights: Any, beside: Any, sample: Any, column: Any, begin: Any, stop: Any, end: Any
     ) -> None:
@@ -77,7 +77,7 @@ def by_columns(kind: Callable[[int, Part], Part], weight_of: Part, width: int) -
     some, rest = kind(WIDEST, weight_of), width % WIDEST
     last = kind(rest, weight_of) if rest else some
 
-    @inlined
+    @always_inline
     def all_columns(
         table: Any, indices: Any, weights: Any, beside: Any, sample: Any, begin: Any, stop: Any, end: Any
     ) -> None:

@@ -44,7 +44,7 @@ def descend(
     if access == "turns":
         return specialise(factorisation_machine.descend, cache=keep, **parts)
     loop = bind(work_queue.with_turns, kernel=bind(factorisation_machine.descend, **parts))
-    return specialise(work_queue.walk, cache=keep, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
+    return specialise(work_queue.run_queue, cache=keep, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
 
 
 @functools.cache
@@ -52,7 +52,7 @@ def evaluate(kind: str, layout: str, normalised: bool, score: str, loss: Functio
     """The compiled evaluation of such a model."""
     cost = bind(linear.one_cost, loss=loss)
     measure = bind(factorisation_machine.evaluate, **_scoring(kind, layout, normalised), cost=cost, hit=SCORES[score])
-    return specialise(work_queue.survey, cache=keep, evaluate=measure)
+    return specialise(work_queue.evaluate_queue, cache=keep, evaluate=measure)
 
 
 @functools.cache

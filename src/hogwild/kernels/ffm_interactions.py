@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.jit import inlined
+from hogwild.jit import always_inline
 from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.row_layouts import span
 from hogwild.kernels.simd_adagrad import adagrad_of_fours, dot_of_fours
@@ -31,7 +31,7 @@ def row_of(fields: Any, rank: Any, u: Any, other: Any) -> Any:
     return (np.uint64(u) * np.uint64(fields[fields.size - 1]) + np.uint64(fields[other])) * rank
 
 
-@inlined
+@always_inline
 def score(
     state: Any, factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any
 ) -> Any:
@@ -49,7 +49,7 @@ def score(
     return z
 
 
-@inlined
+@always_inline
 def move(
     factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any, g: Any,
     rate: Any, decay: Any, constants: Any,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.jit import inlined
+from hogwild.jit import always_inline
 from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.row_layouts import span
 
@@ -26,7 +26,7 @@ def ranks(sums: Any) -> Any:
     return np.uint64(sums.shape[1]) // EIGHT * EIGHT
 
 
-@inlined
+@always_inline
 def score(
     state: Any, factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any
 ) -> Any:
@@ -49,7 +49,7 @@ def score(
     return z + HALF * pairs
 
 
-@inlined
+@always_inline
 def move(
     factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any, g: Any,
     rate: Any, decay: Any, constants: Any,

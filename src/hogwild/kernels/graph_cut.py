@@ -123,10 +123,10 @@ def descent(access: str, step: Function, numbers: int) -> Any:
     if access == "turns":
         return specialise(descend, **parts)
     loop = bind(work_queue.with_turns, kernel=bind(descend, **parts))
-    return specialise(work_queue.walk, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
+    return specialise(work_queue.run_queue, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
 
 
 @functools.cache
 def evaluation() -> Any:
     """The compiled evaluation."""
-    return specialise(work_queue.survey, evaluate=evaluate)
+    return specialise(work_queue.evaluate_queue, evaluate=evaluate)

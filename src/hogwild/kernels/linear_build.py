@@ -30,8 +30,8 @@ def descend(
 
     ``penalised`` says which penalties there are, L1 and L2; ``numbers`` how many a coordinate has; ``far`` whether
     parameters are not in the cache; ``scaled`` whether L2 is a factor that all weights have in common. ``watching`` it,
-    the loop takes an :class:`hogwild.kernels.conflict_counters.Eye` beside what its access shares and beside the
-    constants.
+    the loop takes an :class:`hogwild.kernels.conflict_counters.ConflictCounters` beside what its access shares and
+    beside the constants.
     """
     columns = LAYOUTS[layout]
     ways = ways_of(access, columns["column"], watching)
@@ -54,7 +54,7 @@ def descend(
         return specialise(template, cache=keep, fused=True, **parts)
     loop = bind(work_queue.with_turns, kernel=bind(template, **parts))
     return specialise(
-        work_queue.walk, cache=keep, fused=True, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end
+        work_queue.run_queue, cache=keep, fused=True, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end
     )
 
 
@@ -82,12 +82,12 @@ def descend_buffered(
         dot_of_copy=bind(linear_replicated.dot_of_copy, **columns, **place),
         ahead=ahead if some else linear_replicated.no_look_ahead,
         longest=linear_replicated.longest if some else linear_replicated.none,
-        meet=bind(linear_replicated.meet, mean_rate=mean_rate),
+        meet=bind(linear_replicated.merge_due_tiers, mean_rate=mean_rate),
         **_penalties(rests, penalised, scaled, part),
     )
     loop = bind(work_queue.without_turns, kernel=kernel)
     return specialise(
-        work_queue.walk, cache=keep, fused=True, descend=loop, begin=linear_replicated.begin, end=_settle(own_rate)
+        work_queue.run_queue, cache=keep, fused=True, descend=loop, begin=linear_replicated.begin, end=_settle(own_rate)
     )
 
 
@@ -139,7 +139,7 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
         assert slopes is not None
         cost = bind(linear.many_cost, slopes=slopes)
     measure = bind(linear.evaluate, dot_of=bind(dot_of, **LAYOUTS[layout]), cost=cost, score=SCORES[score])
-    return specialise(work_queue.survey, cache=keep, fused=True, evaluate=measure)
+    return specialise(work_queue.evaluate_queue, cache=keep, fused=True, evaluate=measure)
 
 
 @functools.cache

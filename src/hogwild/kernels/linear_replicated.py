@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.jit import inlined
+from hogwild.jit import always_inline
 from hogwild.kernels.atomics import exchange_if, load, lock, prefetch, prefetch_to_write, unlock
 from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
 from hogwild.kernels.row_layouts import span
@@ -88,17 +88,19 @@ def descend_buffered(
         waiting += 1
         alone += 1
         if alone >= control[PERIOD]:
-            entered = enter(door)
+            entered = try_lock_merge(door)
             if entered or alone >= LATE * control[PERIOD]:
                 control[WAITING], alone, pace = alone, 0, bent * rate
                 plan_merge(hot, seen, control, tiers)
-                meet(hot, own, seen, places, scale, control, tiers, 0, ALWAYS, stiff, pace, least, constants)
+                merge_due_tiers(hot, own, seen, places, scale, control, tiers, 0, ALWAYS, stiff, pace, least, constants)
                 if intercept:
                     merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
                     waiting, moved, pulled = 0, np.float32(0), np.float32(0)
                 if entered:
                     unlock(door, DOOR)
-                meet(hot, own, seen, places, scale, control, tiers, ALWAYS, MANY, stiff, pace, least, constants)
+                merge_due_tiers(
+                    hot, own, seen, places, scale, control, tiers, ALWAYS, MANY, stiff, pace, least, constants
+                )
     control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE) if bent >= 0 else WHOLE  # not a number: start anew
     if intercept and waiting:
         merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
@@ -107,7 +109,7 @@ def descend_buffered(
     return total
 
 
-@inlined
+@always_inline
 def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, noted: Any, shift: Any) -> Any:
     """The score of a row; four sums are in flight, as in :func:`hogwild.kernels.dot.dot`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -180,7 +182,7 @@ def part_beside_rank(shares: Any, u: Any, strength: Any) -> Any:
     return strength * shares[u, 1]
 
 
-def enter(door: Any) -> bool:
+def try_lock_merge(door: Any) -> bool:
     """Be the one who merges, unless somebody else is: then there is nothing to wait for, the next row will do.
 
     Of two who merge at the same time one undoes what the other did, and the cache lines go back and forth between them.
@@ -201,7 +203,7 @@ def plan_merge(hot: Any, seen: Any, control: Any, tiers: Any) -> None:
                 prefetch_to_write(seen, p, s)
 
 
-def meet(
+def merge_due_tiers(
     hot: Any, own: Any, seen: Any, places: Any, scale: Any, control: Any, tiers: Any, first: Any, last: Any, stiff: Any,
     rate: Any, least: Any, constants: Any,
 ) -> None:  # fmt: skip
@@ -215,7 +217,7 @@ def meet(
         if low < high:
             rows = np.float32(control[WAITING] * rounds(k, control))
             gain = stiff[k] * rows * mean_rate(own, places, low, high, rate, constants)
-            merge_rows(hot, own, seen, places, low, high, calm(gain, least), scale)
+            merge_rows(hot, own, seen, places, low, high, replica_damping(gain, least), scale)
 
 
 def due(k: Any, control: Any, tiers: Any) -> Any:
@@ -245,7 +247,7 @@ def settle(rest: Any, rates: Any) -> None:
         gain *= mean_rate(own, places, low, high, rate, constants)
         if k < ALWAYS:  # here all workers would be at the same time
             lock(door, DOOR)
-        merge_rows(hot, own, seen, places, low, high, calm(gain, least), np.float32(1))
+        merge_rows(hot, own, seen, places, low, high, replica_damping(gain, least), np.float32(1))
         if k < ALWAYS:
             unlock(door, DOOR)
 
@@ -255,7 +257,7 @@ def rounds(k: Any, control: Any) -> Any:
     return max(1, min(1 << max(k - ALWAYS + 1, 0), control[SEEN] // (4 * control[PERIOD])))
 
 
-def calm(gain: Any, least: Any) -> Any:
+def replica_damping(gain: Any, least: Any) -> Any:
     """How much of a worker's change counts, so that all workers' changes together do not overshoot.
 
     ``gain`` is the share of its distance to the optimum that one worker's steps since the last merge close; ``least``

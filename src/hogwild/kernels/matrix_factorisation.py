@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from hogwild.jit import OPTIONS, UNCALLED, inlined
+from hogwild.jit import OPTIONS, UNCALLED, always_inline
 from hogwild.kernels.row_layouts import span
 from hogwild.kernels.simd_sgd import sgd_of_two
 
@@ -56,7 +56,7 @@ def descend(
     return total
 
 
-@inlined
+@always_inline
 def row_of(indices: Any, j: Any, room: Any) -> Any:
     """Where in the table the row of entry ``j`` begins."""
     return np.uint64(indices[j]) * room

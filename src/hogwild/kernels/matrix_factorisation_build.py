@@ -32,20 +32,20 @@ def descend_pairs(access: str, step: Function, numbers: int) -> Any:
 @functools.cache
 def evaluate(loss: Function) -> Any:
     """The compiled evaluation of ratings."""
-    return specialise(work_queue.survey, evaluate=bind(matrix_factorisation.evaluate, loss=loss))
+    return specialise(work_queue.evaluate_queue, evaluate=bind(matrix_factorisation.evaluate, loss=loss))
 
 
 @functools.cache
 def evaluate_pairs() -> Any:
     """The compiled evaluation of preferences."""
-    return specialise(work_queue.survey, evaluate=bpr.evaluate_pairs)
+    return specialise(work_queue.evaluate_queue, evaluate=bpr.evaluate_pairs)
 
 
 def _walk(template: Function, access: str, **parts: Any) -> Any:
     if access == "turns":
         return specialise(template, **parts)
     loop = bind(work_queue.with_turns, kernel=bind(template, **parts))
-    return specialise(work_queue.walk, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
+    return specialise(work_queue.run_queue, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
 
 
 def _ways(access: str) -> dict[str, Function]:

@@ -1,4 +1,4 @@
-"""How a row's columns and values are read: one pair of functions per layout of :class:`hogwild.data.csr.Rows`."""
+"""How a row's columns and values are read: one pair of functions per layout of :class:`hogwild.data.csr.CSRRows`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ BEYOND = 2**60  # more parts than there can be
 LOSS, TERMS, WORST, LIMIT, LEFT, BEGINS, ENDS = range(7)
 
 
-def walk(board: Any, starts: Any, tally: Any, data: Any, order: Any, rates: Any, rest: Any) -> None:
+def run_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rates: Any, rest: Any) -> None:
     """Descend along claimed parts of chunks, and keep a tally.
 
     Chunk ``c`` is ``order[starts[c]:starts[c + 1]]``; ``rates`` begin with the first chunk that is still to be walked.
@@ -94,7 +94,7 @@ def without_turns(data: Any, order: Any, rates: Any, rest: Any) -> Any:
     return kernel(indptr, indices, values, labels, weights, order, rates, *rest)
 
 
-def survey(board: Any, starts: Any, tally: Any, data: Any, order: Any, rest: Any, sums: Any) -> None:
+def evaluate_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rest: Any, sums: Any) -> None:
     """Measure claimed parts: one row of ``sums`` for each, the last of it the number of terms."""
     unlock(board, GATE)
     indptr, indices, values, labels, weights = data
@@ -111,14 +111,14 @@ def survey(board: Any, starts: Any, tally: Any, data: Any, order: Any, rest: Any
     lock(board, GATE)
 
 
-def new_board() -> NDArray[Any]:
+def new_queue() -> NDArray[Any]:
     """A board for one worker after another, or for several at once."""
     board = np.zeros(96, np.int64)
-    lay_out(board, 0, 1)
+    reset_queue(board, 0, 1)
     return board
 
 
-def lay_out(board: NDArray[Any], first: int, last: int, parts: int = 1) -> None:
+def reset_queue(board: NDArray[Any], first: int, last: int, parts: int = 1) -> None:
     """Let the chunks from ``first`` up to ``last`` be claimed, each in so many parts."""
     board[FIRST], board[PARTS], board[LAST], board[STOPPED] = first, parts, last * parts, -1
     board[NEXT] = first * parts

@@ -15,7 +15,7 @@ from typing import Any
 
 from hogwild import machine
 from hogwild.errors import DataError
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.lab.environment import about, pace
 from hogwild.lab.experiment import Experiment, Point
 from hogwild.lab.experiments import named
@@ -61,7 +61,7 @@ class Study:
         finished = total - len(left)
         with self.path.open("a") as file:
             for record in self._outcomes(left):
-                file.write(json.dumps(plain(record), allow_nan=False) + "\n")
+                file.write(json.dumps(to_jsonable(record), allow_nan=False) + "\n")
                 file.flush()
                 done[_key(record)] = record
                 finished += 1
@@ -98,7 +98,7 @@ def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str
     if not path.exists():
         if head is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(plain(head)) + "\n")
+            path.write_text(json.dumps(to_jsonable(head)) + "\n")
         return []
     lines = path.read_text().splitlines(keepends=True)
     whole = [line for line in lines if line.endswith("\n")]
@@ -152,7 +152,7 @@ def _tried(experiment: Experiment, point: Point, seed: int) -> dict[str, Any]:
         record["figures"] = dict(experiment.trial(point, seed))
     except Exception as error:
         record["failure"] = f"{type(error).__name__}: {error}"
-    told: dict[str, Any] = plain({**record, "seconds": time.perf_counter() - started})
+    told: dict[str, Any] = to_jsonable({**record, "seconds": time.perf_counter() - started})
     return told
 
 
@@ -171,7 +171,7 @@ def _key(record: Mapping[str, Any]) -> str:
 
 
 def _key_of(point: Point, seed: int) -> str:
-    return json.dumps([plain(point), seed], sort_keys=True)
+    return json.dumps([to_jsonable(point), seed], sort_keys=True)
 
 
 def _spelt(point: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ def sensitivity(
     """
     at = checked(surface, at)
     if not 0 < radius < float("inf"):
-        raise must("radius", "a positive number", radius)
+        raise invalid_parameter("radius", "a positive number", radius)
     chosen = _chosen(surface.size, coordinates, seed)
     each = surface.units(at) if units is None else checked(surface, units, "units")
     loss, up, down = surface.loss(at), np.empty(len(chosen)), np.empty(len(chosen))
@@ -72,9 +72,9 @@ def _chosen(size: int, coordinates: int | Sequence[int] | None, seed: int) -> ND
         return np.arange(size)
     if isinstance(coordinates, int):
         if not 1 <= coordinates <= size:
-            raise must("coordinates", f"some of 1 to {size:,}", coordinates)
+            raise invalid_parameter("coordinates", f"some of 1 to {size:,}", coordinates)
         return np.sort(np.random.default_rng(seed).choice(size, coordinates, replace=False))
     given = np.array(coordinates, np.int64)
     if given.ndim != 1 or not ((given >= 0) & (given < size)).all():
-        raise must("coordinates", f"numbers from 0 to {size - 1:,}", coordinates)
+        raise invalid_parameter("coordinates", f"numbers from 0 to {size - 1:,}", coordinates)
     return given

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from hogwild.data.csr import Array, Rows, compact
+from hogwild.data.csr import Array, CSRRows, compact
 from hogwild.data.dataset import Dataset
 
 
@@ -25,8 +25,8 @@ class Table:
 class Tables:
     """All rows of a data set: one table where they are at hand, else one after the other as they are read.
 
-    >>> from hogwild.data import opened
-    >>> [table.matrix for table in Tables(opened(([[1.0, 0.0], [0.0, 2.0]], [1, -1])), features=3)]
+    >>> from hogwild.data import as_dataset
+    >>> [table.matrix for table in Tables(as_dataset(([[1.0, 0.0], [0.0, 2.0]], [1, -1])), features=3)]
     [array([[1., 0., 0.],
            [0., 2., 0.]])]
     """
@@ -48,7 +48,7 @@ class Tables:
             walk.done(number)
 
 
-def table_of(rows: Rows, order: Array, features: int) -> Table:
+def table_of(rows: CSRRows, order: Array, features: int) -> Table:
     """These rows in this order, as wide as the model."""
     here, order = compact(rows), order.astype(np.int64)
     matrix: Any
@@ -92,7 +92,7 @@ def _squares(table: Table, middle: Array) -> Array:
     return np.asarray(there.T @ weights + absent * np.square(middle))
 
 
-def _all_of(data: Dataset) -> tuple[Rows, Array] | None:
+def _all_of(data: Dataset) -> tuple[CSRRows, Array] | None:
     kept = data.at_once()
     whole = None if kept is None else kept.in_order().whole()
     return None if whole is None else (whole.rows, whole.order)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Vector
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 NORMS = (1, 2, math.inf)
 
@@ -28,7 +28,7 @@ def on_sphere(chance: np.random.Generator, size: int, p: float = 2) -> Vector:
     elif p == math.inf:
         drawn = chance.uniform(-1, 1, size)
     else:
-        raise must("p", "1, 2 or infinity", p)
+        raise invalid_parameter("p", "1, 2 or infinity", p)
     return np.asarray(drawn / np.linalg.norm(drawn, p))
 
 

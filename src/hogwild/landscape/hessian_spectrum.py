@@ -10,7 +10,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from hogwild.landscape.directions import on_sphere
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 SMALL = 1e-10  # of the largest eigenvalue: what is left of a product after everything known is taken out of it
 
@@ -44,9 +44,9 @@ def spectrum(
     """
     at = checked(surface, at)
     if not 1 <= k <= surface.size:
-        raise must("k", f"from 1 to the number of parameters, {surface.size:,}", k)
+        raise invalid_parameter("k", f"from 1 to the number of parameters, {surface.size:,}", k)
     if steps is not None and steps < k:
-        raise must("steps", f"at least k, {k}", steps)
+        raise invalid_parameter("steps", f"at least k, {k}", steps)
     most = min(surface.size, max(300, 2 * k) if steps is None else steps)
     chance = np.random.default_rng(seed)
     known = np.empty((most, surface.size))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ def trace(surface: Surface, at: Vector, probes: int = 64, seed: int = 0) -> Trac
     """
     at = checked(surface, at)
     if probes < 2:
-        raise must("probes", "at least 2", probes)
+        raise invalid_parameter("probes", "at least 2", probes)
     chance = np.random.default_rng(seed)
     each = np.empty(probes)
     for k in range(probes):

@@ -13,7 +13,7 @@ from hogwild.landscape.curvature import turned
 from hogwild.landscape.design_matrix import Tables, deviations
 from hogwild.landscape.surface import Vector
 from hogwild.problems.linear import Linear
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.training.job_defaults import opened_like
 
 
@@ -57,7 +57,7 @@ class LinearSurface:
         """Where a run has ended, or what a model has learnt."""
         model = getattr(run, "model", run)
         if not hasattr(model, "intercept") or model.weights.shape != (self._features, self._outputs):
-            raise must("run", "a run of this problem, or its model", type(model).__name__)
+            raise invalid_parameter("run", "a run of this problem, or its model", type(model).__name__)
         return self.vector((model.weights, model.intercept))
 
     def vector(self, state: tuple[Array, ...]) -> Vector:

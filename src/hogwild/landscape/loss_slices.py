@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hogwild.landscape.directions import random_filters
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 Grid = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def plane(
     if directions is None:
         directions = [random_filters(chance, at, surface.blocks) for _ in range(2)]
     if len(directions) != 2:
-        raise must("directions", "two vectors", len(directions))
+        raise invalid_parameter("directions", "two vectors", len(directions))
     across, up = (checked(surface, each, "directions") for each in directions)
     ticks = _ticks(radius, points)
     return over(surface, at, across, up, ticks, ticks)
@@ -94,7 +94,7 @@ def over(surface: Surface, centre: Vector, across: Vector, up: Vector, xs: Vecto
 
 def _ticks(radius: float, points: int) -> Vector:
     if not 0 < radius < float("inf"):
-        raise must("radius", "a positive number", radius)
+        raise invalid_parameter("radius", "a positive number", radius)
     if points < 2:
-        raise must("points", "at least 2", points)
+        raise invalid_parameter("points", "at least 2", points)
     return np.linspace(-radius, radius, points)

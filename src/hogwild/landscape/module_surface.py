@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Vector
 from hogwild.problems.module import BATCH, MEASURED, Module
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.runtimes.processes import rng_state
 from hogwild.training.torch_optimisers import self_updating
 
@@ -42,7 +42,7 @@ class ModuleSurface:
         for tensor in self._tensors:
             tensor.grad = None
         if not self._tensors:
-            raise must("problem", "a Module with parameters to learn", problem)
+            raise invalid_parameter("problem", "a Module with parameters to learn", problem)
 
     @property
     def size(self) -> int:
@@ -65,7 +65,7 @@ class ModuleSurface:
         model = getattr(run, "model", run)
         tensors = _learnt(getattr(model, "net", model))
         if [tensor.shape for tensor in tensors] != [tensor.shape for tensor in self._tensors]:
-            raise must("run", "a run of this problem, or its net", type(model).__name__)
+            raise invalid_parameter("run", "a run of this problem, or its net", type(model).__name__)
         return _flat(tensors)
 
     def loss(self, vector: Vector) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.landscape.surface import Vector
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +27,7 @@ class Quadratic:
     def __post_init__(self) -> None:
         matrix = np.array(self.matrix, np.float64)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
-            raise must("matrix", "square and symmetric", f"one of shape {matrix.shape}")
+            raise invalid_parameter("matrix", "square and symmetric", f"one of shape {matrix.shape}")
         object.__setattr__(self, "matrix", matrix)
 
     @property

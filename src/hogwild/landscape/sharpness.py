@@ -8,7 +8,7 @@ import numpy as np
 
 from hogwild.landscape.directions import on_sphere
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +40,9 @@ def sharpness(surface: Surface, at: Vector, rho: float = 0.05, steps: int = 1, s
     """
     at = checked(surface, at)
     if not 0 < rho < float("inf"):
-        raise must("rho", "a positive number", rho)
+        raise invalid_parameter("rho", "a positive number", rho)
     if steps < 1:
-        raise must("steps", "a positive integer", steps)
+        raise invalid_parameter("steps", "a positive integer", steps)
     loss, move = surface.loss(at), np.zeros(surface.size)
     highest, where = -float("inf"), at
     for _ in range(steps):

@@ -8,7 +8,7 @@ import numpy as np
 
 from hogwild.landscape.directions import on_sphere
 from hogwild.landscape.surface import Surface, Vector, checked
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,9 +67,9 @@ def sphere(
     """
     at = checked(surface, at)
     if not 0 < radius < float("inf"):
-        raise must("radius", "a positive number", radius)
+        raise invalid_parameter("radius", "a positive number", radius)
     if directions < 1:
-        raise must("directions", "a positive integer", directions)
+        raise invalid_parameter("directions", "a positive integer", directions)
     chance = np.random.default_rng(seed)
     loss, gradient = surface.loss(at), surface.gradient(at)
     rises, turns = np.empty(directions), np.empty(directions)

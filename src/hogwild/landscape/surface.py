@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 if TYPE_CHECKING:
     from hogwild.landscape.linear_surface import LinearSurface
@@ -59,7 +59,7 @@ def surface(problem: Any, data: Any = None) -> LinearSurface | ModuleSurface:
     from hogwild.problems.linear import Linear
 
     if not isinstance(problem, Linear):
-        raise must("problem", "a Linear or a Module", type(problem).__name__)
+        raise invalid_parameter("problem", "a Linear or a Module", type(problem).__name__)
     return LinearSurface(problem, data)
 
 
@@ -72,7 +72,7 @@ def checked(surface: Surface, at: Any, name: str = "at") -> Vector:
     """
     vector = np.array(at, np.float64)
     if vector.shape != (surface.size,):
-        raise must(name, f"a vector of {surface.size:,} numbers", vector.shape)
+        raise invalid_parameter(name, f"a vector of {surface.size:,} numbers", vector.shape)
     if not np.isfinite(vector).all():
-        raise must(name, "a vector of finite numbers", "one that is not")
+        raise invalid_parameter(name, "a vector of finite numbers", "one that is not")
     return vector

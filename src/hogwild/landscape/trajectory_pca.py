@@ -12,7 +12,7 @@ from hogwild.errors import ParameterError
 from hogwild.landscape.loss_slices import Plane, over
 from hogwild.landscape.surface import Surface, Vector, checked
 from hogwild.landscape.trajectory import Path
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 STRAIGHT = 1e-9  # width against length of a path that is no more than rounding
 
@@ -45,9 +45,9 @@ def path_plane(surface: Surface, path: Any, points: int = 21, margin: float = 0.
     given = path.points if isinstance(path, Path) else path
     vectors = np.array([checked(surface, each, "path") for each in given])
     if len(vectors) < 3:
-        raise must("path", "at least three points", len(vectors))
+        raise invalid_parameter("path", "at least three points", len(vectors))
     if points < 2:
-        raise must("points", "at least 2", points)
+        raise invalid_parameter("points", "at least 2", points)
     if surface.size < 2:
         raise ParameterError("One parameter alone spans no plane: look at line() instead.")
     centre = vectors[-1]

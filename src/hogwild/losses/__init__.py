@@ -16,7 +16,7 @@ from hogwild.losses.residual import (
     SQUARED,
     SQUARED_EPSILON_INSENSITIVE,
 )
-from hogwild.registry import must, pick
+from hogwild.registry import invalid_parameter, lookup
 
 SOFTMAX = replace(LOGISTIC, name="softmax")  # with two classes they are the same
 
@@ -50,9 +50,9 @@ def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> L
     if callable(loss):
         return own(loss)
     if not isinstance(loss, str):
-        raise must("loss", "a name, a Loss or a function (z, y) -> (loss, derivative)", loss)
+        raise invalid_parameter("loss", "a name, a Loss or a function (z, y) -> (loss, derivative)", loss)
     name, colon, parameter = loss.partition(":")
-    found = pick("loss", name, LOSSES)
+    found = lookup("loss", name, LOSSES)
     if not colon:
         return found
     if not found.parameter:
@@ -63,7 +63,7 @@ def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> L
         number = -1.0
     if not 0 < number < (1 if found is QUANTILE else float("inf")):
         which = "a number between 0 and 1" if found is QUANTILE else "a positive number"
-        raise must("loss", f"a name and {which}, such as '{found}'", loss)
+        raise invalid_parameter("loss", f"a name and {which}, such as '{found}'", loss)
     return found.with_parameter(number)
 
 

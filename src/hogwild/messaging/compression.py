@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, add, frozen
-from hogwild.registry import kebab, must, pick
+from hogwild.registry import invalid_parameter, kebab, lookup
 
 
 class Compression(Protocol):
@@ -29,7 +29,7 @@ class TopK:
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise must("share", "above 0 and at most 1", self.share)
+            raise invalid_parameter("share", "above 0 and at most 1", self.share)
 
     def __call__(self, change: Vector) -> Vector:
         size = change.size if isinstance(change, SparseDelta) else len(change)
@@ -93,9 +93,11 @@ def named(compression: str | Compression | None) -> Compression | None:
     if not isinstance(compression, str):
         return compression
     name, _, number = compression.partition(":")
-    kind: Any = pick("compression", name, COMPRESSIONS)
+    kind: Any = lookup("compression", name, COMPRESSIONS)
     try:
         found: Compression = kind(float(number)) if number else kind()
         return found
     except (ValueError, TypeError):
-        raise must("compression", "a name, or a name and a share such as 'top-k:0.05'", compression) from None
+        raise invalid_parameter(
+            "compression", "a name, or a name and a share such as 'top-k:0.05'", compression
+        ) from None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class Predictions:
     """Predictions for the rows of a file, in their order, and how good they are where the file tells."""
 
     values: NDArray[Any]  # one a row, or one row each

@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 from hogwild import array_file
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
-from hogwild.data.field_vocabulary import FieldTable
-from hogwild.data.reader import Reading
+from hogwild.data.field_vocabulary import FieldVocabulary
+from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.models import link_functions
-from hogwild.models.answers import Answers
+from hogwild.models.answers import Predictions
 from hogwild.models.io import FORMAT
 
 NO_FIELDS = np.empty(0, np.uint32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FactorModel:
+class FactorisationModel:
     """Weights, factors and what is needed to use them. With ``fields`` it is a field-aware one.
 
     >>> factors = np.array([[[1.0, 0.0]], [[2.0, 1.0]]], np.float32)
-    >>> model = FactorModel(np.zeros(2, np.float32), np.zeros(1, np.float32), factors, "squared")
+    >>> model = FactorisationModel(np.zeros(2, np.float32), np.zeros(1, np.float32), factors, "squared")
     >>> model.predict(np.array([[1.0, 1.0], [3.0, 0.0]]))
     array([2., 0.])
     """
@@ -69,8 +69,8 @@ class FactorModel:
         if self.n_features.bit_count() == 1 and self.n_features > 1:
             known["bits"] = self.n_features.bit_length() - 1  # if they are hashed, then into as many columns
         asked = {"unlabelled": True, **known, **otherwise}
-        table = None if self.keys is None else FieldTable(self.keys)
-        reading = Reading(**asked, features=self.n_features, extra="ignore", table=table)
+        table = None if self.keys is None else FieldVocabulary(self.keys)
+        reading = ReadOptions(**asked, features=self.n_features, extra="ignore", table=table)
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Any) -> NDArray[np.float64]:
@@ -78,7 +78,7 @@ class FactorModel:
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not hasattr(data, "in_order"):
-            data = open_data(data, reading=Reading(unlabelled=True, features=self.n_features))
+            data = open_data(data, reading=ReadOptions(unlabelled=True, features=self.n_features))
         if data.n_features > self.n_features:
             raise ParameterError(
                 f"{data.name} has {data.n_features:,} features, and the model knows {self.n_features:,}. Open it with "
@@ -114,17 +114,17 @@ class FactorModel:
         """The probability of each class, for losses that have one; rows sum to one."""
         return link_functions.probabilities(self.decide(data), self.classes, self.link, self.loss)
 
-    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
         """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
         predicted = link_functions.predictions(scores, self.classes, self.link)
-        found, more = link_functions.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
+        found, more = link_functions.score(predicted, data.labels(), self.classes), {"classes": self.classes}
         if proba:
-            return Answers(
+            return Predictions(
                 link_functions.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
             )
-        return Answers(predicted, scores=found, more=more)
+        return Predictions(predicted, scores=found, more=more)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""
@@ -147,11 +147,11 @@ class FactorModel:
         array_file.save(path, kept, record)
 
 
-def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> FactorModel:
+def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> FactorisationModel:
     """A model from what its file holds."""
     weights, intercept, factors = arrays["weights"], arrays["intercept"], arrays["factors"]
     classes, fields = record["classes"], arrays["fields"] if record["kind"] == "ffm" else None
-    model = FactorModel(
+    model = FactorisationModel(
         weights, intercept, factors, str(record["loss"]), None if classes is None else tuple(float(c) for c in classes),
         str(record["link"]), bool(record["normalise"]), fields, arrays.get("keys"), dict(record["reading"]),
         dict(record["training"]),

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from hogwild import array_file
 from hogwild.data.edge_lists import read_nodes
 from hogwild.errors import DataError
-from hogwild.models.answers import Answers
+from hogwild.models.answers import Predictions
 from hogwild.models.io import FORMAT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CutModel:
+class GraphCutModel:
     """The part of each node, and its shares in all parts before they were rounded.
 
-    >>> model = CutModel(np.eye(2, dtype=np.float32), np.array([0, 1]), 1.5, ("a", "b"))
+    >>> model = GraphCutModel(np.eye(2, dtype=np.float32), np.array([0, 1]), 1.5, ("a", "b"))
     >>> model.part_of("b"), model.cut
     (1, 1.5)
     """
@@ -42,12 +42,12 @@ class CutModel:
         """The part of a node, by its name or number."""
         return int(self.parts[self._numbers([str(node)])[0]])
 
-    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
         """The parts, or the shares, of the nodes that a file names, one a line."""
         numbers = self._numbers(read_nodes(Path(path)), Path(path))
         if proba:
-            return Answers(self.shares[numbers], "shares")
-        return Answers(self.parts[numbers], "parts", more={"cut": self.cut})
+            return Predictions(self.shares[numbers], "shares")
+        return Predictions(self.parts[numbers], "parts", more={"cut": self.cut})
 
     def _numbers(self, nodes: list[str], path: Path | None = None) -> NDArray[np.int64]:
         places = None if self.names is None else {name: number for number, name in enumerate(self.names)}
@@ -73,10 +73,10 @@ class CutModel:
         array_file.save(path, arrays, record)
 
 
-def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> CutModel:
+def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> GraphCutModel:
     """A model from what its file holds."""
     shares, parts = arrays["shares"], arrays["parts"]
     names = tuple(arrays["names"].tobytes().decode().split("\n")) if "names" in arrays else None
     if shares.ndim != 2 or parts.shape != shares.shape[:1] or (names is not None and len(names) != len(parts)):
         raise ValueError(f"arrays of shape {shares.shape} and {parts.shape}")
-    return CutModel(shares, parts, float(record["cut"]), names, dict(record["reading"]), dict(record["training"]))
+    return GraphCutModel(shares, parts, float(record["cut"]), names, dict(record["reading"]), dict(record["training"]))

@@ -2,7 +2,7 @@
 
 A new kind is a module with a function ``from_file(arrays, record)`` and one line in ``KINDS``. What it returns
 can ``save(path)`` itself with that kind in its record, and ``answer(path, proba=..., **reading)`` a file with
-:class:`hogwild.models.answers.Answers`; it has a field ``reading``, a mapping that says how its training file was
+:class:`hogwild.models.answers.Predictions`; it has a field ``reading``, a mapping that says how its training file was
 read.
 """
 

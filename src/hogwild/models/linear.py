@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from hogwild import array_file
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build
 from hogwild.models import link_functions
-from hogwild.models.answers import Answers
+from hogwild.models.answers import Predictions
 from hogwild.models.io import FORMAT
 
 
@@ -49,7 +49,7 @@ class LinearModel:
         if self.n_features.bit_count() == 1 and self.n_features > 1:
             known["bits"] = self.n_features.bit_length() - 1  # if they are hashed, then into as many columns
         asked = {"unlabelled": True, **known, **otherwise}
-        reading = Reading(**asked, features=self.n_features, extra="ignore")
+        reading = ReadOptions(**asked, features=self.n_features, extra="ignore")
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Any) -> NDArray[np.float64]:
@@ -57,7 +57,7 @@ class LinearModel:
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not hasattr(data, "in_order"):
-            data = open_data(data, reading=Reading(unlabelled=True, features=self.n_features))
+            data = open_data(data, reading=ReadOptions(unlabelled=True, features=self.n_features))
         if data.n_features > self.n_features:
             raise ParameterError(f"The data has {data.n_features:,} features, the model {self.n_features:,}.")
         walk, state = data.in_order(), np.ascontiguousarray(self.weights).reshape(-1, 1)
@@ -88,15 +88,15 @@ class LinearModel:
         """Probabilities from what :meth:`decide` returns."""
         return link_functions.probabilities(scores, self.classes, self.link, self.loss)
 
-    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
         """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
         predicted = self.predictions_of(scores)
-        found, more = link_functions.goodness(predicted, data.labels(), self.classes), {"classes": self.classes}
+        found, more = link_functions.score(predicted, data.labels(), self.classes), {"classes": self.classes}
         if proba:
-            return Answers(self.probabilities_of(scores), "probabilities", found, more)
-        return Answers(predicted, scores=found, more=more)
+            return Predictions(self.probabilities_of(scores), "probabilities", found, more)
+        return Predictions(predicted, scores=found, more=more)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""

@@ -43,10 +43,10 @@ def probabilities(scores: NDArray[np.float64], classes: Classes, link: str, loss
     return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
 
 
-def goodness(predicted: NDArray[np.float64], labels: NDArray[np.float64], classes: Classes) -> dict[str, float]:
+def score(predicted: NDArray[np.float64], labels: NDArray[np.float64], classes: Classes) -> dict[str, float]:
     """How good predictions are, if the labels differ at all: the accuracy, or R^2.
 
-    >>> goodness(np.array([1.0, 2.0]), np.array([1.0, 1.0]), (1.0, 2.0)), goodness(np.ones(2), np.arange(2.0), (0, 1))
+    >>> score(np.array([1.0, 2.0]), np.array([1.0, 1.0]), (1.0, 2.0)), score(np.ones(2), np.arange(2.0), (0, 1))
     ({}, {'accuracy': 0.5})
     """
     if len(labels) == 0 or (labels == labels[0]).all():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.data.ratings import Columns, Ids, read_columns
-from hogwild.models.answers import Answers
+from hogwild.models.answers import Predictions
 from hogwild.models.io import FORMAT
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ class RatingsModel:
         best = _largest(cosines, n)
         return self.items.names[best], cosines[best]
 
-    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Answers:
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
         """Predictions for every line of a file that has users and items, and how good they are if it has ratings."""
         from hogwild.errors import ParameterError
 
@@ -102,8 +102,10 @@ class RatingsModel:
         predicted = self.scores_of(*numbers)
         unknown = {"unknown_users": int((numbers[0] < 0).sum()), "unknown_items": int((numbers[1] < 0).sum())}
         if ratings is None or self.loss != "squared":
-            return Answers(predicted, more=unknown)
-        return Answers(predicted, scores={"rmse": float(np.sqrt(np.mean((predicted - ratings) ** 2)))}, more=unknown)
+            return Predictions(predicted, more=unknown)
+        return Predictions(
+            predicted, scores={"rmse": float(np.sqrt(np.mean((predicted - ratings) ** 2)))}, more=unknown
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""

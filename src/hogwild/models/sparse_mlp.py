@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.data import open as open_data
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.errors import ModelError
-from hogwild.models.answers import Answers
+from hogwild.models.answers import Predictions
 from hogwild.models.io import FORMAT
-from hogwild.nn.batch_loader import Feed
-from hogwild.nn.csr_dataset import SparseRows
+from hogwild.nn.batch_loader import BatchLoader
+from hogwild.nn.csr_dataset import CSRDataset
 from hogwild.nn.sparse_mlp import SparseMLP
 
 AT_ONCE = 8192  # rows whose outputs are computed together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseModel:
+class SparseMLPModel:
     """A perceptron for sparse inputs, and what is needed to use it.
 
     >>> from scipy.sparse import csr_array
-    >>> model = SparseModel(SparseMLP(3, [4], 2), (-1.0, 1.0))
-    >>> rows = SparseRows((csr_array([[0, 2.0, 0], [1.0, 0, 0]]), [1, -1]))
+    >>> model = SparseMLPModel(SparseMLP(3, [4], 2), (-1.0, 1.0))
+    >>> rows = CSRDataset((csr_array([[0, 2.0, 0], [1.0, 0, 0]]), [1, -1]))
     >>> model.probabilities(rows).shape
     (2, 2)
     """
@@ -41,28 +41,28 @@ class SparseModel:
     training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
 
     @torch.no_grad()
-    def probabilities(self, rows: SparseRows) -> NDArray[np.float64]:
+    def probabilities(self, rows: CSRDataset) -> NDArray[np.float64]:
         """The probability of each label, row by row."""
         before, device = self.net.training, str(self.net.bias.device)
         self.net.eval()
         try:
-            batches = Feed(rows, device=device).in_order(AT_ONCE)
+            batches = BatchLoader(rows, device=device).in_order(AT_ONCE)
             found = [torch.softmax(self.net(*batch[:-1]), 1).cpu().numpy() for batch in batches]
         finally:
             self.net.train(before)
         return np.concatenate(found).astype(np.float64)
 
-    def answer(self, path: str | Path, *, proba: bool = False, **otherwise: Any) -> Answers:
+    def answer(self, path: str | Path, *, proba: bool = False, **otherwise: Any) -> Predictions:
         """Predictions for a file, in its own order, read as the training file was unless told otherwise."""
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
         asked: dict[str, Any] = {"unlabelled": True, **known, **otherwise}
-        reading = Reading(**asked, features=self.net.dense_size, extra="ignore")
+        reading = ReadOptions(**asked, features=self.net.dense_size, extra="ignore")
         opened = open_data(path, reading=reading, shuffle=False)
         given = opened.labels()
-        found = self.probabilities(SparseRows(opened, binary=self.net.binary, width=self.net.dense_size))
+        found = self.probabilities(CSRDataset(opened, binary=self.net.binary, width=self.net.dense_size))
         predicted = np.asarray(self.labels)[found.argmax(1)]
         tells = len(np.unique(given)) > 1 and bool(np.isin(given, self.labels).all())
-        return Answers(
+        return Predictions(
             found if proba else predicted, "probabilities" if proba else "predictions",
             {"accuracy": float(np.mean(predicted == given))} if tells else {}, {"classes": list(self.labels)},
         )  # fmt: skip
@@ -79,7 +79,7 @@ class SparseModel:
         array_file.save(path, {name: part.detach().cpu().numpy() for name, part in state.items()}, record)
 
 
-def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> SparseModel:
+def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> SparseMLPModel:
     """The model that a file holds."""
     labels = tuple(float(label) for label in record["labels"])
     with torch.device("meta"):  # its memory is that of the file
@@ -91,4 +91,4 @@ def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> 
         net.load_state_dict({name: torch.from_numpy(np.array(part)) for name, part in arrays.items()}, assign=True)
     except RuntimeError as reason:
         raise ModelError(f"The model is incomplete or inconsistent ({reason}).") from None
-    return SparseModel(net, labels, dict(record["reading"]), dict(record["training"]))
+    return SparseMLPModel(net, labels, dict(record["reading"]), dict(record["training"]))

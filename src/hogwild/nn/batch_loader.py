@@ -18,18 +18,18 @@ from torch.utils.data import (
     default_collate,
 )
 
-from hogwild.data.prefetch import in_order
+from hogwild.data.prefetch import map_in_order
 from hogwild.data.samplers import Indices
 from hogwild.errors import ParameterError
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 Collate = Callable[[list[Any]], Any]
 
 
-class Feed:
+class BatchLoader:
     """A map-style data set and how its samples become batches.
 
-    >>> feed = Feed(TensorDataset(torch.arange(5.0), torch.arange(5)))
+    >>> feed = BatchLoader(TensorDataset(torch.arange(5.0), torch.arange(5)))
     >>> [batch[1].tolist() for batch in feed.in_order(3)]
     [[0, 1, 2], [3, 4]]
     """
@@ -60,7 +60,7 @@ class Feed:
             )
             return (_to(batch, self.device) for batch in loader)
         if self.device != "cpu" and hasattr(self.dataset, "batch_of"):
-            return (_to(batch, self.device) for _, batch in in_order(self._pinned, indices))
+            return (_to(batch, self.device) for _, batch in map_in_order(self._pinned, indices))
         return (_to(self._fetch(some), self.device) for some in indices)
 
     def in_order(self, batch: int) -> Iterator[Any]:
@@ -86,21 +86,21 @@ class Feed:
         return self.collate([self.dataset[row] for row in rows.tolist()])
 
 
-def feed_of(samples: Any, loader: Any = None, device: str = "cpu") -> Feed:
+def batch_loader(samples: Any, loader: Any = None, device: str = "cpu") -> BatchLoader:
     """The batches of a data set, read as a ``DataLoader`` does if there is one.
 
     >>> samples = TensorDataset(torch.arange(5.0))
-    >>> len(feed_of(samples, DataLoader(samples, batch_size=2)))
+    >>> len(batch_loader(samples, DataLoader(samples, batch_size=2)))
     5
     """
     if isinstance(samples, IterableDataset) or not hasattr(samples, "__getitem__") or not hasattr(samples, "__len__"):
-        raise must("dataset", "a data set with a length whose samples have numbers, or its DataLoader",
+        raise invalid_parameter("dataset", "a data set with a length whose samples have numbers, or its DataLoader",
                    type(samples).__name__)  # fmt: skip
     if not isinstance(loader, DataLoader):
-        return Feed(samples, device=device)
+        return BatchLoader(samples, device=device)
     names = ("num_workers", "pin_memory", "prefetch_factor", "worker_init_fn", "multiprocessing_context")
     options = {name: getattr(loader, name) for name in names} if loader.num_workers else {}
-    return Feed(samples, loader.collate_fn, device, options)
+    return BatchLoader(samples, loader.collate_fn, device, options)
 
 
 def check_sampler(loader: DataLoader[Any], instead: str) -> None:

@@ -14,14 +14,14 @@ from hogwild.errors import DataError
 from hogwild.jit import compiled
 
 
-class SparseRows:
+class CSRDataset:
     """A data set in memory, whose samples are made into batches ``(indices, offsets[, values], target)`` at once.
 
     ``source`` is whatever :func:`hogwild.data.open` takes. Targets are the numbers of the labels in ``labels``, which
     are those that occur unless they are given, as for held-out data they must be.
 
     >>> from scipy.sparse import csr_array
-    >>> rows = SparseRows((csr_array([[0, 2.0], [1.0, 0]]), [1, -1]))
+    >>> rows = CSRDataset((csr_array([[0, 2.0], [1.0, 0]]), [1, -1]))
     >>> rows.labels, [part.tolist() for part in rows.batch_of(torch.tensor([1]))]
     ((-1.0, 1.0), [[0], [0, 1], [1.0], [0]])
     """
@@ -29,7 +29,7 @@ class SparseRows:
     def __init__(
         self, source: Any, labels: tuple[float, ...] | None = None, *, binary: bool | None = None, width: int = 0
     ) -> None:
-        opened: Any = sources.opened(source)
+        opened: Any = sources.as_dataset(source)
         rows = getattr(opened, "rows", None)
         if rows is None or rows.layout == "dense":
             kind = "dense" if rows is not None else "packed"

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from hogwild.errors import ParameterError
 from hogwild.nn.sparse_mlp import SparseMLP
 from hogwild.nn.sparse_table import SparseTable, check_notes
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 WARMING = 3  # steps before the capture, as PyTorch advises
 
 
-class GraphedStep:
+class CUDAGraphStep:
     """Forward, backward and step of ``net`` on batches of ``batch`` samples with at most ``nonzeros`` non-zeros in all.
 
     The optimiser must be one whose step can be captured: SGD, Adam or AdamW in their ``fused`` form, or Adagrad without
@@ -40,9 +40,9 @@ class GraphedStep:
     ) -> None:
         tables = [module for module in net.modules() if isinstance(module, SparseTable)]
         if len(tables) != 1 or tables[0].weight.device.type != "cuda":
-            raise must("net", "a net with one SparseTable, on a GPU", type(net).__name__)
-        if not made_capturable(optimiser):
-            raise must(
+            raise invalid_parameter("net", "a net with one SparseTable, on a GPU", type(net).__name__)
+        if not make_capturable(optimiser):
+            raise invalid_parameter(
                 "optimiser", "one that can be captured, such as torch.optim.SGD(..., fused=True)", repr(optimiser)
             )
         self.net, self.optimiser, self._table = net, optimiser, tables[0]
@@ -114,12 +114,12 @@ class GraphedStep:
                         value.copy_(kept[one][name]) if name in kept.get(one, {}) else value.zero_()
 
 
-class Steps:
+class CUDAGraphSteps:
     """The steps of a problem whose net is a :class:`SparseMLP` on a GPU, captured anew for ever larger batches."""
 
     def __init__(self, problem: Any, optimiser: torch.optim.Optimizer) -> None:
         self.problem, self.optimiser = problem, optimiser
-        self._step: GraphedStep | None = None
+        self._step: CUDAGraphStep | None = None
 
     def __call__(self, batch: Sequence[Tensor]) -> tuple[Tensor, int]:
         """Train on a batch; its mean loss, which nobody has waited for, and the number of its samples."""
@@ -127,7 +127,7 @@ class Steps:
         if self._step is None or nonzeros > self._step.nonzeros:
             room = nonzeros + nonzeros // 4  # more than most others will have
             self._step = None  # whose memory is free now
-            self._step = GraphedStep(problem.net, problem.loss_fn, self.optimiser, problem.batch, room)
+            self._step = CUDAGraphStep(problem.net, problem.loss_fn, self.optimiser, problem.batch, room)
         return self._step(*batch), len(batch[-1])
 
     def set_rates(self, rates: Sequence[float]) -> None:
@@ -139,7 +139,7 @@ class Steps:
                 group["lr"].fill_(rate)
 
 
-def steps_for(problem: Any, optimiser: torch.optim.Optimizer, workers: int) -> type[Steps] | None:
+def steps_for(problem: Any, optimiser: torch.optim.Optimizer, workers: int) -> type[CUDAGraphSteps] | None:
     """What launches the steps of a problem as a whole; None where they are taken one kernel after the other.
 
     With several workers who share a net, what the capture tries out could not be taken back.
@@ -147,16 +147,16 @@ def steps_for(problem: Any, optimiser: torch.optim.Optimizer, workers: int) -> t
     known = type(problem.net) is SparseMLP and problem.unpack is None
     if not known or workers != 1 or not problem.device.startswith("cuda"):
         return None
-    return Steps if made_capturable(optimiser) else None
+    return CUDAGraphSteps if make_capturable(optimiser) else None
 
 
-def made_capturable(optimiser: torch.optim.Optimizer) -> bool:
+def make_capturable(optimiser: torch.optim.Optimizer) -> bool:
     """Have an optimiser take the form in which its step can be captured, unless told otherwise; whether it has one.
 
     >>> adam = torch.optim.Adam([nn.Parameter(torch.ones(2))])
-    >>> made_capturable(adam), adam.param_groups[0]["capturable"]
+    >>> make_capturable(adam), adam.param_groups[0]["capturable"]
     (True, True)
-    >>> made_capturable(torch.optim.Rprop([nn.Parameter(torch.ones(2))]))
+    >>> make_capturable(torch.optim.Rprop([nn.Parameter(torch.ones(2))]))
     False
     """
     groups = optimiser.param_groups

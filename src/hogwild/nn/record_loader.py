@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hogwild.data.csr import Rows, concatenate
-from hogwild.data.open_dataset import one_reader
-from hogwild.data.prefetch import in_order
-from hogwild.data.reader import Reading
+from hogwild.data.csr import CSRRows, concatenate
+from hogwild.data.open_dataset import single_reader
+from hogwild.data.prefetch import map_in_order
+from hogwild.data.reader import ReadOptions
 from hogwild.errors import DataError
 from hogwild.nn.csr_dataset import collected, numbered
 from hogwild.nn.step_profile import StepProfile
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 Batch = tuple[Tensor, ...]
 
@@ -64,12 +64,12 @@ class RecordLoader:
     ) -> None:
         for name, value in (("batch", batch), ("ahead", ahead), ("shuffle", shuffle + 1)):
             if not isinstance(value, int) or value < 1:
-                raise must(name, "a positive integer" if name != "shuffle" else "a number of rows", value)
+                raise invalid_parameter(name, "a positive integer" if name != "shuffle" else "a number of rows", value)
         given = [paths] if isinstance(paths, (str, Path)) else list(paths)
         self.paths = [Path(path) for path in given]
         self.batch, self.labels, self.binary, self.shuffle, self.ahead = batch, labels, binary, shuffle, ahead
         self.drop_last, self.device, self.seed, self.profile = drop_last, torch.device(device), seed, profile
-        self._reader = one_reader(self.paths, Reading())
+        self._reader = single_reader(self.paths, ReadOptions())
         self._epoch = 0
 
     def __iter__(self) -> Iterator[Batch]:
@@ -84,21 +84,21 @@ class RecordLoader:
         finally:
             stop.set()
 
-    def _pieces(self) -> Iterator[Rows]:
+    def _pieces(self) -> Iterator[CSRRows]:
         for path in self.paths:
-            for rows in self._reader.read(path, Reading(), PIECE):
+            for rows in self._reader.read(path, ReadOptions(), PIECE):
                 if rows.layout == "dense":
                     raise DataError("the rows are dense", path=path, remedy="Give a file with sparse rows.")
                 if self.binary and rows.values.size and not (rows.values == 1).all():
                     raise DataError("not every value is 1", path=path, remedy="Use binary=False.")
                 yield rows
 
-    def _batches(self, pieces: Iterable[Rows], chance: np.random.Generator) -> Iterator[Batch]:
-        return (batch for _, batch in in_order(self._made, self._parts(pieces, chance)))
+    def _batches(self, pieces: Iterable[CSRRows], chance: np.random.Generator) -> Iterator[Batch]:
+        return (batch for _, batch in map_in_order(self._made, self._parts(pieces, chance)))
 
-    def _parts(self, pieces: Iterable[Rows], chance: np.random.Generator) -> Iterator[tuple[Rows, Any]]:
+    def _parts(self, pieces: Iterable[CSRRows], chance: np.random.Generator) -> Iterator[tuple[CSRRows, Any]]:
         """Fill a buffer, shuffle it, and take batches from it; rows that are no whole batch wait for the next one."""
-        held: list[Rows] = []
+        held: list[CSRRows] = []
         for rows in pieces:
             held.append(rows)
             if sum(map(len, held)) >= max(self.shuffle, self.batch):
@@ -109,12 +109,12 @@ class RecordLoader:
             if len(part[1]) == self.batch or (len(part[1]) and not self.drop_last):
                 yield part
 
-    def _cut(self, rows: Rows, chance: np.random.Generator) -> list[tuple[Rows, Any]]:
+    def _cut(self, rows: CSRRows, chance: np.random.Generator) -> list[tuple[CSRRows, Any]]:
         """The rows, shuffled, in parts of a batch each; the last is what is left, if anything."""
         order = chance.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
         return [(rows, order[at : at + self.batch]) for at in range(0, len(rows) + 1, self.batch)]
 
-    def _made(self, part: tuple[Rows, Any]) -> Batch:
+    def _made(self, part: tuple[CSRRows, Any]) -> Batch:
         rows, chosen = part
         labels = rows.labels[chosen]
         if self.labels is not None:
@@ -142,7 +142,7 @@ class RecordLoader:
                 self.profile.step(time.perf_counter() - begun, waited)
 
 
-def _chosen(rows: Rows, numbers: Any) -> Rows:
+def _chosen(rows: CSRRows, numbers: Any) -> CSRRows:
     """Some rows, in this order."""
     return concatenate([rows[number : number + 1] for number in numbers.tolist()] or [rows[:0]])
 

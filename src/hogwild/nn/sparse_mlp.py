@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hogwild.nn.sparse_table import SparseTable
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 class SparseMLP(nn.Module):
@@ -45,7 +45,9 @@ class SparseMLP(nn.Module):
         super().__init__()
         sizes = (*hidden, classes)
         if not hidden or not all(isinstance(size, int) and size > 0 for size in sizes):
-            raise must("hidden", "one width or more, and like 'classes' positive integers", (list(hidden), classes))
+            raise invalid_parameter(
+                "hidden", "one width or more, and like 'classes' positive integers", (list(hidden), classes)
+            )
         self.dense_size, self.hidden, self.classes = dense_size, tuple(hidden), classes
         self.table = SparseTable(dense_size, hidden[0], binary=binary, update=update, factor=factor)
         self.bias = nn.Parameter(torch.zeros(hidden[0]))

@@ -12,9 +12,9 @@ from torch.autograd.function import once_differentiable
 from hogwild.errors import MissingExtraError, ParameterError
 from hogwild.kernels import embedding
 from hogwild.nn import huge_pages
-from hogwild.nn.sparse_table_cpu import OnCpu
+from hogwild.nn.sparse_table_cpu import CPUEngine
 from hogwild.nn.step_profile import NO_PROFILE
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 SPREAD = 0.05  # of the numbers a table begins with: rows that are rare or unknown must not drown those that are learnt
 
@@ -67,11 +67,11 @@ class SparseTable(nn.Module):
         super().__init__()
         for name, size in (("rows", rows), ("width", width)):
             if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise must(name, "a positive integer", size)
+                raise invalid_parameter(name, "a positive integer", size)
         if update not in embedding.UPDATES:
-            raise must("update", "'sgd' or 'adagrad'", update)
+            raise invalid_parameter("update", "'sgd' or 'adagrad'", update)
         if not factor > 0:
-            raise must("factor", "a positive number", factor)
+            raise invalid_parameter("factor", "a positive number", factor)
         self.binary, self.update, self.factor = binary, update, float(factor)
         self.weight = nn.Parameter(huge_pages.empty(rows, width).normal_(0, SPREAD))
         self.register_buffer("squares", torch.zeros(rows if update == "adagrad" else 0))
@@ -124,13 +124,13 @@ class SparseTable(nn.Module):
             if values is None:
                 raise ParameterError("The table takes indices, offsets and values. If all values are 1: binary=True.")
             if values.shape != indices.shape or values.dtype != torch.float32 or values.requires_grad:
-                raise must("values", "as many float32 as there are indices, without a gradient",
+                raise invalid_parameter("values", "as many float32 as there are indices, without a gradient",
                            f"{tuple(values.shape)} of {values.dtype}")  # fmt: skip
         for name, tensor in (("indices", indices), ("offsets", offsets)):
             if tensor.dim() != 1 or tensor.dtype not in (torch.int32, torch.int64) or len(tensor) < (name == "offsets"):
-                raise must(name, "a row of int32 or int64", f"{tuple(tensor.shape)} of {tensor.dtype}")
+                raise invalid_parameter(name, "a row of int32 or int64", f"{tuple(tensor.shape)} of {tensor.dtype}")
         if indices.device != self.weight.device or offsets.device != indices.device:
-            raise must("indices", f"where the table is, on {self.weight.device}", f"{indices.device}")
+            raise invalid_parameter("indices", f"where the table is, on {self.weight.device}", f"{indices.device}")
         return Batch(indices.contiguous(), offsets.contiguous(), None if values is None else values.contiguous())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def check_notes(table: SparseTable) -> None:
     _engine(table.weight.device.type).check(table)
 
 
-_engines: dict[str, Engine] = {"cpu": OnCpu()}
+_engines: dict[str, Engine] = {"cpu": CPUEngine()}
 
 
 def _engine(device: str) -> Engine:
@@ -169,8 +169,8 @@ def _engine(device: str) -> Engine:
         if device != "cuda":
             raise ParameterError(f"A table is in main memory or on a CUDA GPU. Got {device!r} instead.")
         try:
-            from hogwild.nn.sparse_table_cuda import OnGpu
+            from hogwild.nn.sparse_table_cuda import CUDAEngine
         except ImportError as missing:
             raise MissingExtraError(f"A table on a GPU ({missing})", "numba-cuda", "cuda") from None
-        _engines[device] = OnGpu()
+        _engines[device] = CUDAEngine()
     return _engines[device]

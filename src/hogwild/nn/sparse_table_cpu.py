@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hogwild.nn.sparse_table import Batch, SparseTable
 
 
-class OnCpu:
+class CPUEngine:
     """In main memory: compiled loops on all threads that PyTorch has."""
 
     def check(self, table: SparseTable) -> None:

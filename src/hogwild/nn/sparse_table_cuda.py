@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WARPS = 64  # threads that find AdaGrad's steps of a sample
 
 
-class OnGpu:
+class CUDAEngine:
     """Kernels on PyTorch's current stream, in PyTorch's memory; nothing waits for the GPU.
 
     A wrong index is left out by the kernel that meets it, which notes it in main memory: the next batch finds the note.

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array
-from hogwild.data.dataset import Chunk, Whole
-from hogwild.kernels.work_queue import LOSS, new_board, new_tally
+from hogwild.data.dataset import Chunk, EpochPlan
+from hogwild.kernels.work_queue import LOSS, new_queue, new_tally
 from hogwild.problems.problem import State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Claiming:
+class QueueKernel:
     """A loop that claims parts of chunks itself."""
 
     kernel: Any
@@ -25,16 +25,16 @@ class Claiming:
         """Descend along one chunk; return its summed loss."""
         tally = new_tally()
         starts = np.array([0, len(chunk.order)])
-        self.kernel(new_board(), starts, tally, chunk.rows.arrays, chunk.order, rates, self.rest(state, sync))
+        self.kernel(new_queue(), starts, tally, chunk.rows.arrays, chunk.order, rates, self.rest(state, sync))
         return float(tally[LOSS])
 
-    def walk(self, whole: Whole, board: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
+    def walk(self, whole: EpochPlan, board: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
         """Descend along parts of an epoch, as long as there are some to claim."""
         self.kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rates, self.rest(state, sync))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plain:
+class RangeKernel:
     """A loop over the terms it is given."""
 
     kernel: Any

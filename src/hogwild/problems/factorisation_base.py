@@ -10,23 +10,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hogwild.data import opened
+from hogwild.data import as_dataset
 from hogwild.data.csr import Array
-from hogwild.data.dataset import Chunk, Dataset, Whole
-from hogwild.data.subsample import sample
+from hogwild.data.dataset import Chunk, Dataset, EpochPlan
+from hogwild.data.subsample import subsample
 from hogwild.errors import DataError, ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.kernels.sync_policies import new_sync
-from hogwild.kernels.work_queue import new_board, new_tally
+from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
-from hogwild.models.factorisation_machine import FactorModel
-from hogwild.problems.bound_kernel import Claiming, Plain
-from hogwild.problems.label_encoding import ClassWeight, Labels, labels_for
-from hogwild.problems.memory_check import check_room
-from hogwild.problems.problem import Descent, State, Usual
-from hogwild.registry import must
+from hogwild.models.factorisation_machine import FactorisationModel
+from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
+from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
+from hogwild.problems.memory_check import check_memory
+from hogwild.problems.problem import BoundKernel, Defaults, State
+from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import positions
 
 NEAR = 2**20  # bytes of factors that are as good as in a core's cache, and among which workers always meet
@@ -36,7 +36,7 @@ LINE = 64  # bytes of a cache line
 OwnLoss = Callable[[float, float], tuple[float, float]]
 
 
-class Factorised(ABC):
+class FactorisationProblem(ABC):
     """A model with factors. How features meet in them is for the two final classes to say."""
 
     kind: ClassVar[str]  # of pairs, as the kernels call them
@@ -58,18 +58,18 @@ class Factorised(ABC):
         class_weight: ClassWeight,
         spread: float,
         seed: int,
-        labels: Labels | None,
+        labels: LabelEncoding | None,
     ) -> None:
         for name, strength in (("l2", l2), ("l2_factors", l2_factors), ("spread", spread)):
             if not _is_strength(strength):
-                raise must(name, "a number of at least 0", strength)
+                raise invalid_parameter(name, "a number of at least 0", strength)
         if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
-            raise must("rank", "a positive integer", rank)
+            raise invalid_parameter("rank", "a positive integer", rank)
         self.loss, self.l2, self.l2_factors, self.intercept = loss_named(loss), float(l2), float(l2_factors), intercept
         self.rank, self.normalise, self.class_weight = rank, normalise, class_weight
         self.spread, self.seed = float(spread), seed
-        self.source = opened(source)
-        self.labels = labels or labels_for(self.loss, self.source)
+        self.source = as_dataset(source)
+        self.labels = labels or label_encoding_for(self.loss, self.source)
         if self.labels.outputs > 1:
             raise DataError(
                 f"there are {self.labels.outputs:,} classes, and a factorisation machine tells two apart",
@@ -94,18 +94,18 @@ class Factorised(ABC):
         """In which share of the terms each row of factors is met."""
 
     @abstractmethod
-    def _with(self, source: Any) -> Factorised:
+    def _with(self, source: Any) -> FactorisationProblem:
         """The same problem on other rows, their labels encoded alike."""
 
     # What training asks
 
     @property
-    def usual(self) -> Usual:
+    def usual(self) -> Defaults:
         """Steps that learn what rows have in common: those that fit the rows best learn them by heart.
 
         Numbers to predict may be of any size, and so the steps to them.
         """
-        return Usual("adagrad", "cosine", STEP if self.labels.classes is not None else "auto", EPOCHS)
+        return Defaults("adagrad", "cosine", STEP if self.labels.classes is not None else "auto", EPOCHS)
 
     @property
     @abstractmethod
@@ -136,7 +136,7 @@ class Factorised(ABC):
             )
         return data.with_labels(partial(self.labels.encode, name=data.name))
 
-    def suited(self, rule: Any) -> Factorised:
+    def suited(self, rule: Any) -> FactorisationProblem:
         """This problem, if the rule goes with it."""
         if getattr(rule, "alone", False) or getattr(rule, "pace", "scheduled") != "scheduled":
             raise ParameterError(
@@ -159,7 +159,7 @@ class Factorised(ABC):
         """
         row = np.array(rule.initial, np.float32)
         features, each = self.source.n_features, self.rows_each * self.padded
-        check_room(self.source, 1 + each, row.nbytes)
+        check_memory(self.source, 1 + each, row.nbytes)
         factors = _aligned(features * each, len(row))
         factors[:] = row
         random = np.random.default_rng([self.seed, features, self.rows_each])
@@ -172,7 +172,7 @@ class Factorised(ABC):
         """A lock per feature and one for the intercept, or the turns of workers."""
         return new_sync(access, self.source.n_features + 1)
 
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
+    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing."""
         penalised = self.l2 > 0, self.l2_factors > 0
         kernel = factorisation_machine_build.descend(
@@ -192,7 +192,7 @@ class Factorised(ABC):
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
             return *state, *given, sync, patience, least, stiffness
 
-        return Plain(kernel, rest, turns=True) if access == "turns" else Claiming(kernel, rest)
+        return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
     def crowds(self, rule: Any) -> bool:
         """Whether workers would always write to the same few places."""
@@ -210,11 +210,11 @@ class Factorised(ABC):
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
         sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
-        self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
+        self.survey(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
-    def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def survey(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         values = state[2][:, :1]
         rest = *state[:2], values, self._fields, self.padded, self._class_weights, float(self.loss.parameter)
@@ -242,18 +242,18 @@ class Factorised(ABC):
             found += self.l2_factors / 2 * float((self._visited * squares).sum())
         return found
 
-    def sample(self, rows: int, seed: int, narrow: bool = False) -> Factorised:
+    def sample(self, rows: int, seed: int, narrow: bool = False) -> FactorisationProblem:
         """The same problem on few rows, for trials."""
-        other = self._with(sample(self.source, rows, seed))
+        other = self._with(subsample(self.source, rows, seed))
         other._class_weights, other._shares = self._class_weights, self._shares
         return other
 
-    def model(self, values: State, training: Mapping[str, Any]) -> FactorModel:
+    def model(self, values: State, training: Mapping[str, Any]) -> FactorisationModel:
         """What is kept of a run: the parameters, and what is needed to use them."""
         weights, intercept, factors = values
         table = getattr(self.source, "table", None)
         rows = factors[:, 0].reshape(self.source.n_features, self.rows_each, self.padded)[:, :, : self.rank]
-        return FactorModel(
+        return FactorisationModel(
             weights[:, 0].copy(),
             intercept[:, 0].copy(),
             rows.copy(),

@@ -8,14 +8,14 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.losses import Loss
-from hogwild.problems.factorisation_base import Factorised, OwnLoss
-from hogwild.problems.label_encoding import ClassWeight, Labels
+from hogwild.problems.factorisation_base import FactorisationProblem, OwnLoss
+from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
 
 NO_FIELDS = np.empty(0, np.uint32)
 
 
 @final
-class FactorisationMachine(Factorised):
+class FactorisationMachine(FactorisationProblem):
     r"""A factorisation machine of second order (Rendle 2010).
 
     The score of a row, with a weight :math:`w_u` and ``rank`` factors :math:`v_u` for each feature, is
@@ -52,7 +52,7 @@ class FactorisationMachine(Factorised):
         class_weight: ClassWeight = None,
         spread: float = 0.1,
         seed: int = 0,
-        labels: Labels | None = None,
+        labels: LabelEncoding | None = None,
     ) -> None:
         super().__init__(
             source, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,

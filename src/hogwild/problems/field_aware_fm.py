@@ -10,12 +10,12 @@ from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.losses import Loss
-from hogwild.problems.factorisation_base import Factorised, OwnLoss
-from hogwild.problems.label_encoding import ClassWeight, Labels
+from hogwild.problems.factorisation_base import FactorisationProblem, OwnLoss
+from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
 
 
 @final
-class FieldAwareFactorisationMachine(Factorised):
+class FieldAwareFactorisationMachine(FactorisationProblem):
     r"""A field-aware factorisation machine (Juan et al. 2016).
 
     Each feature is of a field (the advertiser, the page, the hour), and has a row of factors for each field that the
@@ -52,7 +52,7 @@ class FieldAwareFactorisationMachine(Factorised):
         class_weight: ClassWeight = None,
         spread: float = 0.1,
         seed: int = 0,
-        labels: Labels | None = None,
+        labels: LabelEncoding | None = None,
     ) -> None:
         super().__init__(
             source, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,

@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array
-from hogwild.data.dataset import Chunk, Dataset, Whole
+from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.edge_lists import read_edges
 from hogwild.data.graphs import Graph
 from hogwild.errors import ParameterError
 from hogwild.kernels import graph_cut
 from hogwild.kernels.sync_policies import new_sync
-from hogwild.kernels.work_queue import new_board, new_tally
-from hogwild.models.graph_cut import CutModel
-from hogwild.problems.bound_kernel import Claiming, Plain
-from hogwild.problems.graph_cut_rounding import Edges, rounded
-from hogwild.problems.neighbourhood import nearest
-from hogwild.problems.problem import Descent, State, Usual
-from hogwild.problems.unframed import Unframed
+from hogwild.kernels.work_queue import new_queue, new_tally
+from hogwild.models.graph_cut import GraphCutModel
+from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
+from hogwild.problems.graph_cut_rounding import Edges, round_cut
+from hogwild.problems.neighbourhood import nearest_edges
+from hogwild.problems.problem import BoundKernel, Defaults, State
+from hogwild.problems.unframed import NoStandardisation
 from hogwild.rules.rule import positions
 
 LEAST_EPOCHS = 100
 
 
-class GraphCut(Unframed):
+class GraphCut(NoStandardisation):
     r"""The relaxed cut of a graph, in two parts or more, as in the Hogwild! paper.
 
     Each node v has a share in each part, :math:`x_v` in the simplex; what is minimised over the edges is
@@ -78,9 +78,9 @@ class GraphCut(Unframed):
         return self.source
 
     @property
-    def usual(self) -> Usual:
+    def usual(self) -> Defaults:
         """Shares are between zero and one, whatever the graph: so one step suits all."""
-        return Usual("sgd", "cosine", 0.1, LEAST_EPOCHS)
+        return Defaults("sgd", "cosine", 0.1, LEAST_EPOCHS)
 
     @property
     def work(self) -> int:
@@ -120,7 +120,7 @@ class GraphCut(Unframed):
         """A lock for each node, or the turns of workers."""
         return new_sync(access, self.source.n_features)
 
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
+    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing."""
         kernel = graph_cut.descent(access, rule.step, len(rule.initial))
         constants, free = tuple(np.float32(c) for c in rule.constants), self.free
@@ -128,16 +128,16 @@ class GraphCut(Unframed):
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
             return *state, free, constants, sync
 
-        return Plain(kernel, rest, turns=True) if access == "turns" else Claiming(kernel, rest)
+        return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """The summed weight of what is cut, and the number of edges."""
         sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
-        self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
+        self.survey(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
-    def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def survey(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         graph_cut.evaluation()(board, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
 
@@ -154,7 +154,7 @@ class GraphCut(Unframed):
         if rows >= self.source.n_rows:
             return self
         whole = self._edges
-        kept = nearest(whole.one, whole.other, whole.nodes, list(self.seeds), rows)
+        kept = nearest_edges(whole.one, whole.other, whole.nodes, list(self.seeds), rows)
         other = GraphCut.__new__(GraphCut)
         other.graph = other._edges = Graph(whole.one[kept], whole.other[kept], whole.weights[kept], whole.nodes)
         other.seeds, other.parts, other.scale = self.seeds, self.parts, self.scale
@@ -162,13 +162,13 @@ class GraphCut(Unframed):
         other.source = other.graph.rows(self.scale)
         return other
 
-    def model(self, values: State, training: Mapping[str, Any]) -> CutModel:
+    def model(self, values: State, training: Mapping[str, Any]) -> GraphCutModel:
         """What is kept of a run: the shares, and the best cut that they suggest."""
         whole, nodes = self._edges, self.graph.nodes
         edges = Edges(whole.one, whole.other, whole.weights)
         shares = np.ascontiguousarray(values[0][:, 0]).reshape(-1, self.parts)
-        parts = rounded(shares, edges)
-        return CutModel(
+        parts = round_cut(shares, edges)
+        return GraphCutModel(
             shares[:nodes], parts[:nodes], edges.cut(parts) - self._beside, self.graph.names, training=training
         )
 

@@ -30,7 +30,7 @@ class Edges:
         return float(self.weights[parts[self.one] != parts[self.other]].sum())
 
 
-def rounded(shares: Array, edges: Edges, seed: int = 0) -> NDArray[np.int64]:
+def round_cut(shares: Array, edges: Edges, seed: int = 0) -> NDArray[np.int64]:
     """A part for each node. ``shares`` has a row for each node; those that are wholly in a part stay there.
 
     Two parts are told apart by the best of all thresholds: where the shares are optimal, every threshold between them
@@ -38,7 +38,7 @@ def rounded(shares: Array, edges: Edges, seed: int = 0) -> NDArray[np.int64]:
     order (Calinescu, Karloff and Rabani 2000), whichever is best.
 
     >>> edges = Edges(np.array([0, 1]), np.array([1, 2]), np.array([2.0, 3.0]))
-    >>> rounded(np.array([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]]), edges)
+    >>> round_cut(np.array([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]]), edges)
     array([0, 1, 1])
     """
     if shares.shape[1] == 2:

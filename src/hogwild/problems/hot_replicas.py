@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hogwild.data.csr import Array, Rows
+from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset
-from hogwild.data.subsample import sample
+from hogwild.data.subsample import subsample
 from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
-from hogwild.problems.bound_kernel import Claiming
+from hogwild.problems.bound_kernel import QueueKernel
 
 CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
 FREQUENT = 2**12  # coordinates that are worth a copy where there are too many for all
@@ -30,7 +30,7 @@ SAMPLED_ROWS = 2_000  # enough to know how large features are
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class ReplicaLayout:
     """Which coordinates are hot, and how often they are merged."""
 
     by_rank: Array  # the hot coordinates, the most frequent first
@@ -65,7 +65,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Own:
+class WorkerReplica:
     """What one worker has to itself."""
 
     copy: Array
@@ -78,14 +78,16 @@ class Own:
         self.seen[:] = hot
 
 
-def rows_apart(data: Dataset, workers: int, dense: bool, width: int) -> int:
+def rows_between_merges(data: Dataset, workers: int, dense: bool, width: int) -> int:
     """How many rows each worker goes between two merges; 0 where copies do not pay.
 
     Of few rows little is learnt before workers would meet, and copying takes longer than walking. ``width`` is how many
     numbers a coordinate has.
     """
     rows = data.n_rows
-    copied = WORTH * workers * hots_of(data.n_features, 4 * width, dense)  # by every worker, before and after an epoch
+    copied = (
+        WORTH * workers * count_hot(data.n_features, 4 * width, dense)
+    )  # by every worker, before and after an epoch
     if rows < FEWEST_ROWS * workers or data.nonzeros < copied or data.room < LEAST_ROOM:
         return 0
     if dense:
@@ -93,18 +95,18 @@ def rows_apart(data: Dataset, workers: int, dense: bool, width: int) -> int:
     return max(1, min(LONGEST_ROWS, max(128, min(8_192, rows // 32)) // workers))
 
 
-def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layout:
+def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> ReplicaLayout:
     """Rank the coordinates and choose how many are hot; they are merged every so many ``rows``.
 
     >>> from hogwild.data import open
-    >>> plan = layout(open(np.eye(4, dtype=np.float32)[[0, 1, 1, 2, 2, 2]], np.zeros(6)), 8, 0.25, 16)
+    >>> plan = replica_layout(open(np.eye(4, dtype=np.float32)[[0, 1, 1, 2, 2, 2]], np.zeros(6)), 8, 0.25, 16)
     >>> plan.tiers, plan.period, plan.everything
     (array([0, 4]), 16, True)
     """
     features = data.n_features
-    few = sample(data, SAMPLED_ROWS).rows
+    few = subsample(data, SAMPLED_ROWS).rows
     dense = few.layout == "dense"
-    hots = hots_of(features, bytes_each, dense)
+    hots = count_hot(features, bytes_each, dense)
     # A stable sort, so that equals are in the same order everywhere; in dense rows all are equally frequent.
     by_rank = np.arange(features) if dense else np.argsort(-data.frequencies(), kind="stable")
     where = np.empty(features, np.uint32)
@@ -117,13 +119,13 @@ def layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> Layou
         stiff = [
             curvature * _steepest_apart(mean, square, present[low:high]) for low, high in itertools.pairwise(tiers)
         ]
-    return Layout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows, dense)
+    return ReplicaLayout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows, dense)
 
 
-def hots_of(features: int, bytes_each: int, dense: bool) -> int:
+def count_hot(features: int, bytes_each: int, dense: bool) -> int:
     """How many coordinates are hot; of dense data all, because a dense row is stepped as a whole.
 
-    >>> hots_of(50_000, 8, dense=False), hots_of(4_000_000, 8, dense=False)
+    >>> count_hot(50_000, 8, dense=False), count_hot(4_000_000, 8, dense=False)
     (50000, 4096)
     """
     return features if dense or 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
@@ -157,7 +159,7 @@ def _steepest_apart(mean: float, square: float, present: Array) -> float:
     return float(max(mean**2 * np.square(present).sum(), square * present.max()))
 
 
-def _moments(few: Rows) -> tuple[float, float]:
+def _moments(few: CSRRows) -> tuple[float, float]:
     """The mean of the values that are stored, and that of their squares."""
     if few.layout == "binary":
         return 1.0, 1.0
@@ -178,17 +180,17 @@ def _tiers(hots: int) -> Array:
 
 
 @dataclass(eq=False)
-class Buffers:
+class HotReplicas:
     """The shared copy of the hot coordinates, ranked, and every worker's own."""
 
-    plan: Layout
+    plan: ReplicaLayout
     kernel: Any
     rest: Callable[..., tuple[Any, ...]]  # (state, hot, own, door) -> what the kernel gets besides the data
     merge: Any  # (what the kernel gets besides the data, steps): all of a worker's copy
     workers: int
     width: int  # how many numbers a coordinate has
     hot: Array = field(init=False)
-    own: list[Own] = field(init=False)
+    own: list[WorkerReplica] = field(init=False)
     door: Array = field(init=False)  # whether somebody is merging the most frequent
     rate: Any = field(default_factory=np.float32)  # how large steps are at present
 
@@ -199,7 +201,7 @@ class Buffers:
         self.hot = np.zeros(shape, np.float32, order=order)
         self.door = np.zeros(2 * DOOR, np.int64)
         self.own = [
-            Own(
+            WorkerReplica(
                 np.zeros(shape, np.float32, order=order),
                 np.zeros(shape, np.float32, order=order),
                 np.zeros(64, np.int64),  # more than there is to count, so that no two workers' are in one cache line
@@ -243,10 +245,10 @@ class Buffers:
         """Put the hot coordinates back, when all workers have settled."""
         state[0][self.plan.by_rank] = self.hot
 
-    def descent(self, worker: int) -> Claiming:
+    def descent(self, worker: int) -> QueueKernel:
         """How one worker descends."""
 
         def rest(state: Any, sync: Array) -> tuple[Any, ...]:
             return self.rest(state, self.hot, self.own[worker], self.door)
 
-        return Claiming(self.kernel, rest)
+        return QueueKernel(self.kernel, rest)

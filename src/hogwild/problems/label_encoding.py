@@ -12,16 +12,16 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset, look_like_numbers
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import Loss
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 ClassWeight = Mapping[float, float] | Literal["balanced"] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
+class LabelEncoding:
     """Turns labels into what kernels want: -1 and 1, class numbers, or the numbers themselves.
 
-    >>> Labels(np.array([3.0, 7.0])).encode(np.array([7.0, 3.0]))
+    >>> LabelEncoding(np.array([3.0, 7.0])).encode(np.array([7.0, 3.0]))
     array([ 1., -1.], dtype=float32)
     """
 
@@ -67,14 +67,14 @@ class Labels:
             rows[np.searchsorted(self.classes, known)] = counts
             return np.asarray(rows.sum() / (len(rows) * rows), self.precision)
         if not isinstance(class_weight, Mapping):
-            raise must("class_weight", "a mapping from label to weight, 'balanced' or None", class_weight)
+            raise invalid_parameter("class_weight", "a mapping from label to weight, 'balanced' or None", class_weight)
         unknown = [label for label in class_weight if label not in self.classes]
         if unknown:
             raise ParameterError(
                 f"The 'class_weight' parameter names the label {unknown[0]!r}, which is not in the data."
             )
         if not all(0 <= weight < float("inf") for weight in class_weight.values()):
-            raise must("class_weight", "finite weights of at least 0", dict(class_weight))
+            raise invalid_parameter("class_weight", "finite weights of at least 0", dict(class_weight))
         return np.array([class_weight.get(float(c), 1.0) for c in self.classes], self.precision)
 
     def describe(self) -> Any:
@@ -82,10 +82,10 @@ class Labels:
         return None if self.classes is None else [float(c) for c in self.classes]
 
 
-def labels_for(loss: Loss, data: Dataset) -> Labels:
+def label_encoding_for(loss: Loss, data: Dataset) -> LabelEncoding:
     """Find out what a loss makes of these labels, or say why it cannot use them."""
     if loss.targets != "classes":
-        return Labels(None, counts=loss.targets == "counts")
+        return LabelEncoding(None, counts=loss.targets == "counts")
     found = data.label_counts()
     classes = data.labels()[:2] if found is None else found[0]
     if len(classes) < 2:
@@ -99,4 +99,4 @@ def labels_for(loss: Loss, data: Dataset) -> Labels:
             path=data.name,
             remedy=f"The loss '{loss}' is for classes. For numbers use 'squared' or 'huber'.",
         )
-    return Labels(classes)
+    return LabelEncoding(classes)

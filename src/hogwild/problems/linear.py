@@ -9,30 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data import opened
+from hogwild.data import as_dataset
 from hogwild.data.csr import Array
-from hogwild.data.dataset import Chunk, Dataset, Whole
+from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.extents import rows_per_chunk
-from hogwild.data.subsample import narrowed, sample
+from hogwild.data.subsample import narrowed, subsample
 from hogwild.errors import ParameterError
 from hogwild.jit import bind
 from hogwild.kernels import linear_build
-from hogwild.kernels.conflict_counters import Eye
+from hogwild.kernels.conflict_counters import ConflictCounters
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.kernels.sync_policies import new_sync
-from hogwild.kernels.work_queue import new_board, new_tally
+from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
 from hogwild.losses.loss import fully
 from hogwild.losses.multiclass import one_vs_rest, softmax
 from hogwild.models.linear import LinearModel
-from hogwild.problems.bound_kernel import Claiming, Plain
-from hogwild.problems.hot_replicas import Buffers, Own, layout, rows_apart
-from hogwild.problems.label_encoding import ClassWeight, Labels, labels_for
-from hogwild.problems.memory_check import check_room
-from hogwild.problems.problem import Descent, State
-from hogwild.problems.standardisation import Frame, frame_for
-from hogwild.registry import must
+from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
+from hogwild.problems.hot_replicas import HotReplicas, WorkerReplica, replica_layout, rows_between_merges
+from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
+from hogwild.problems.memory_check import check_memory
+from hogwild.problems.problem import BoundKernel, State
+from hogwild.problems.standardisation import Standardisation, standardisation_for
+from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import positions
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
@@ -81,23 +81,23 @@ class Linear:
         class_weight: ClassWeight = None,
         intercept_step: float = 1.0,
         tilt: float = 0.0,
-        labels: Labels | None = None,
+        labels: LabelEncoding | None = None,
         framed: bool = True,
     ) -> None:
         for name, strength in (("l1", l1), ("l2", l2)):
             if not _is_strength(strength):
-                raise must(name, "a number of at least 0", strength)
+                raise invalid_parameter(name, "a number of at least 0", strength)
         self.loss, self.l1, self.l2, self.intercept = loss_named(loss), float(l1), float(l2), intercept
         self.class_weight, self.intercept_step, self.tilt = class_weight, intercept_step, tilt
-        self.source = opened(source)
-        self.labels = labels or labels_for(self.loss, self.source)
+        self.source = as_dataset(source)
+        self.labels = labels or label_encoding_for(self.loss, self.source)
         self.framed = framed and intercept and not tilt
         self._width = self.source.n_features  # by which the loop is chosen, in a narrow sample as in the whole
 
     @cached_property
-    def frame(self) -> Frame | None:
+    def frame(self) -> Standardisation | None:
         """In what frame the columns are trained; None where they are trained as they are."""
-        return frame_for(self.source, scaled=not self.l1) if self.framed else None
+        return standardisation_for(self.source, scaled=not self.l1) if self.framed else None
 
     @cached_property
     def data(self) -> Dataset:
@@ -136,7 +136,7 @@ class Linear:
         """Weights and intercept at zero, with fresh memory for the rule."""
         row = np.array(rule.initial, getattr(rule, "precision", np.float32))
         beside = np.array(rule.initial_intercept, np.float64) if hasattr(rule, "initial_intercept") else row
-        check_room(self.source, self.n_outputs, row.nbytes)
+        check_memory(self.source, self.n_outputs, row.nbytes)
         weights = np.tile(row, (self.source.n_features * self.n_outputs, 1))
         if self._layout == "dense" and self.n_outputs == 1 and not getattr(rule, "alone", False):
             weights = np.asfortranarray(weights)  # numbers of a kind side by side: then several are stepped at once
@@ -152,8 +152,8 @@ class Linear:
         return self.n_outputs == 1
 
     def descent(
-        self, rule: Any, access: str, workers: int, alone: bool | None = None, eye: Eye | None = None
-    ) -> Descent:
+        self, rule: Any, access: str, workers: int, alone: bool | None = None, eye: ConflictCounters | None = None
+    ) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing; with an ``eye``, for a worker that is watched.
 
         One who is ``alone`` with the parameters, as is assumed of one worker, need not spread L2 over the terms: with a
@@ -204,19 +204,19 @@ class Linear:
                 least, stiffness, bias_rate, tilt,
             )  # fmt: skip
 
-        return Plain(kernel, rest, turns=True) if access == "turns" else Claiming(kernel, rest)
+        return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
-    def buffers(self, rule: Any, rows: int | str, workers: int) -> Buffers | None:
+    def buffers(self, rule: Any, rows: int | str, workers: int) -> HotReplicas | None:
         """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there are none."""
         width, dense = len(rule.initial), self._layout == "dense"
         if rows == 0 or workers == 1 or not self._can_be_copied(rule):
             return None
         penalised = self.l1 > 0, self.l2 > 0
-        apart = rows if isinstance(rows, int) else rows_apart(self.source, workers, dense, width)
+        apart = rows if isinstance(rows, int) else rows_between_merges(self.source, workers, dense, width)
         if apart == 0:
             return None
         trained = self.source if self.frame is None else self.data  # but for labels; a source knows its frequencies
-        plan = layout(trained, 4 * width, self.loss.curvature, apart)
+        plan = replica_layout(trained, 4 * width, self.loss.curvature, apart)
         # Of dense rows it is known what one step does to the next; of others too little to count on gentle losses.
         bend = self.loss.bend if plan.dense else fully
         kernel = linear_build.descend_buffered(
@@ -231,14 +231,14 @@ class Linear:
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
         bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
 
-        def rest(state: State, hot: Array, own: Own, door: Array) -> tuple[Any, ...]:
+        def rest(state: State, hot: Array, own: WorkerReplica, door: Array) -> tuple[Any, ...]:
             return (
                 *state, hot, own.copy, own.seen, lookup, places, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
                 bias_rate, tilt, door,
             )  # fmt: skip
 
-        return Buffers(plan, kernel, rest, linear_build.settle(rule.own_rate), workers, width)
+        return HotReplicas(plan, kernel, rest, linear_build.settle(rule.own_rate), workers, width)
 
     def crowds(self, rule: Any) -> bool:
         """Whether workers would always write to the same few places, because they cannot have copies."""
@@ -263,7 +263,7 @@ class Linear:
         """Whether the parameters are too many for a core's cache."""
         return self.n_outputs == 1 and 4 * len(rule.initial) * self._width > NEAR
 
-    def _descent_alone(self, rule: Any, workers: int) -> Descent:
+    def _descent_alone(self, rule: Any, workers: int) -> BoundKernel:
         """The inner loop of the rule Sequential."""
         if workers > 1 or self.n_outputs > 1:
             raise ParameterError(
@@ -282,16 +282,16 @@ class Linear:
                 rule.watches, weighs,
             )  # fmt: skip
 
-        return Plain(kernel, rest, turns=False)
+        return RangeKernel(kernel, rest, turns=False)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
         sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
-        self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
+        self.survey(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
-    def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def survey(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         rest = *state, self._class_weights, float(self.loss.parameter)
         rows, kernel = whole.rows, self._evaluate(whole.rows.layout)
@@ -330,12 +330,12 @@ class Linear:
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> Linear:
         """The same problem on few rows, for trials; ``narrow``: without the columns that none of them has."""
-        taken = sample(self.source, rows, seed)
+        taken = subsample(self.source, rows, seed)
         other = self._with(narrowed(taken) if narrow and self.frame is None else taken, self.frame)
         other._class_weights, other._width = self._class_weights, self._width
         return other
 
-    def _with(self, source: Any, frame: Frame | None) -> Linear:
+    def _with(self, source: Any, frame: Standardisation | None) -> Linear:
         other = Linear(
             source, self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept, class_weight=self.class_weight,
             intercept_step=self.intercept_step, tilt=self.tilt, labels=self.labels,

@@ -10,23 +10,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hogwild.data.csr import Array
-from hogwild.data.dataset import Chunk, Dataset, Whole
-from hogwild.data.in_memory import Memory
+from hogwild.data.dataset import Chunk, Dataset, EpochPlan
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.ratings import Ids, Ratings, open_ratings
 from hogwild.data.ratings.block_order import in_blocks, sides_for
-from hogwild.data.subsample import sample
+from hogwild.data.subsample import subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels import matrix_factorisation_build
 from hogwild.kernels.matrix_factorisation import LINE
 from hogwild.kernels.sync_policies import new_sync
-from hogwild.kernels.work_queue import new_board, new_tally
+from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
-from hogwild.problems.bound_kernel import Claiming, Plain
-from hogwild.problems.memory_check import check_room
-from hogwild.problems.problem import Descent, State, Usual
-from hogwild.problems.unframed import Unframed
-from hogwild.registry import must, pick
+from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
+from hogwild.problems.memory_check import check_memory
+from hogwild.problems.problem import BoundKernel, Defaults, State
+from hogwild.problems.unframed import NoStandardisation
+from hogwild.registry import invalid_parameter, lookup
 
 LANES = 8  # numbers that are multiplied at once: the factors of a row are as many, or a multiple
 CACHED = 2**18  # bytes of factors that stay in a core's cache beside everything else
@@ -34,7 +34,7 @@ SPREAD = 0.1  # of factors at the start
 LOSSES = {"squared": "squared", "bpr": "bpr"}
 
 
-class MatrixCompletion(Unframed):
+class MatrixCompletion(NoStandardisation):
     r"""Ratings of items by users, completed by factors of low rank and biases.
 
     What is minimised over factors p, q and biases b, with mean rating :math:`\mu` and n ratings r:
@@ -58,7 +58,7 @@ class MatrixCompletion(Unframed):
 
     sums = 4  # that are measured
     alike = 64  # updates that take the same step: a cosine takes longer than a rating does
-    usual: ClassVar[Usual] = Usual("sgd", "cosine", 0.03, 20)
+    usual: ClassVar[Defaults] = Defaults("sgd", "cosine", 0.03, 20)
 
     def __init__(
         self,
@@ -73,12 +73,12 @@ class MatrixCompletion(Unframed):
         seed: int = 0,
     ) -> None:
         if not _is_count(rank):
-            raise must("rank", "a positive integer", rank)
+            raise invalid_parameter("rank", "a positive integer", rank)
         self.rank, self.seed = int(rank), int(seed)
-        self.loss: str = pick("loss", loss, LOSSES)
+        self.loss: str = lookup("loss", loss, LOSSES)
         self.l2 = DEFAULT_L2[self.loss] if l2 is None else float(l2)
         if not 0 <= self.l2 < float("inf"):
-            raise must("l2", "a number of at least 0", l2)
+            raise invalid_parameter("l2", "a number of at least 0", l2)
         self.biases, self.nonnegative = bool(biases), bool(nonnegative)
         self.ratings: Ratings = open_ratings(source)
         self._mean = mean
@@ -86,7 +86,7 @@ class MatrixCompletion(Unframed):
         self.room: int = -(-(self.wide + 1) // LINE) * LINE  # the factors, the bias, and the rest of its cache line
 
     @cached_property
-    def data(self) -> Memory:
+    def data(self) -> InMemoryDataset:
         """The ratings in single precision, and block by block where there are too many factors for a core's cache."""
         data = self.ratings.data.with_labels(_single)
         sides = sides_for(data.n_rows, 4 * self.room * data.n_features, CACHED)
@@ -115,7 +115,7 @@ class MatrixCompletion(Unframed):
         """How large it is, in its own words."""
         return {"ratings": self.data.n_rows, "users": self.ratings.n_users, "items": self.ratings.n_items}
 
-    def open_like(self, source: Any) -> Memory:
+    def open_like(self, source: Any) -> InMemoryDataset:
         """Held-out ratings; users and items are known by the names they have here."""
         return open_ratings(source, known=(self.ratings.users, self.ratings.items)).data
 
@@ -130,7 +130,7 @@ class MatrixCompletion(Unframed):
         if getattr(rule, "alone", False) or getattr(rule, "pace", "scheduled") != "scheduled":
             raise ParameterError(f"{type(rule).__name__} is for linear models: use the rule 'sgd' or 'adagrad'.")
         row = np.array(rule.initial, np.float32)
-        check_room(self.data, self.room, row.nbytes)
+        check_memory(self.data, self.room, row.nbytes)
         entities = self.data.n_features
         table = _aligned(entities * self.room, len(row))
         table[:] = row
@@ -158,7 +158,7 @@ class MatrixCompletion(Unframed):
         """A lock for each user and each item, or the turns of workers."""
         return new_sync(access, self.data.n_features)
 
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
+    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing."""
         constants = tuple(np.float32(c) for c in rule.constants)
         wide, room, l2, numbers = np.uint64(self.wide), np.uint64(self.room), np.float32(self.l2), len(rule.initial)
@@ -177,16 +177,16 @@ class MatrixCompletion(Unframed):
             def rest(state: State, sync: Array) -> tuple[Any, ...]:
                 return *state, wide, room, mean, self.biases, l2, lowest, constants, sync
 
-        return Plain(kernel, rest, turns=True) if turns else Claiming(kernel, rest)
+        return RangeKernel(kernel, rest, turns=True) if turns else QueueKernel(kernel, rest)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, squared error or preferences met, ratings."""
         sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
-        self.survey(Whole(chunk.rows, chunk.order, starts), new_board(), new_tally(), sums, state)
+        self.survey(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
-    def survey(self, whole: Whole, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def survey(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         size = np.uint64(self.wide), np.uint64(self.room)
         if self.loss == "bpr":
@@ -217,7 +217,7 @@ class MatrixCompletion(Unframed):
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> MatrixCompletion:
         """The same problem on few ratings, for trials."""
-        few = self.ratings.with_data(lambda _: sample(self.data, rows, seed))
+        few = self.ratings.with_data(lambda _: subsample(self.data, rows, seed))
         other = MatrixCompletion(
             few, self.rank, loss=self.loss, l2=self.l2, biases=self.biases, nonnegative=self.nonnegative,
             mean=self.mean, seed=self.seed,

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from hogwild.data import samplers
-from hogwild.data.samplers import Indices, Sampling, Share, Whole
+from hogwild.data.samplers import Indices, Sampling, Whole, WorkerShare
 from hogwild.errors import DataError, ParameterError
-from hogwild.nn.batch_loader import Feed, check_sampler, feed_of
-from hogwild.registry import must
+from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
+from hogwild.registry import invalid_parameter
 
 Metric = Callable[[Tensor, Any], Tensor]
 
@@ -55,14 +55,14 @@ class Module:
 
     def __post_init__(self) -> None:
         if not isinstance(self.net, nn.Module):
-            raise must("net", "a torch.nn.Module", type(self.net).__name__)
+            raise invalid_parameter("net", "a torch.nn.Module", type(self.net).__name__)
         if not callable(self.loss_fn):
-            raise must("loss_fn", "a function of outputs and target", self.loss_fn)
+            raise invalid_parameter("loss_fn", "a function of outputs and target", self.loss_fn)
         batch = getattr(self.dataset, "batch_size", None) or BATCH if self.batch is None else self.batch
         if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
-            raise must("batch", "a positive integer", batch)
+            raise invalid_parameter("batch", "a positive integer", batch)
         if self.buffers not in ("shared", "own"):
-            raise must("buffers", "'shared' or 'own'", self.buffers)
+            raise invalid_parameter("buffers", "'shared' or 'own'", self.buffers)
         object.__setattr__(self, "batch", batch)
         object.__setattr__(self, "sampling", samplers.named(self.sampling))
         if len(self) == 0:
@@ -72,7 +72,7 @@ class Module:
         return len(self.training)
 
     @cached_property
-    def training(self) -> Feed:
+    def training(self) -> BatchLoader:
         """The samples to train on."""
         return self.feed()
 
@@ -94,22 +94,24 @@ class Module:
             "buffers": self.buffers,
         }  # fmt: skip
 
-    def feed(self, dataset: Any = None) -> Feed:
+    def feed(self, dataset: Any = None) -> BatchLoader:
         """The batches of its own data set, or of another that is read in the same way."""
         given = self.dataset if dataset is None else dataset
         loader = given if isinstance(given, DataLoader) else self.dataset
         samples = given.dataset if isinstance(given, DataLoader) else given
-        feed = feed_of(samples, loader, self.device)
+        feed = batch_loader(samples, loader, self.device)
         if dataset is None and isinstance(loader, DataLoader):
             check_sampler(loader, "give Module the data set, and its 'sampling' parameter the way to draw from it")
         return feed
 
-    def share(self, worker: int, workers: int, epoch: int, seed: int, labels: NDArray[Any] | None = None) -> Share:
+    def share(
+        self, worker: int, workers: int, epoch: int, seed: int, labels: NDArray[Any] | None = None
+    ) -> WorkerShare:
         """What a worker must know to draw its samples."""
         assert self.batch is not None
-        return Share(len(self), worker, workers, epoch, seed, self.batch, labels)
+        return WorkerShare(len(self), worker, workers, epoch, seed, self.batch, labels)
 
-    def batches(self, share: Share) -> Iterator[Indices]:
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
         """A worker's batches of an epoch; without those that are smaller, if a DataLoader says ``drop_last``."""
         found = samplers.named(self.sampling).batches(share)
         return (batch for batch in found if len(batch) == self.batch) if self.drops_last else found
@@ -150,7 +152,7 @@ class Module:
         return (self.net(*inputs) if isinstance(inputs, (tuple, list)) else self.net(inputs)), target
 
     @torch.no_grad()
-    def measure(self, feed: Feed) -> dict[str, float]:
+    def measure(self, feed: BatchLoader) -> dict[str, float]:
         """Mean loss and metrics over a data set; the model is left in the mode it was in."""
         training = self.net.training
         self.net.eval()

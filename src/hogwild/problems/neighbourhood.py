@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from hogwild.data.csr import Array
 
 
-def nearest(one: Array, other: Array, nodes: int, centres: Sequence[int], edges: int) -> NDArray[np.int64]:
+def nearest_edges(one: Array, other: Array, nodes: int, centres: Sequence[int], edges: int) -> NDArray[np.int64]:
     """The numbers of so many edges, those first whose farther end is the fewest edges away from a centre.
 
-    >>> nearest(np.array([3, 0, 1]), np.array([4, 1, 2]), 5, [0], 2).tolist()
+    >>> nearest_edges(np.array([3, 0, 1]), np.array([4, 1, 2]), 5, [0], 2).tolist()
     [1, 2]
     """
     from scipy.sparse import csr_array

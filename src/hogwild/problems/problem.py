@@ -16,7 +16,7 @@ State = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
+class Defaults:
     """What a problem is minimised with where nothing else is asked for; None: what suits its size."""
 
     rule: str = "adagrad"
@@ -25,7 +25,7 @@ class Usual:
     epochs: int | None = None
 
 
-class Descent(Protocol):
+class BoundKernel(Protocol):
     """Compiled code that descends along one chunk.
 
     One for workers that take turns also takes ``first`` and ``stride``, for the terms ``order[first::stride]``. Others
@@ -41,7 +41,7 @@ class Problem(Protocol):
 
     A problem may have more than these, and is asked whether it has:
 
-    - ``usual``, a :class:`Usual`;
+    - ``usual``, a :class:`Defaults`;
     - ``open_like(source)``, which opens held-out data where that is not rows of the same features;
     - ``buffers(rule, rows, workers)`` and ``crowds(rule)``, about copies of frequent coordinates for each worker;
     - ``sizes``, how large it is, by names of its own;
@@ -58,7 +58,7 @@ class Problem(Protocol):
     def start(self, rule: Any) -> State:
         """Fresh parameters for a rule."""
 
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> Descent:
+    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing; ``alone``: as if there were no other workers."""
 
     def sync(self, access: str) -> NDArray[Any]:

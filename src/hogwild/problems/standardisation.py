@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hogwild.data.csr import NO_INDICES, Array, Rows
+from hogwild.data.csr import NO_INDICES, Array, CSRRows
 from hogwild.data.dataset import Dataset
-from hogwild.data.subsample import sample
+from hogwild.data.subsample import subsample
 from hogwild.problems.problem import State
 
 FAR = 2.0  #    standard deviations that the middle of a column is from zero
@@ -24,13 +24,13 @@ NARROW = 1e-6  # of its distance from zero: a column that varies less is as good
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class Standardisation:
     """Where columns have their middle, and what they are multiplied with, while a model is trained."""
 
     middle: Array
     scale: Array
 
-    def rows(self, rows: Rows) -> Rows:
+    def rows(self, rows: CSRRows) -> CSRRows:
         """The rows as a dense table of moved and scaled columns."""
         columns = len(self.middle)  # other data may lack the last ones, which are zero there
         indptr = np.arange(len(rows) + 1, dtype=np.int64) * columns
@@ -66,18 +66,18 @@ class Frame:
         return weights.reshape(len(self.middle), -1, weights.shape[1]).astype(np.float64)
 
 
-def frame_for(data: Dataset, scaled: bool) -> Frame | None:
+def standardisation_for(data: Dataset, scaled: bool) -> Standardisation | None:
     """A frame in which these columns are trained sooner, if they are far from zero; None if they are not.
 
-    >>> from hogwild.data import opened
-    >>> frame_for(opened((np.array([[100.0, 0.0], [104.0, 1.0]]), [1, -1])), scaled=True)
-    Frame(middle=array([102. ,   0.5]), scale=array([0.5, 2. ]))
+    >>> from hogwild.data import as_dataset
+    >>> standardisation_for(as_dataset((np.array([[100.0, 0.0], [104.0, 1.0]]), [1, -1])), scaled=True)
+    Standardisation(middle=array([102. ,   0.5]), scale=array([0.5, 2. ]))
     """
     if not data.n_rows or data.nonzeros < FULL * data.n_rows * data.n_features:
         return None
-    if data.n_rows > GLANCED and _are_near(sample(data, GLANCED).rows):
+    if data.n_rows > GLANCED and _are_near(subsample(data, GLANCED).rows):
         return None
-    rows = sample(data, ROWS).rows
+    rows = subsample(data, ROWS).rows
     if rows.layout == "binary":
         return None
     middle, spread, varies = _columns(rows)
@@ -86,23 +86,23 @@ def frame_for(data: Dataset, scaled: bool) -> Frame | None:
     copy = 0 if getattr(data, "bounded", False) else 4 * data.n_rows * data.n_features
     if copy > data.room / 2:
         return None
-    return Frame(middle, 1 / np.where(varies, spread, 1.0) if scaled else np.ones(len(middle)))
+    return Standardisation(middle, 1 / np.where(varies, spread, 1.0) if scaled else np.ones(len(middle)))
 
 
-def _are_near(rows: Rows) -> bool:
+def _are_near(rows: CSRRows) -> bool:
     """Whether a few rows show already that no column is far from zero: none is half as far as that takes."""
     middle, spread, varies = _columns(rows)
     return bool(varies.all() and (np.abs(middle) < FAR / 2 * spread).all())
 
 
-def _columns(rows: Rows) -> tuple[Array, Array, Array]:
+def _columns(rows: CSRRows) -> tuple[Array, Array, Array]:
     """The middle of each column, its standard deviation, and whether it varies at all."""
     table = _table(rows, rows.features)
     middle, spread = table.mean(axis=0, dtype=np.float64), table.std(axis=0, dtype=np.float64)
     return middle, spread, spread > NARROW * np.abs(middle)
 
 
-def _table(rows: Rows, columns: int) -> Array:
+def _table(rows: CSRRows, columns: int) -> Array:
     """All cells of rows: one line per row, one column per feature."""
     start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
     table = np.zeros((len(rows), columns), rows.values.dtype)

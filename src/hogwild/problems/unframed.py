@@ -7,10 +7,10 @@ from typing import Any, Self
 from hogwild.problems.problem import State
 
 
-class Unframed:
+class NoStandardisation:
     """For problems to inherit: one form of the problem, and of its parameters, suits every rule.
 
-    >>> Unframed().inward((1, 2), "sgd")
+    >>> NoStandardisation().inward((1, 2), "sgd")
     (1, 2)
     """
 

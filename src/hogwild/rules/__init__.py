@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.registry import kebab, pick
+from hogwild.registry import kebab, lookup
 from hogwild.rules.adagrad import AdaGrad
 from hogwild.rules.adam import Adam
 from hogwild.rules.ftrl import FTRL
@@ -22,7 +22,7 @@ def named(rule: str | Rule) -> Rule:
     >>> named("momentum")
     Momentum(beta=0.9)
     """
-    return pick("rule", rule, RULES)() if isinstance(rule, str) else rule
+    return lookup("rule", rule, RULES)() if isinstance(rule, str) else rule
 
 
 __all__ = ["FTRL", "RULES", "SGD", "AdaGrad", "Adam", "Momentum", "PassiveAggressive", "Rule", "Sequential", "named"]

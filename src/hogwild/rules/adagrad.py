@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import shrink
 
 
@@ -48,7 +48,7 @@ class AdaGrad:
 
     def __post_init__(self) -> None:
         if not self.floor > 0:
-            raise must("floor", "a positive number", self.floor)
+            raise invalid_parameter("floor", "a positive number", self.floor)
 
     @property
     def initial(self) -> tuple[float, ...]:

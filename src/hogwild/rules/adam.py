@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import ONE, shrink
 
 
@@ -43,9 +43,9 @@ class Adam:
     def __post_init__(self) -> None:
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
-                raise must(name, "at least 0 and below 1", getattr(self, name))
+                raise invalid_parameter(name, "at least 0 and below 1", getattr(self, name))
         if not self.epsilon > 0:
-            raise must("epsilon", "a positive number", self.epsilon)
+            raise invalid_parameter("epsilon", "a positive number", self.epsilon)
 
     @property
     def constants(self) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import ONE, shrink
 
 
@@ -48,7 +48,7 @@ class FTRL:
 
     def __post_init__(self) -> None:
         if not self.beta > 0:
-            raise must("beta", "a positive number", self.beta)
+            raise invalid_parameter("beta", "a positive number", self.beta)
 
     @property
     def constants(self) -> tuple[float, ...]:

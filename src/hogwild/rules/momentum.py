@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import shrink
 
 
@@ -34,7 +34,7 @@ class Momentum:
 
     def __post_init__(self) -> None:
         if not 0 <= self.beta < 1:
-            raise must("beta", "at least 0 and below 1", self.beta)
+            raise invalid_parameter("beta", "at least 0 and below 1", self.beta)
 
     @property
     def constants(self) -> tuple[float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.rules.sgd import sgd
 
 
@@ -24,7 +24,7 @@ class PassiveAggressive:
 
     def __post_init__(self) -> None:
         if self.variant not in (1, 2):
-            raise must("variant", "1 or 2", self.variant)
+            raise invalid_parameter("variant", "1 or 2", self.variant)
 
     @property
     def pace(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.rules.sgd import sgd
 
 PAID, SUM, SINCE = 1, 2, 3  # what a weight remembers: L1 it has paid, the sum of its iterates, and up to where
@@ -44,7 +44,7 @@ class Sequential:
 
     def __post_init__(self) -> None:
         if self.precision not in ("float32", "float64") or (self.averages and self.precision == "float32"):
-            raise must("precision", "float32, or float64, which averages need", self.precision)
+            raise invalid_parameter("precision", "float32, or float64, which averages need", self.precision)
 
     @property
     def initial(self) -> tuple[float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogwild.registry import kebab, pick
+from hogwild.registry import kebab, lookup
 from hogwild.runtimes.local.config import Local
 from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.ray.config import Ray
@@ -25,7 +25,7 @@ def named(runtime: str | Any) -> Any:
     >>> named("threads")
     Threads()
     """
-    return pick("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
+    return lookup("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
 
 
 __all__ = ["RUNTIMES", "Local", "Processes", "Ray", "Simulator", "Threads", "named", "usual"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.registry import kebab, pick
+from hogwild.registry import kebab, lookup
 from hogwild.schedules.backoff import Backoff
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.cosine import Cosine
@@ -36,7 +36,7 @@ def named(schedule: str | Schedule) -> Schedule:
     >>> named("backoff")
     Backoff(step='auto', beta=0.9, epochs=1.0)
     """
-    return pick("schedule", schedule, SCHEDULES)() if isinstance(schedule, str) else schedule
+    return lookup("schedule", schedule, SCHEDULES)() if isinstance(schedule, str) else schedule
 
 
 __all__ = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
 
 
@@ -24,9 +24,9 @@ class Backoff:
     def __post_init__(self) -> None:
         check_step(self.step)
         if not 0 < self.beta < 1:
-            raise must("beta", "between 0 and 1", self.beta)
+            raise invalid_parameter("beta", "between 0 and 1", self.beta)
         if not self.epochs > 0:
-            raise must("epochs", "a positive number", self.epochs)
+            raise invalid_parameter("epochs", "a positive number", self.epochs)
 
     def __call__(self, moment: Moment) -> Rates:
         # The first k stretches last epochs * (r^k - 1) / (r - 1) in all, with r = 1 / beta: solve for k.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
 
 
@@ -20,7 +20,7 @@ class Cosine:
     def __post_init__(self) -> None:
         check_step(self.step)
         if not 0 <= self.floor <= 1:
-            raise must("floor", "between 0 and 1", self.floor)
+            raise invalid_parameter("floor", "between 0 and 1", self.floor)
 
     def __call__(self, moment: Moment) -> Rates:
         rates: Rates = np.clip(moment.fraction, 0, 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.jit import compiled
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
 
 
@@ -23,7 +23,7 @@ class InverseTime:
     def __post_init__(self) -> None:
         check_step(self.step)
         if not self.decay >= 0:
-            raise must("decay", "a number of at least 0", self.decay)
+            raise invalid_parameter("decay", "a number of at least 0", self.decay)
 
     def __call__(self, moment: Moment) -> Rates:
         rates = self.decay * moment.epochs
@@ -50,7 +50,7 @@ class InverseScaling:
     def __post_init__(self) -> None:
         check_step(self.step)
         if not self.power >= 0:
-            raise must("power", "a number of at least 0", self.power)
+            raise invalid_parameter("power", "a number of at least 0", self.power)
 
     def __call__(self, moment: Moment) -> Rates:
         rates: Rates = positive_step(self) / _powers(moment.updates, float(self.power))
@@ -72,7 +72,7 @@ class Optimal:
         for name in ("alpha", "start"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise must(name, "a positive number", value)
+                raise invalid_parameter(name, "a positive number", value)
 
     def __call__(self, moment: Moment) -> Rates:
         assert self.alpha is not None

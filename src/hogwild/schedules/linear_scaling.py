@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.schedule import Moment, Rates, Schedule
 
@@ -33,11 +33,11 @@ class LinearScaling:
 
     def __post_init__(self) -> None:
         if not self.reference > 0:
-            raise must("reference", "a positive number of samples", self.reference)
+            raise invalid_parameter("reference", "a positive number of samples", self.reference)
         if self.total is not None and not self.total > 0:
-            raise must("total", "a positive number of samples", self.total)
+            raise invalid_parameter("total", "a positive number of samples", self.total)
         if not self.warmup >= 0:
-            raise must("warmup", "a number of epochs", self.warmup)
+            raise invalid_parameter("warmup", "a number of epochs", self.warmup)
 
     def __call__(self, moment: Moment) -> Rates:
         times = (self.total or self.reference) / self.reference

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
 
 
@@ -27,7 +27,7 @@ class Adaptive:
     def __post_init__(self) -> None:
         check_step(self.step)
         if not self.factor > 1:
-            raise must("factor", "a number above 1", self.factor)
+            raise invalid_parameter("factor", "a number above 1", self.factor)
 
     def __call__(self, moment: Moment) -> Rates:
         return np.full(moment.updates.shape, positive_step(self))

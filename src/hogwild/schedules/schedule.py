@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 Rates = NDArray[np.float64]
 Step = float | Literal["auto"]
@@ -45,7 +45,7 @@ def positive_step(schedule: Any) -> float:
 def check_step(step: Step) -> None:
     """Refuse a step that is neither a positive number nor "auto"."""
     if step != "auto" and not (isinstance(step, (int, float)) and 0 < step < float("inf")):
-        raise must("step", "a positive number or 'auto'", step)
+        raise invalid_parameter("step", "a positive number or 'auto'", step)
 
 
 def step_of(schedule: Any) -> Step | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
 
 
@@ -21,9 +21,9 @@ class Steps:
     def __post_init__(self) -> None:
         check_step(self.step)
         if not all(0 < fraction < 1 for fraction in self.at):
-            raise must("at", "fractions between 0 and 1", self.at)
+            raise invalid_parameter("at", "fractions between 0 and 1", self.at)
         if not self.factor > 0:
-            raise must("factor", "a positive number", self.factor)
+            raise invalid_parameter("factor", "a positive number", self.factor)
 
     def __call__(self, moment: Moment) -> Rates:
         passed = np.searchsorted(np.sort(self.at), moment.fraction, side="right")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.schedule import Moment, Rates, Schedule
 
@@ -21,9 +21,9 @@ class Warmup:
 
     def __post_init__(self) -> None:
         if not self.epochs > 0:
-            raise must("epochs", "a positive number", self.epochs)
+            raise invalid_parameter("epochs", "a positive number", self.epochs)
         if not 0 <= self.start <= 1:
-            raise must("start", "between 0 and 1", self.start)
+            raise invalid_parameter("start", "between 0 and 1", self.start)
 
     def __call__(self, moment: Moment) -> Rates:
         risen = np.minimum(moment.epochs / self.epochs, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hogwild.errors import ParameterError
-from hogwild.registry import kebab, pick
+from hogwild.registry import kebab, lookup
 from hogwild.strategies.all_to_all import AllToAll
 from hogwild.strategies.averaging import Averaging
 from hogwild.strategies.elastic_averaging import ElasticAveraging
@@ -36,7 +36,7 @@ def named(strategy: str | SharedMemoryStrategy, workers: int | None = None) -> S
     """
     if not isinstance(strategy, str):
         return strategy
-    kind = pick("strategy", strategy, STRATEGIES)
+    kind = lookup("strategy", strategy, STRATEGIES)
     if kind is Serial:
         if workers not in (None, 1):
             raise ParameterError(f"The strategy 'serial' has one worker. Got {workers}: use 'hogwild' for more.")

@@ -10,7 +10,7 @@ from hogwild.messaging import compression as compressions
 from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
 from hogwild.messaging.run_config import RunConfig
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.strategies.message_passing import Cast, peer_roles
 from hogwild.strategies.parameter_server import COMBINATIONS
 from hogwild.strategies.roles.broadcast_worker import BroadcastWorker
@@ -46,7 +46,7 @@ class AllToAll:
         check_workers(self.workers)
         check_count("period", self.period)
         if self.combine not in (None, *COMBINATIONS):
-            raise must("combine", "'mean', 'sum' or None", self.combine)
+            raise invalid_parameter("combine", "'mean', 'sum' or None", self.combine)
         compressions.named(self.compression)
 
     @property

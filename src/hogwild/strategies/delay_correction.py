@@ -9,7 +9,7 @@ import numpy as np
 
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import Floats, SparseDelta, Vector, frozen
-from hogwild.registry import kebab, must, pick
+from hogwild.registry import invalid_parameter, kebab, lookup
 
 
 class Correction(Protocol):
@@ -45,7 +45,9 @@ class DelayAdaptive:
 
     def __post_init__(self) -> None:
         if self.usual is not None and (not isinstance(self.usual, int) or self.usual < 1):
-            raise must("usual", "a positive number of changes, or None for the number of workers", self.usual)
+            raise invalid_parameter(
+                "usual", "a positive number of changes, or None for the number of workers", self.usual
+            )
 
     def factor(self, delay: int, workers: int) -> float:
         """What is left of a change."""
@@ -72,7 +74,7 @@ class DelayCompensation:
 
     def __post_init__(self) -> None:
         if not self.strength >= 0:
-            raise must("strength", "a number of at least 0", self.strength)
+            raise invalid_parameter("strength", "a number of at least 0", self.strength)
 
     def __call__(self, change: Vector, late: Late) -> Vector:
         if late.read is None or late.step <= 0:
@@ -99,10 +101,12 @@ def named(correction: str | Correction | None) -> Correction | None:
     if not isinstance(correction, str):
         return correction
     name, _, number = correction.partition(":")
-    kind: Any = pick("correction", name, CORRECTIONS)
+    kind: Any = lookup("correction", name, CORRECTIONS)
     try:
         return kind(*([int(number) if kind is DelayAdaptive else float(number)] if number else []))  # type: ignore[no-any-return]
     except ValueError as error:
         if isinstance(error, ParameterError):
             raise
-        raise must("correction", "a name, or a name and a number such as 'delay-adaptive:8'", correction) from None
+        raise invalid_parameter(
+            "correction", "a name, or a name and a number such as 'delay-adaptive:8'", correction
+        ) from None

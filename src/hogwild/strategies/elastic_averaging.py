@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import RunConfig
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.strategies.message_passing import Cast, parts_of, server_roles
 from hogwild.strategies.roles.easgd_worker import EASGDWorker
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
@@ -39,7 +39,7 @@ class ElasticAveraging:
         for name in ("period", "shards"):
             check_count(name, getattr(self, name))
         if self.elasticity is not None and not 0 < self.elasticity < 1:
-            raise must("elasticity", "above 0 and below 1, or None", self.elasticity)
+            raise invalid_parameter("elasticity", "above 0 and below 1, or None", self.elasticity)
         compressions.named(self.compression)
 
     def cast(self, setting: RunConfig) -> Cast:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.strategies.shared_memory import Access, check_workers
 
 
@@ -33,4 +33,4 @@ class Hogwild:
         check_workers(self.workers)
         number = isinstance(self.buffer, int) and not isinstance(self.buffer, bool) and self.buffer >= 0
         if not number and self.buffer != "auto":
-            raise must("buffer", "a number of rows, or 'auto'", self.buffer)
+            raise invalid_parameter("buffer", "a number of rows, or 'auto'", self.buffer)

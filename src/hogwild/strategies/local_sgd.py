@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import RunConfig
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.strategies.message_passing import Cast, synchronous_server_roles
 from hogwild.strategies.roles.outer_optimiser import Nesterov
 from hogwild.strategies.shared_memory import check_count, check_workers
@@ -61,9 +61,9 @@ class DiLoCo:
         check_workers(self.workers)
         check_count("period", self.period)
         if not self.rate > 0:
-            raise must("rate", "a positive number", self.rate)
+            raise invalid_parameter("rate", "a positive number", self.rate)
         if not 0 <= self.momentum < 1:
-            raise must("momentum", "at least 0 and below 1", self.momentum)
+            raise invalid_parameter("momentum", "at least 0 and below 1", self.momentum)
         compressions.named(self.compression)
 
     def cast(self, setting: RunConfig) -> Cast:

@@ -8,7 +8,7 @@ from typing import Any
 from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import RunConfig
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.strategies.delay_correction import Correction
 from hogwild.strategies.message_passing import Cast, parts_of, server_roles
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
@@ -49,9 +49,11 @@ class ParameterServer:
         for name in ("shards", "push_every"):
             check_count(name, getattr(self, name))
         if self.staleness is not None and (not isinstance(self.staleness, int) or self.staleness < 0):
-            raise must("staleness", "a number of pushes of at least 0, or None for no bound", self.staleness)
+            raise invalid_parameter(
+                "staleness", "a number of pushes of at least 0, or None for no bound", self.staleness
+            )
         if self.combine not in (None, *COMBINATIONS):
-            raise must("combine", "'mean', 'sum' or None", self.combine)
+            raise invalid_parameter("combine", "'mean', 'sum' or None", self.combine)
         if self.pull_every is not None:
             check_count("pull_every", self.pull_every)
             if self.pull_every % self.push_every:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from hogwild.machine import usable_cores
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 Access = Literal["free", "locked", "turns"]
 
@@ -33,13 +33,13 @@ class SharedMemoryStrategy(Protocol):
 def check_workers(workers: int | None) -> None:
     """Refuse a number of workers that is not one."""
     if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
-        raise must("workers", "a positive integer, or None for one per core", workers)
+        raise invalid_parameter("workers", "a positive integer, or None for one per core", workers)
 
 
 def check_count(name: str, value: int) -> None:
     """Refuse what is no positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise must(name, "a positive integer", value)
+        raise invalid_parameter(name, "a positive integer", value)
 
 
 def worker_count(strategy: SharedMemoryStrategy) -> int:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hogwild.errors import ParameterError
 from hogwild.messaging.run_config import RunConfig
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.strategies.message_passing import Cast, synchronous_server_roles
 from hogwild.strategies.shared_memory import check_count, check_workers
 
@@ -37,7 +37,7 @@ class LargeMinibatch:
     def __post_init__(self) -> None:
         check_count("reference", self.reference)
         if not self.warmup >= 0:
-            raise must("warmup", "a number of epochs", self.warmup)
+            raise invalid_parameter("warmup", "a number of epochs", self.warmup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Synchronous:
         check_workers(self.workers)
         check_count("accumulate", self.accumulate)
         if self.recipe is not None and not isinstance(self.recipe, LargeMinibatch):
-            raise must("recipe", "LargeMinibatch() or None", self.recipe)
+            raise invalid_parameter("recipe", "LargeMinibatch() or None", self.recipe)
 
     @property
     def period(self) -> int:

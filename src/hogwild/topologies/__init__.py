@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogwild.registry import kebab, must, pick
+from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.topologies.exponential import Exponential, OnePeerExponential
 from hogwild.topologies.graph import Graph
 from hogwild.topologies.lattices import Grid, Hypercube, Torus
@@ -29,16 +29,18 @@ def named(topology: Any) -> Topology:
         return Graph.of(topology)
     if not isinstance(topology, str):
         if not hasattr(topology, "links"):
-            raise must("topology", "a name such as 'ring', a topology or a graph of networkx", topology)
+            raise invalid_parameter("topology", "a name such as 'ring', a topology or a graph of networkx", topology)
         return topology  # type: ignore[no-any-return]
     name, *numbers = topology.split(":")
-    kind = pick("topology", name, TOPOLOGIES)
+    kind = lookup("topology", name, TOPOLOGIES)
     try:
         return kind(*(int(number) for number in numbers))  # type: ignore[no-any-return]
     except (TypeError, ValueError) as error:
         if type(error) not in (TypeError, ValueError):
             raise
-        raise must("topology", "a name, or one with its numbers such as 'random-regular:4'", topology) from None
+        raise invalid_parameter(
+            "topology", "a name, or one with its numbers such as 'random-regular:4'", topology
+        ) from None
 
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hogwild.errors import ParameterError
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.topologies.topology import Links, laid_out
 
 
@@ -25,7 +25,7 @@ def rows_of(count: int, rows: int | None) -> int:
 def check_rows(kind: str, workers: int, rows: int | None) -> None:
     """Refuse what cannot be put in rows of equal length."""
     if rows is not None and (not isinstance(rows, int) or rows < 1):
-        raise must("rows", "a positive integer, or None for about a square", rows)
+        raise invalid_parameter("rows", "a positive integer, or None for about a square", rows)
     if rows is not None and workers % rows:
         raise ParameterError(f"{workers} workers cannot stand in {rows} rows of equal length: give another number.")
     if rows is None and workers > 3 and rows_of(workers, None) == 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.errors import ParameterError
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.topologies.topology import Links, connected, laid_out
 
 SWITCHES = 10  # of ends, for each link: enough to forget where it began
@@ -28,7 +28,7 @@ class RandomRegular:
 
     def __post_init__(self) -> None:
         if not isinstance(self.degree, int) or self.degree < 2:
-            raise must("degree", "an integer of at least 2", self.degree)
+            raise invalid_parameter("degree", "an integer of at least 2", self.degree)
 
     def check(self, workers: int) -> None:
         """There must be more workers than neighbours, and an even number of ends."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.errors import CheckpointError
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 LATEST, PREVIOUS = "latest.safetensors", "previous.safetensors"
 FORMAT = 2
@@ -35,7 +35,7 @@ class Checkpoints:
     def __post_init__(self) -> None:
         self.folder = Path(self.folder)
         if self.seconds is not None and not self.seconds > 0:
-            raise must("seconds", "a positive number", self.seconds)
+            raise invalid_parameter("seconds", "a positive number", self.seconds)
 
     @property
     def due(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from hogwild.errors import ParameterError
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.config import Processes
@@ -203,7 +203,7 @@ class TorchrunSupervisor(ProcessSupervisor):
     def _agree(self) -> None:
         """Let all have what the first one kept."""
         result = [event for event in self.journal.events if event["event"] == "result"]
-        said = json.loads(self._group.text(json.dumps(plain([self.stopped, self.records.history, result]))))
+        said = json.loads(self._group.text(json.dumps(to_jsonable([self.stopped, self.records.history, result]))))
         self._group.take_from_first(self.work.values)
         if self.rank:
             self.stopped, self.records.history, (result,) = said

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hogwild.data.dataset import Chunk, Epoch, Whole
+from hogwild.data.dataset import Chunk, Epoch, EpochPlan
 from hogwild.training.step_sizes import StepSizes
 
 MOST_ROWS = 2**22  # of an epoch whose order and steps may be in memory besides those of the present one
@@ -19,7 +19,7 @@ class PreparedEpoch:
 
     def __init__(self, epoch: Epoch) -> None:
         self._epoch = epoch
-        self._whole: list[Whole | None] = []
+        self._whole: list[EpochPlan | None] = []
 
     def __len__(self) -> int:
         return len(self._epoch)
@@ -31,7 +31,7 @@ class PreparedEpoch:
         """Pass it on."""
         self._epoch.done(number)
 
-    def whole(self) -> Whole | None:
+    def whole(self) -> EpochPlan | None:
         """All of it at once, where it is in memory."""
         if not self._whole:
             self._whole.append(self._epoch.whole())

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from hogwild import rules, schedules
+from hogwild.data import as_dataset
 from hogwild.data import open as open_data
-from hogwild.data import opened
 from hogwild.data.dataset import Dataset
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 from hogwild.losses import Loss
-from hogwild.problems.problem import Usual
-from hogwild.registry import must
+from hogwild.problems.problem import Defaults
+from hogwild.registry import invalid_parameter
 from hogwild.run import Budget, Start
 from hogwild.schedules import Optimal, Schedule, step_of, with_step
 from hogwild.training.event_log import EventLog
@@ -30,14 +30,14 @@ def load_initial_state(start: Start, state: Any) -> None:
     for part, given in zip(state, start.state, strict=True):
         given = np.asarray(given, part.dtype)
         if given.shape not in (part.shape, (len(part), 1)):
-            raise must("start", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
+            raise invalid_parameter("start", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
         part[:, : given.shape[1]] = given
 
 
-def apply_defaults(usual: Usual, rule: Any, schedule: Any) -> tuple[Any, Schedule]:
+def apply_defaults(usual: Defaults, rule: Any, schedule: Any) -> tuple[Any, Schedule]:
     """Rule and schedule as they are asked for, or as usual; a schedule that is only named has the usual step.
 
-    >>> usual = Usual("sgd", "cosine", 0.05)
+    >>> usual = Defaults("sgd", "cosine", 0.05)
     >>> apply_defaults(usual, None, "constant"), apply_defaults(usual, "adagrad", None)
     ((SGD(), Constant(step=0.05)), (AdaGrad(floor=1e-06), Cosine(step='auto', floor=0.0)))
     """
@@ -52,18 +52,18 @@ def held_out_for(problem: Any, test: Any) -> Dataset | None:
     """Held-out data as a problem wants it; None where there is none."""
     if test is None:
         return None
-    opened = problem.open_like(test) if hasattr(problem, "open_like") else opened_like(problem.data, test)
-    encoded: Dataset = problem.encoded(opened)
+    as_dataset = problem.open_like(test) if hasattr(problem, "open_like") else opened_like(problem.data, test)
+    encoded: Dataset = problem.encoded(as_dataset)
     return encoded
 
 
 def opened_like(data: Dataset, source: Any) -> Dataset:
     """Open held-out data; files are read so that their columns mean the same as those of the training data."""
     if not isinstance(source, (str, Path)):
-        return opened(source)
+        return as_dataset(source)
     features = data.n_features
     table = getattr(data, "table", None)
-    reading = Reading(base=1 if data.base else 0, features=features, extra="ignore", table=table)
+    reading = ReadOptions(base=1 if data.base else 0, features=features, extra="ignore", table=table)
     if features.bit_count() == 1 and features > 1:  # perhaps hashed, and then into as many columns
         reading = replace(reading, bits=features.bit_length() - 1)
     return open_data(source, reading=reading)

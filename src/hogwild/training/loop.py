@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
+from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import CheckpointError
 from hogwild.run import Budget, Event
 from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
@@ -49,7 +49,7 @@ class EpochPrefix:
         """Pass it on."""
         self.epoch.done(number)
 
-    def whole(self) -> Whole | None:
+    def whole(self) -> EpochPlan | None:
         """All of it at once, where it is in memory."""
         found = self.epoch.whole() if self.at_once else None
         if found is None or self.end + 1 == len(found.starts):

@@ -15,13 +15,13 @@ import torch
 from hogwild import strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.machine import usable_cores
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.models.module import ModuleModel
-from hogwild.nn.batch_loader import Feed
+from hogwild.nn.batch_loader import BatchLoader
 from hogwild.problems.module import Module
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.run import Budget, Callback, Run
 from hogwild.runtimes.processes import rng_state
 from hogwild.training.event_log import EventLog
@@ -56,7 +56,7 @@ def minimise_module_by_messages(
     remembers = keeper.checkpoints is not None
     batches = BatchSource(problem, optimiser, rate, seed, workers, labels, damping, remembers)
     journal = EventLog(callbacks)
-    asked = plain({
+    asked = to_jsonable({
         **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(schedule), "average": average,
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
@@ -136,10 +136,10 @@ def _check(problem: Module, strategy: Any, budget: Budget, test: Any, average: f
     if isinstance(average, EMA):
         raise ParameterError("A fading mean is for runtime=Processes(): give 'average' a number between 0 and 1.")
     if not 0 <= average <= 1:
-        raise must("average", "between 0 and 1", average)
+        raise invalid_parameter("average", "between 0 and 1", average)
 
 
-def _read_here(feed: Feed) -> Feed:
+def _read_here(feed: BatchLoader) -> BatchLoader:
     """The same, without processes that read: bursts are too short to start some for each."""
     feed.options = {}
     return feed

@@ -9,7 +9,7 @@ from typing import Any
 
 from hogwild.errors import CheckpointError, ParameterError
 from hogwild.messaging.state_codec import joined, split
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.run import Event
 from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.event_log import EventLog
@@ -30,7 +30,7 @@ class MessageCheckpointer:
             raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
         self.checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
         if self.checkpoints is not None and not isinstance(self.checkpoints, Checkpoints):
-            raise must("checkpoint", "a folder, or Checkpoints(folder)", checkpoint)
+            raise invalid_parameter("checkpoint", "a folder, or Checkpoints(folder)", checkpoint)
         if self.checkpoints is not None and self.checkpoints.seconds is not None:
             raise ParameterError("Checkpoints of runs by messages are written after each epoch: leave out 'seconds'.")
         found = self.checkpoints.load() if resume and self.checkpoints is not None else None

@@ -11,7 +11,7 @@ import numpy as np
 from hogwild import strategies
 from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer
 from hogwild.problems.problem import State
@@ -46,7 +46,7 @@ def minimise_rows(
     keeper = MessageCheckpointer(checkpoint, resume, runtime)
     journal = EventLog(callbacks)
     at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
-    asked = plain({
+    asked = to_jsonable({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
         "held_out": None if held_out is None else held_out.fingerprint,
     })  # fmt: skip

@@ -11,10 +11,10 @@ from typing import Any
 from hogwild import runtimes, schedules, strategies
 from hogwild.averages import EMA
 from hogwild.errors import ParameterError
-from hogwild.jsonable import plain
-from hogwild.problems.problem import Usual
-from hogwild.registry import must
-from hogwild.run import Budget, Callback, Run, Start, budgeted
+from hogwild.jsonable import to_jsonable
+from hogwild.problems.problem import Defaults
+from hogwild.registry import invalid_parameter
+from hogwild.run import Budget, Callback, Run, Start, budget_of
 from hogwild.schedules import with_step
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.conflict_report import conflict_monitor, conflict_report
@@ -87,12 +87,12 @@ def minimise(
             callbacks=callbacks, checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
     if not hasattr(problem, "descent"):
-        raise must("problem", "a problem such as Linear((X, y))", type(problem).__name__)
+        raise invalid_parameter("problem", "a problem such as Linear((X, y))", type(problem).__name__)
     if isinstance(average, EMA):
         raise ParameterError("A fading mean is for a Module: give 'average' a number between 0 and 1.")
-    usual = getattr(problem, "usual", Usual())
+    usual = getattr(problem, "usual", Defaults())
     rule, schedule = apply_defaults(usual, rule, schedule)
-    budget = budgeted(budget).usually(usual.epochs)
+    budget = budget_of(budget).usually(usual.epochs)
     problem = problem.suited(rule)
     strategy = strategies.named(strategy)
     runtime = runtimes.named(runtimes.usual(strategy) if runtime is None else runtime)
@@ -114,7 +114,7 @@ def minimise(
     cores = strategies.worker_count(strategy)
     workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
     journal = EventLog(callbacks)
-    asked = plain({
+    asked = to_jsonable({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
         "held_out": None if held_out is None else held_out.fingerprint,
     })  # fmt: skip
@@ -208,7 +208,7 @@ def _check(
             "use the schedule within it alone."
         )
     if not hasattr(strategy, "access"):
-        raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
+        raise invalid_parameter("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
     if budget.watch == "score" and (test is None or budget.tolerance is None):
@@ -216,7 +216,7 @@ def _check(
     if hasattr(schedule, "after_stall") and budget.tolerance is None:
         raise ParameterError("The schedule 'adaptive' waits for the objective to stall: give the budget a tolerance.")
     if not 0 <= average <= 1:
-        raise must("average", "between 0 and 1", average)
+        raise invalid_parameter("average", "between 0 and 1", average)
     if average and getattr(rule, "averages", 0):
         raise ParameterError("This rule averages by itself: leave out 'average', or give a rule that does not.")
     if budget.watch == "met" and not getattr(rule, "watches", False):

@@ -15,11 +15,11 @@ import torch
 from hogwild import runtimes, strategies
 from hogwild.averages import EMA
 from hogwild.errors import DataError, ParameterError
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.models.module import ModuleModel
 from hogwild.problems.module import Module
-from hogwild.registry import must
-from hogwild.run import Budget, Callback, Run, budgeted
+from hogwild.registry import invalid_parameter
+from hogwild.run import Budget, Callback, Run, budget_of
 from hogwild.runtimes.processes import hogwild_worker
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
 from hogwild.runtimes.processes.config import Processes
@@ -59,7 +59,7 @@ def minimise_module(
     resume: bool,
 ) -> Run:
     """Train a model with processes, or by messages where the runtime is for those; see :func:`hogwild.minimise`."""
-    strategy, budget = strategies.named(strategy), budgeted(budget)
+    strategy, budget = strategies.named(strategy), budget_of(budget)
     if budget.epochs is None and budget.seconds is None:
         budget = replace(budget, epochs=EPOCHS)
     runtime = _runtime(runtime, strategy)
@@ -88,7 +88,7 @@ def minimise_module(
     if rank:  # only the first of those that a launcher has started tells and writes anything
         callbacks, folder = (), None
     journal = EventLog(callbacks)
-    asked = plain({
+    asked = to_jsonable({
         **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(chosen), "average": repr(average),
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
@@ -146,7 +146,7 @@ def _check(
     if isinstance(strategy, Synchronous):
         check_synchronous(runtime)
     elif not hasattr(strategy, "access"):
-        raise must("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
+        raise invalid_parameter("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
     if test is not None and len(problem.feed(test)) == 0:
@@ -156,7 +156,7 @@ def _check(
             "The 'tolerance' of a budget is for problems in one memory: use 'patience' with test data."
         )
     if not isinstance(average, EMA) and not 0 <= average <= 1:
-        raise must("average", "between 0 and 1, or EMA(decay)", average)
+        raise invalid_parameter("average", "between 0 and 1, or EMA(decay)", average)
     if average and strategy.replicas:
         raise ParameterError("Averaging has a mean of its own: leave out 'average', or use another strategy.")
 
@@ -201,7 +201,7 @@ def _checkpoints(checkpoint: Any, resume: bool) -> Checkpoints | None:
     if isinstance(checkpoint, (str, os.PathLike)):
         return Checkpoints(Path(checkpoint))
     if not isinstance(checkpoint, Checkpoints):
-        raise must("checkpoint", "a folder, or Checkpoints(folder, seconds)", checkpoint)
+        raise invalid_parameter("checkpoint", "a folder, or Checkpoints(folder, seconds)", checkpoint)
     return checkpoint
 
 

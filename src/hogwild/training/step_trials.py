@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Rows
+from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Chunk
 from hogwild.schedules import Schedule, with_step
 from hogwild.training.step_sizes import StepSizes
@@ -83,11 +83,11 @@ def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool) -> 
     return in_doubt if rows < FEW else min(in_doubt, usual), in_doubt
 
 
-def has_uneven_rows(rows: Rows) -> bool:
+def has_uneven_rows(rows: CSRRows) -> bool:
     """Whether some rows are so much longer than others that chance decides what comes of a short trial.
 
     >>> ends, values = np.array([0, 1, 2]), np.array([1.0, 1000.0])
-    >>> rows = Rows(ends, np.zeros(2, np.uint32), values, np.zeros(2), np.empty(0), features=1, layout="sparse")
+    >>> rows = CSRRows(ends, np.zeros(2, np.uint32), values, np.zeros(2), np.empty(0), features=1, layout="sparse")
     >>> has_uneven_rows(rows)
     True
     """

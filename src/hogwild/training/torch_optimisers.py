@@ -9,7 +9,7 @@ import torch
 from hogwild import schedules
 from hogwild.errors import ParameterError
 from hogwild.problems.module import Module
-from hogwild.registry import must, pick
+from hogwild.registry import invalid_parameter, lookup
 from hogwild.run import Budget
 from hogwild.runtimes.processes.optimiser_state import make_optimiser
 from hogwild.runtimes.processes.worker_config import StepSize
@@ -26,13 +26,15 @@ def optimiser_of(rule: Any, problem: Module) -> torch.optim.Optimizer:
     if rule is None:
         rule = torch.optim.Adam
     if isinstance(rule, str):
-        rule = pick("rule", rule, OPTIMISERS)
+        rule = lookup("rule", rule, OPTIMISERS)
     if not callable(rule) and not isinstance(rule, torch.optim.Optimizer):
-        raise must("rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule)
+        raise invalid_parameter(
+            "rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule
+        )
     optimiser = make_optimiser(rule, trainable_parameters(problem.net))
     ours = {id(parameter) for parameter in problem.net.parameters()}
     if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
-        raise must("rule", "an optimiser of this model's parameters", "one of other tensors")
+        raise invalid_parameter("rule", "an optimiser of this model's parameters", "one of other tensors")
     return optimiser
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 
 _PANEL = "How the data is read"
@@ -39,7 +39,7 @@ Base = Annotated[
     ),
 ]
 
-_DEFAULT = Reading()
+_DEFAULT = ReadOptions()
 
 
 def reading(
@@ -50,16 +50,16 @@ def reading(
     weight: str | None = None,
     base: str = "auto",
     **others: Any,
-) -> Reading:
-    """Turn the options into a ``Reading``; ``others`` are fields of it that a command sets itself.
+) -> ReadOptions:
+    """Turn the options into a ``ReadOptions``; ``others`` are fields of it that a command sets itself.
 
     >>> reading(format="svmlight", base="1", extra="ignore")
-    Reading(format='svmlight', features=None, extra='ignore', base=1, bits=18, ...)
+    ReadOptions(format='svmlight', features=None, extra='ignore', base=1, bits=18, ...)
     """
     if base not in ("auto", "0", "1"):
         raise ParameterError(f"The 'base' parameter of Reading must be 'auto', 0 or 1. Got {base!r} instead.")
     number = cast(Literal["auto", 0, 1], "auto" if base == "auto" else int(base))
-    return Reading(format=format, features=features, base=number, bits=bits, label=label, weight=weight, **others)
+    return ReadOptions(format=format, features=features, base=number, bits=bits, label=label, weight=weight, **others)
 
 
 def given(format: str, base: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import typer
 from hogwild.cli.console import check_out
 from hogwild.cli.options.strategy import Talking, either, given, spelt
 from hogwild.errors import ParameterError
-from hogwild.registry import kebab, must, pick
+from hogwild.registry import invalid_parameter, kebab, lookup
 
 _PANEL = "Simulated time and faults"
 LINK = {"latency": "latency", "bandwidth": "bandwidth", "message_loss": "loss", "duplication": "duplication",
@@ -90,7 +90,7 @@ def place(name: str | None, strategy: Any, options: Places, talking: Talking) ->
     """
     from hogwild.runtimes import RUNTIMES, usual
 
-    kind = pick("runtime", name or usual(strategy), RUNTIMES)
+    kind = lookup("runtime", name or usual(strategy), RUNTIMES)
     _check_pair(kind, strategy, talking)
     asked = given(options)
     for option in asked:
@@ -180,7 +180,7 @@ def _numbered(option: str, text: str, sign: str, example: str) -> tuple[int, flo
             return int(worker), float(number)
     except ValueError:
         pass
-    raise must(option, f"a worker's number and another one, such as {example}", text)
+    raise invalid_parameter(option, f"a worker's number and another one, such as {example}", text)
 
 
 def _faults(single: list[str], random: str | None) -> list[Any]:
@@ -190,7 +190,9 @@ def _faults(single: list[str], random: str | None) -> list[Any]:
     for text in single:
         found = re.fullmatch(r"((?:worker|server)-\d+)@([\d.]+)(?:\+([\d.]+))?", text)
         if found is None:
-            raise must("crash", "who crashes when, and perhaps is back after a while, such as worker-1@3.5+2", text)
+            raise invalid_parameter(
+                "crash", "who crashes when, and perhaps is back after a while, such as worker-1@3.5+2", text
+            )
         who, at, back = found.groups()
         faults.append(Crash(who, _seconds("crash", at), None if back is None else _seconds("crash", back)))
     if random is not None:
@@ -204,4 +206,4 @@ def _seconds(option: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise must(option, "made of numbers of seconds", text) from None
+        raise invalid_parameter(option, "made of numbers of seconds", text) from None

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hogwild.errors import ParameterError
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 _PANEL = "Talking workers"
 FIELDS = {"outer_rate": "rate", "outer_momentum": "momentum"}  # where the name of an option would be too short
@@ -62,7 +62,7 @@ def _bound(text: str) -> int | None:
     if text.lower() == "none":
         return None
     if not text.isdecimal():
-        raise must("staleness", "a number of pushes, or none for no bound", text)
+        raise invalid_parameter("staleness", "a number of pushes, or none for no bound", text)
     return int(text)
 
 
@@ -77,7 +77,9 @@ def _within(text: str) -> Any:
 
     name, _, workers = text.partition(":")
     if workers and not workers.isdecimal():
-        raise must("within", "a strategy in one memory, perhaps with a number of workers, such as hogwild:2", text)
+        raise invalid_parameter(
+            "within", "a strategy in one memory, perhaps with a number of workers, such as hogwild:2", text
+        )
     return named(name, int(workers) if workers else None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hogwild.cli.problems import factorised, graph_cut, linear, matrix_completion, sparse_mlp
 from hogwild.cli.problems.adapter import Kind
-from hogwild.registry import pick
+from hogwild.registry import lookup
 
 PROBLEMS: dict[str, Kind] = {
     "linear": linear.KIND,
@@ -22,7 +22,7 @@ def named(name: str) -> Kind:
     >>> sorted(named("linear").options)
     ['balanced', 'intercept', 'l1', 'l2', 'loss']
     """
-    return pick("problem", name, PROBLEMS)
+    return lookup("problem", name, PROBLEMS)
 
 
 __all__ = ["PROBLEMS", "Kind", "named"]

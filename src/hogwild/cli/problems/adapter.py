@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
-from hogwild.data.reader import Reading
+from hogwild.data.reader import ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Source:
     data: Path
     test: Path | None = None
     holdout: float | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadOptions = field(default_factory=ReadOptions)
     memory: str | None = None
     seed: int = 0
 

@@ -52,9 +52,9 @@ def make(
 def check(options: Mapping[str, Any]) -> None:
     """Refuse a loss that there is not."""
     from hogwild.problems.matrix_completion import LOSSES
-    from hogwild.registry import pick
+    from hogwild.registry import lookup
 
-    pick("loss", options.get("loss", "squared"), LOSSES)
+    lookup("loss", options.get("loss", "squared"), LOSSES)
 
 
 KIND = Kind(open_source, make, check)

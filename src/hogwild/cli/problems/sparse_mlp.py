@@ -10,20 +10,20 @@ from typing import Any
 from hogwild.cli.problems.adapter import Kind, Opened, Source
 from hogwild.cli.problems.linear import open_rows
 from hogwild.errors import ParameterError
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 STEPS = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3, "adagrad": 0.05, "rmsprop": 1e-3}  # where none is given
 
 
 def open_samples(source: Source, *, binary: bool | None = None) -> Opened:
     """Rows in memory as samples of a network; held-out ones have the same labels."""
-    from hogwild.nn.csr_dataset import SparseRows
+    from hogwild.nn.csr_dataset import CSRDataset
 
     opened = open_rows(source)
-    training = SparseRows(opened.training, binary=binary)
+    training = CSRDataset(opened.training, binary=binary)
     held_out = None
     if opened.held_out is not None:
-        held_out = SparseRows(opened.held_out, training.labels, binary=training.binary)
+        held_out = CSRDataset(opened.held_out, training.labels, binary=training.binary)
     return replace(opened, training=training, held_out=held_out)
 
 
@@ -62,7 +62,7 @@ def widths(text: str) -> list[int]:
     except ValueError:
         found = []
     if not found or min(found) < 1:
-        raise must("hidden", "widths of layers such as 64,32", text)
+        raise invalid_parameter("hidden", "widths of layers such as 64,32", text)
     return found
 
 
@@ -70,7 +70,7 @@ def check(options: Mapping[str, Any]) -> None:
     """Refuse layers that cannot be, before any reading; and say what is missing."""
     widths(options.get("hidden", "64"))
     if options.get("update", "sgd") not in ("sgd", "adagrad"):
-        raise must("update", "sgd or adagrad", options["update"])
+        raise invalid_parameter("update", "sgd or adagrad", options["update"])
     try:
         import torch
     except ImportError:
@@ -83,18 +83,18 @@ def check(options: Mapping[str, Any]) -> None:
 
 def rule(name: str) -> Any:
     """An optimiser of the dense layers by its name, with the step that suits it."""
-    from hogwild.registry import pick
+    from hogwild.registry import lookup
     from hogwild.training.torch_optimisers import OPTIMISERS
 
-    kind = pick("rule", name, {known: OPTIMISERS[known] for known in STEPS})
+    kind = lookup("rule", name, {known: OPTIMISERS[known] for known in STEPS})
     return partial(kind, lr=STEPS[name])
 
 
 def model(run: Any, opened: Opened) -> Any:
     """What is kept of a run."""
-    from hogwild.models.sparse_mlp import SparseModel
+    from hogwild.models.sparse_mlp import SparseMLPModel
 
-    return SparseModel(run.model.net, opened.training.labels, opened.reading, run.model.training)
+    return SparseMLPModel(run.model.net, opened.training.labels, opened.reading, run.model.training)
 
 
 KIND = Kind(open_samples, make, check, rule=rule, usual_rule="adagrad", model=model, processes=True)

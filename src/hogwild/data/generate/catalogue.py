@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hogwild.data.csr import Rows
+from hogwild.data.csr import CSRRows
 from hogwild.data.generate.factorisation_machine import Interactions
 from hogwild.data.generate.linear_model import Generated
 from hogwild.errors import ParameterError
@@ -155,7 +155,7 @@ def kind(name: str, **options: Any) -> Generated | Interactions:
     return KINDS[name](**options)
 
 
-def pieces(name: str, **options: Any) -> Iterator[Rows]:
+def pieces(name: str, **options: Any) -> Iterator[CSRRows]:
     """The rows of a kind of data, piece by piece, for more of them than memory holds.
 
     >>> next(pieces("clicks", rows=100)).layout

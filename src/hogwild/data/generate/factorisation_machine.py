@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, Rows, compact, concatenate
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, compact, concatenate
 from hogwild.data.generate.linear_model import zipf_ranks
 from hogwild.errors import ParameterError
 
@@ -54,7 +54,7 @@ class Interactions:
                 )
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> CSRRows:
         """All rows in memory."""
         return concatenate(list(self.pieces()))
 
@@ -84,7 +84,7 @@ class Interactions:
         bounds = self._bounds
         return np.repeat(np.arange(self.n_fields, dtype=np.uint32), np.diff(bounds))
 
-    def pieces(self) -> Iterator[Rows]:
+    def pieces(self) -> Iterator[CSRRows]:
         """All rows, in order and in pieces."""
         for number in range(-(-self.n_rows // _BLOCK_ROWS)):
             yield compact(self._block(number)[: self.n_rows - number * _BLOCK_ROWS])
@@ -113,7 +113,7 @@ class Interactions:
         factors = random.standard_normal((self.features, self.rank), np.float32) * spread
         return weights.astype(np.float32), factors.astype(np.float32)
 
-    def _block(self, number: int) -> Rows:
+    def _block(self, number: int) -> CSRRows:
         # A whole block is drawn even if few rows of it are wanted: that is what keeps rows the same.
         random, bounds = np.random.default_rng([self.seed, 0, number]), self._bounds
         uniform = random.random((_BLOCK_ROWS, self.n_fields))
@@ -123,9 +123,9 @@ class Interactions:
         z = self.scores(indices) + self.noise * random.logistic(size=_BLOCK_ROWS)
         indptr = np.arange(_BLOCK_ROWS + 1, dtype=np.int64) * self.n_fields
         labels = np.where(z > 0, 1.0, -1.0)
-        return Rows(indptr, indices.ravel(), NO_VALUES, labels, NO_WEIGHTS, self.features, "binary")
+        return CSRRows(indptr, indices.ravel(), NO_VALUES, labels, NO_WEIGHTS, self.features, "binary")
 
-    def libffm_text(self, rows: Rows) -> bytes:
+    def libffm_text(self, rows: CSRRows) -> bytes:
         r"""Lines ``label field:feature:1 ...``, both counted from zero.
 
         >>> made = Interactions(n_rows=1, features=9, n_fields=3, seed=1)

@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows, compact, concatenate
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows, compact, concatenate
 from hogwild.data.reader import LARGEST_INDEX
 from hogwild.errors import ParameterError
 
@@ -77,7 +77,7 @@ class Generated:
             raise ParameterError("Dense rows cannot be binary: every value would be one. Choose 'nonzeros'.")
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> CSRRows:
         """All rows in memory."""
         return concatenate(list(self.pieces()))
 
@@ -91,12 +91,12 @@ class Generated:
         """The planted intercept, float64: one number, or for multi-class one a class."""
         return self._planted[1]
 
-    def pieces(self) -> Iterator[Rows]:
+    def pieces(self) -> Iterator[CSRRows]:
         """All rows, in order and in pieces of some megabytes, drawn a little ahead."""
         _ = self._planted, self._numbering  # made once, before the threads ask for them
         numbers = iter(range(-(-self.n_rows // self.block_rows)))
         with ThreadPoolExecutor(_DRAWERS) as pool:
-            ahead: list[Future[Rows]] = [pool.submit(self._block, n) for n in islice(numbers, _DRAWERS + 1)]
+            ahead: list[Future[CSRRows]] = [pool.submit(self._block, n) for n in islice(numbers, _DRAWERS + 1)]
             while ahead:
                 yield ahead.pop(0).result()
                 ahead.extend(pool.submit(self._block, number) for number in islice(numbers, 1))
@@ -119,14 +119,14 @@ class Generated:
         """Which feature has which rank."""
         return np.random.default_rng([self.seed, 2]).permutation(self.features).astype(np.uint32)
 
-    def _block(self, number: int) -> Rows:
+    def _block(self, number: int) -> CSRRows:
         # A whole block is drawn even if few rows of it are wanted: that is what keeps rows the same.
         random = np.random.default_rng([self.seed, 0, number])
         wanted = min(self.block_rows, self.n_rows - number * self.block_rows)
         rows = self._dense(random) if self.nonzeros is None else self._sparse(random, self.nonzeros)
         return compact(replace(rows, labels=self._labels(rows, random))[:wanted])
 
-    def _sparse(self, random: np.random.Generator, nonzeros: int) -> Rows:
+    def _sparse(self, random: np.random.Generator, nonzeros: int) -> CSRRows:
         ranks = zipf_ranks(random.random((self.block_rows, nonzeros)), self.features, self.exponent)
         columns = self._numbering[ranks]
         columns.sort(axis=1)
@@ -135,19 +135,19 @@ class Generated:
         indptr = np.concatenate([[0], np.cumsum(fresh.sum(axis=1))])
         indices = columns[fresh]
         if self.binary:
-            return Rows(indptr, indices, NO_VALUES, NO_VALUES, NO_WEIGHTS, self.features, "binary")
+            return CSRRows(indptr, indices, NO_VALUES, NO_VALUES, NO_WEIGHTS, self.features, "binary")
         sizes = np.abs(random.standard_normal(len(indices), np.float32))
         norms = np.sqrt(np.add.reduceat(sizes * sizes, indptr[:-1]))
         values = _on_grid(sizes / np.repeat(norms, np.diff(indptr)), least=1)
-        return Rows(indptr, indices, values, NO_VALUES, NO_WEIGHTS, self.features, "sparse")
+        return CSRRows(indptr, indices, values, NO_VALUES, NO_WEIGHTS, self.features, "sparse")
 
-    def _dense(self, random: np.random.Generator) -> Rows:
+    def _dense(self, random: np.random.Generator) -> CSRRows:
         values = random.standard_normal((self.block_rows, self.features), np.float32)
         values /= np.linalg.norm(values, axis=1, keepdims=True)
         indptr = np.arange(self.block_rows + 1) * self.features
-        return Rows(indptr, NO_INDICES, _on_grid(values.ravel()), NO_VALUES, NO_WEIGHTS, self.features, "dense")
+        return CSRRows(indptr, NO_INDICES, _on_grid(values.ravel()), NO_VALUES, NO_WEIGHTS, self.features, "dense")
 
-    def _labels(self, rows: Rows, random: np.random.Generator) -> Array:
+    def _labels(self, rows: CSRRows, random: np.random.Generator) -> Array:
         if self.task == "multiclass":
             z = np.stack([predictions(rows, w, b) for w, b in zip(self.weights, self.intercept, strict=True)])
             return np.asarray(np.argmax(z + self.noise * random.gumbel(size=z.shape), axis=0), np.float64)
@@ -157,7 +157,7 @@ class Generated:
         return np.where(z + self.noise * random.logistic(size=len(z)) > 0, 1.0, -1.0)
 
 
-def predictions(rows: Rows, weights: Array, intercept: float) -> Array:
+def predictions(rows: CSRRows, weights: Array, intercept: float) -> Array:
     """What a linear model says of each row, in double precision.
 
     >>> made = Generated("regression", n_rows=100, features=20, nonzeros=5)

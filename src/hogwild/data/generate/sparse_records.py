@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, CSRRows
 from hogwild.data.reader import LARGEST_INDEX
 from hogwild.data.tfrecord.writer import RecordWriter
 from hogwild.errors import ParameterError
-from hogwild.jit import compiled, inner
+from hogwild.jit import compiled, compiled_part
 
 DISTRIBUTIONS = ("uniform", "zipf")
 _ENTRIES = 1 << 20  # of a piece
@@ -63,13 +63,13 @@ class SparseRecords:
                     f"The '{name}' parameter must be between {least:,} and {most:,}. Got {value!r} instead."
                 )
 
-    def pieces(self) -> Iterator[Rows]:
+    def pieces(self) -> Iterator[CSRRows]:
         """All rows, in order, some megabytes at a time."""
         at_once = max(1, _ENTRIES // self.max_nnz)
         for first in range(0, self.rows, at_once):
             yield self._piece(first, min(at_once, self.rows - first))
 
-    def _piece(self, first: int, count: int) -> Rows:
+    def _piece(self, first: int, count: int) -> CSRRows:
         indptr, labels = np.zeros(count + 1, np.int64), np.empty(count)
         indices = np.empty(count * self.max_nnz, np.uint32)
         values = NO_VALUES if self.binary else np.empty(len(indices), np.float32)
@@ -79,7 +79,7 @@ class SparseRecords:
         )  # fmt: skip
         end = indptr[-1]
         layout: Any = "binary" if self.binary else "sparse"
-        return Rows(indptr, indices[:end], values[:end], labels, NO_WEIGHTS, self.dense_size, layout)
+        return CSRRows(indptr, indices[:end], values[:end], labels, NO_WEIGHTS, self.dense_size, layout)
 
     def write(self, path: str | Path, progress: Callable[[int], None] | None = None) -> None:
         """Write all rows as TFRecords; ``.gz`` compresses. ``progress`` is told how many are written."""
@@ -92,7 +92,7 @@ class SparseRecords:
                     progress(done)
 
 
-@inner
+@compiled_part
 def mixed(number: Any) -> Any:
     """A number that looks like any other: the last steps of SplitMix64."""
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -100,7 +100,7 @@ def mixed(number: Any) -> Any:
     return number ^ (number >> np.uint64(31))
 
 
-@inner
+@compiled_part
 def share(number: Any) -> Any:
     """A number between 0 and 1, neither included."""
     return (np.float64(mixed(number) >> np.uint64(11)) + 0.5) / 9007199254740992.0
@@ -150,7 +150,7 @@ def _draw(
         indptr[row + 1] = start + count
 
 
-@inner
+@compiled_part
 def is_among(indices: Any, start: Any, stop: Any, index: Any) -> Any:
     """Whether a row has this feature already."""
     found = False
@@ -159,7 +159,7 @@ def is_among(indices: Any, start: Any, stop: Any, index: Any) -> Any:
     return found
 
 
-@inner
+@compiled_part
 def sort_part(indices: Any, values: Any, start: Any, stop: Any) -> None:
     """Let the features of a row rise."""
     order = np.argsort(indices[start:stop])

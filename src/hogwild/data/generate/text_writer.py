@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Rows, compact
+from hogwild.data.csr import CSRRows, compact
 from hogwild.data.generate.linear_model import GRID
 from hogwild.jit import compiled
 
@@ -17,7 +17,7 @@ _TEN = np.uint64(10)
 _DECIMALS = 6
 
 
-def svmlight_text(rows: Rows) -> bytes:
+def svmlight_text(rows: CSRRows) -> bytes:
     r"""Lines ``label index:value ...``, indices counted from one.
 
     >>> from hogwild.data.generate.linear_model import Generated
@@ -27,7 +27,7 @@ def svmlight_text(rows: Rows) -> bytes:
     return _text(rows, first_index=1, behind_label=b"", unit=b":1")
 
 
-def vw_text(rows: Rows) -> bytes:
+def vw_text(rows: CSRRows) -> bytes:
     r"""Lines ``label | index:value ...``; a reader that hashes to enough bits finds the same columns.
 
     >>> from hogwild.data.generate.linear_model import Generated
@@ -37,7 +37,7 @@ def vw_text(rows: Rows) -> bytes:
     return _text(rows, first_index=0, behind_label=b" |", unit=b"")
 
 
-def _text(rows: Rows, first_index: int, behind_label: bytes, unit: bytes) -> bytes:
+def _text(rows: CSRRows, first_index: int, behind_label: bytes, unit: bytes) -> bytes:
     rows = compact(rows)
     whole = (rows.labels == np.rint(rows.labels)).all()
     labels = rows.labels.astype(np.int64).tolist() if whole else rows.labels.tolist()

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hogwild.data.csr import Array, Rows
+from hogwild.data.csr import Array, CSRRows
 from hogwild.data.generate.catalogue import kind
 from hogwild.data.generate.factorisation_machine import Interactions
 from hogwild.data.generate.linear_model import Generated
@@ -20,7 +20,7 @@ from hogwild.files import replacing
 
 Made = Generated | Interactions
 
-_TEXTS: dict[str, Callable[[Rows], bytes]] = {
+_TEXTS: dict[str, Callable[[CSRRows], bytes]] = {
     ".svm": svmlight_text,
     ".svmlight": svmlight_text,
     ".libsvm": svmlight_text,
@@ -84,7 +84,7 @@ def check_free(paths: list[Path], overwrite: bool) -> None:
             )
 
 
-def _write_text(made: Made, path: Path, format: Callable[[Rows], bytes], report: Callable[[int], None]) -> None:
+def _write_text(made: Made, path: Path, format: Callable[[CSRRows], bytes], report: Callable[[int], None]) -> None:
     done = 0
     with _packed(path) as file:
         for rows in made.pieces():
@@ -111,7 +111,7 @@ def _write_arrays(made: Made, path: Path) -> None:
         np.savez(file, allow_pickle=False, y=rows.labels, **_matrix(rows))
 
 
-def _matrix(rows: Rows) -> dict[str, Array]:
+def _matrix(rows: CSRRows) -> dict[str, Array]:
     if rows.layout == "dense":
         return {"X": rows.values.reshape(len(rows), rows.features)}
     numbers = np.int32 if rows.nonzeros < 2**31 else np.int64

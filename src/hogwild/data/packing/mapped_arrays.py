@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Rows
-from hogwild.data.extents import Extents, rows_per_chunk
-from hogwild.data.memory_usage import available, resident, shed
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows
+from hogwild.data.extents import ChunkExtents, rows_per_chunk
+from hogwild.data.memory_usage import available_bytes, release_pages, resident_bytes
 from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
@@ -98,7 +98,7 @@ class MappedRows:
         self.memory, self.asked = self.meta.memory if memory is None else memory, memory
         self._arrays = dict(_mapped(folder, self.meta))
         total = sum(array.size for array in self._arrays.values())
-        self.bounded = total > (self.memory - resident()) // 2
+        self.bounded = total > (self.memory - resident_bytes()) // 2
         self._held: OrderedDict[tuple[int, int], int] = OrderedDict()
         self._held_bytes = 0
         self._lock = threading.Lock()
@@ -127,11 +127,11 @@ class MappedRows:
         """In how many of all rows each feature is present."""
         return self._arrays["frequencies"].part(0, self.meta.features)
 
-    def read(self, start: int, stop: int) -> Rows:
+    def read(self, start: int, stop: int) -> CSRRows:
         """These rows, checked."""
         indptr = self._indptr(start, stop)
         first, last = int(indptr[0]), int(indptr[-1])
-        rows = Rows(
+        rows = CSRRows(
             indptr - first,
             self._entries("indices", first, last, NO_INDICES),
             self._entries("values", first, last, NO_VALUES),
@@ -146,10 +146,10 @@ class MappedRows:
         self._hold(start, stop, 16 * (stop - start) + 8 * (last - first))
         return rows
 
-    def all_of(self, start: int, stop: int) -> Rows:
+    def all_of(self, start: int, stop: int) -> CSRRows:
         """These rows, checked, where they are mapped."""
         self._verify_all()
-        return Rows(
+        return CSRRows(
             self._indptr(start, stop),
             self._entries("indices", 0, self.meta.nonzeros, NO_INDICES),
             self._entries("values", 0, self.meta.nonzeros, NO_VALUES),
@@ -193,18 +193,18 @@ class MappedRows:
     @property
     def room(self) -> int:
         """How many bytes may become resident besides what is; a limit nobody asked for binds rows, not models."""
-        return max(0, self.memory - resident()) if self.bounded and self.asked is not None else available()
+        return max(0, self.memory - resident_bytes()) if self.bounded and self.asked is not None else available_bytes()
 
     def _limit(self) -> int:
         """How many bytes of rows may be resident, as things are now: the model and compiled code take their part.
 
         Most of the room is left for what is being read, and for what is still to come.
         """
-        room = self.memory - resident()
+        room = self.memory - resident_bytes()
         if room < _SHORT and time.monotonic() > self._shed + _SHED_EVERY:
             self._shed = time.monotonic()
-            shed()
-            room = self.memory - resident()
+            release_pages()
+            room = self.memory - resident_bytes()
         return max(_LEAST_HELD, (room + self._held_bytes) // 4)
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[MappedArray, int, int]]:
@@ -223,7 +223,7 @@ class MappedRows:
     def _entries(self, name: str, start: int, stop: int, absent: Array) -> Array:
         return self._arrays[name].part(start, stop) if name in self._arrays else absent
 
-    def _check(self, rows: Rows) -> None:
+    def _check(self, rows: CSRRows) -> None:
         """Checksums tell damage, not nonsense: a kernel trusts indices, so they are looked at once."""
         if rows.layout == "dense":
             if (np.diff(rows.indptr) != rows.features).any():
@@ -247,7 +247,7 @@ class MappedRows:
     def _verify_all(self) -> None:
         if self._verified:
             return
-        extents = Extents(0, self.meta.rows, rows_per_chunk(self.meta.rows, self.meta.nonzeros))
+        extents = ChunkExtents(0, self.meta.rows, rows_per_chunk(self.meta.rows, self.meta.nonzeros))
 
         def visit(number: int) -> None:
             self.read(*extents[number])

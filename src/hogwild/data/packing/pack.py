@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, Layout, Rows, concatenate, size_of
+from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, CSRRows, Layout, bytes_of, concatenate
 from hogwild.data.feature_counts import count_features
 from hogwild.data.loader import check_width
-from hogwild.data.memory_usage import available, resident
+from hogwild.data.memory_usage import available_bytes, resident_bytes
 from hogwild.data.packing.format import META
-from hogwild.data.packing.packed_dataset import Packed
+from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.packing.shuffle_buckets import Bucket, Buckets, records
 from hogwild.data.packing.writer import PackedWriter
-from hogwild.data.reader import Reader, Reading
-from hogwild.data.schema import Shape, Survey
+from hogwild.data.reader import Reader, ReadOptions
+from hogwild.data.schema import Schema, SchemaBuilder
 from hogwild.data.shuffle import copy_rows, gather, row_keys
 from hogwild.errors import ParameterError
 from hogwild.files import format_size, new_folder
@@ -42,13 +42,13 @@ def pack(
     sources: Sequence[str | Path],
     dest: str | Path,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     memory: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
     progress: Progress | None = None,
     readers: Sequence[Reader] | None = None,
-) -> Packed:
+) -> PackedDataset:
     """Convert files into a packed folder, shuffled, within ``memory`` bytes of resident memory (None: 1 GiB more).
 
     ``progress`` is called with what is being done, ``"reading"`` or ``"writing"``, how many rows are done, and how
@@ -62,25 +62,25 @@ def pack(
     ...     data.n_rows, data.n_features, data.nonzeros
     (2, 3, 3)
     """
-    from hogwild.data.open_dataset import one_reader
+    from hogwild.data.open_dataset import single_reader
 
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     paths = [Path(source) for source in sources]
-    reader = one_reader(paths, reading, readers)
+    reader = single_reader(paths, reading, readers)
     dest = Path(dest)
     check_replaceable(dest, overwrite)
     report = progress or (lambda stage, done, total: None)
     _warm_up(paths[0], reader, reading)
     if memory is None:
-        memory = resident() + _ROOM
+        memory = resident_bytes() + _ROOM
     working_memory(memory)  # refuse before anything is written
-    survey = Survey(reader, reading)
+    survey = SchemaBuilder(reader, reading)
     with new_folder(dest, overwrite=overwrite) as folder:
         spilled = folder / "spilled"
         spilled.mkdir()
         buckets = _divide(paths, survey, spilled, memory, seed, report)
         shape = survey.shape()
-        check_width(shape.features, shape.base, paths[0], available())
+        check_width(shape.features, shape.base, paths[0], available_bytes())
         room = working_memory(memory, 8 * shape.features)
         with PackedWriter(folder, shape, reading) as writer:
             for part in _in_order(buckets, shape, room):
@@ -88,12 +88,12 @@ def pack(
                 report("writing", writer.rows, survey.rows)
             shutil.rmtree(spilled)
             writer.finish(memory, seed, [path.name for path in paths])
-    return Packed(dest, memory, verify=False)
+    return PackedDataset(dest, memory, verify=False)
 
 
 def working_memory(memory: int, besides: int = 0) -> int:
     """How much of ``memory`` is left to work in, or an error that says how much would do."""
-    now = resident()
+    now = resident_bytes()
     left = memory - now - besides
     if left < _LEAST:
         raise ParameterError(
@@ -113,11 +113,11 @@ def check_replaceable(dest: Path, overwrite: bool) -> None:
         raise ParameterError(f"'{dest}' is not a packed folder, so it is not overwritten. Choose another name.")
 
 
-def _warm_up(path: Path, reader: Reader, reading: Reading) -> None:
+def _warm_up(path: Path, reader: Reader, reading: ReadOptions) -> None:
     """Have everything loaded and compiled before the memory that is left is measured."""
     if path.is_file():
         for piece in reader.read(path, reading, _WARM_UP):
-            rows = Survey(reader, reading).seen(path, piece[:1])
+            rows = SchemaBuilder(reader, reading).seen(path, piece[:1])
             rows = gather(rows, np.arange(len(rows)))
             if rows.layout != "dense":
                 count_features(rows.indptr, rows.indices, np.arange(len(rows)), np.zeros(rows.features, np.int64))
@@ -125,7 +125,7 @@ def _warm_up(path: Path, reader: Reader, reading: Reading) -> None:
 
 
 def _divide(
-    paths: Sequence[Path], survey: Survey, folder: Path, memory: int, seed: int, report: Progress
+    paths: Sequence[Path], survey: SchemaBuilder, folder: Path, memory: int, seed: int, report: Progress
 ) -> list[Bucket]:
     room = working_memory(memory)
     piece_bytes = min(2**25, max(2**18, room // (2 * _READER_COPIES)))
@@ -139,12 +139,12 @@ def _divide(
     return buckets.all
 
 
-def _batches(pieces: Iterator[Rows], size: int) -> Iterator[Rows]:
+def _batches(pieces: Iterator[CSRRows], size: int) -> Iterator[CSRRows]:
     """Join small pieces, so that each bucket gets more than a few rows at once."""
     batch, held = [], 0
     for piece in pieces:
         batch.append(piece)
-        held += size_of(piece)
+        held += bytes_of(piece)
         if held >= size:
             yield concatenate(batch)
             batch, held = [], 0
@@ -154,14 +154,14 @@ def _batches(pieces: Iterator[Rows], size: int) -> Iterator[Rows]:
 
 def _check_reader(reader: Reader, memory: int) -> None:
     """Some formats cannot be read in pieces, whatever we ask of them."""
-    if resident() > memory:
+    if resident_bytes() > memory:
         raise ParameterError(
-            f"The 'memory' parameter must be more than {format_size(resident())} for this {reader.name} file, which "
-            f"cannot be read piece by piece. Got {format_size(memory)} instead."
+            f"The 'memory' parameter must be more than {format_size(resident_bytes())} for this {reader.name} file, "
+            f"which cannot be read piece by piece. Got {format_size(memory)} instead."
         )
 
 
-def _in_order(buckets: list[Bucket], shape: Shape, room: int) -> Iterator[Rows]:
+def _in_order(buckets: list[Bucket], shape: Schema, room: int) -> Iterator[CSRRows]:
     """The rows of all buckets in the order of their keys, in small parts; a bucket's file goes when it is read."""
     for bucket in buckets:
         if bucket.rows > 1 and bucket.bytes_in_memory(shape.layout) > room and bucket.bits < 48:
@@ -171,7 +171,7 @@ def _in_order(buckets: list[Bucket], shape: Shape, room: int) -> Iterator[Rows]:
             bucket.path.unlink()
 
 
-def _divided(bucket: Bucket, shape: Shape) -> list[Bucket]:
+def _divided(bucket: Bucket, shape: Schema) -> list[Bucket]:
     with Buckets(bucket.path.parent, bucket.path.name, bucket.bits, _FAN_OUT_BITS) as buckets:
         for rows, keys in records(bucket, _spilled_layout(shape)):
             buckets.add(rows, keys)
@@ -179,7 +179,7 @@ def _divided(bucket: Bucket, shape: Shape) -> list[Bucket]:
     return buckets.all
 
 
-def _sorted(bucket: Bucket, shape: Shape) -> Iterator[Rows]:
+def _sorted(bucket: Bucket, shape: Schema) -> Iterator[CSRRows]:
     rows, keys = _loaded(bucket, shape)
     order = np.argsort(keys)
     ends = np.cumsum(rows.indptr[order + 1] - rows.indptr[order])
@@ -188,7 +188,7 @@ def _sorted(bucket: Bucket, shape: Shape) -> Iterator[Rows]:
         yield gather(rows, part)
 
 
-def _loaded(bucket: Bucket, shape: Shape) -> tuple[Rows, Array]:
+def _loaded(bucket: Bucket, shape: Schema) -> tuple[CSRRows, Array]:
     indptr, keys = np.zeros(bucket.rows + 1, np.int64), np.empty(bucket.rows, np.uint64)
     indices = NO_INDICES if shape.layout == "dense" else np.empty(bucket.entries, np.uint32)
     values = NO_VALUES if shape.layout == "binary" else np.empty(bucket.entries, np.float32)
@@ -203,8 +203,8 @@ def _loaded(bucket: Bucket, shape: Shape) -> tuple[Rows, Array]:
         if shape.weighted:
             weights[to] = rows.weights
         row, entry, features = row + len(rows), entry + rows.nonzeros, max(features, rows.features)
-    return Rows(indptr, indices, values, labels, weights, features, shape.layout), keys
+    return CSRRows(indptr, indices, values, labels, weights, features, shape.layout), keys
 
 
-def _spilled_layout(shape: Shape) -> Layout:
+def _spilled_layout(shape: Schema) -> Layout:
     return "dense" if shape.layout == "dense" else "sparse"

@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Array, Rows
+from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Epoch
-from hogwild.data.extents import Blocks, Extents, OrderedWalk, ShuffledWalk, rows_per_chunk
+from hogwild.data.extents import ChunkExtents, OrderedEpoch, RowBlocks, ShuffledEpoch, rows_per_chunk
 from hogwild.data.feature_counts import feature_counts
-from hogwild.data.in_memory import Memory, rows_set_aside
+from hogwild.data.in_memory import InMemoryDataset, rows_set_aside
 from hogwild.data.packing.format import Meta
 from hogwild.data.packing.mapped_arrays import MappedRows
-from hogwild.data.packing.reopen import reopened
+from hogwild.data.packing.reopen import reopen
 
 Encode = Callable[[Array], Array]
-Change = Callable[[Rows], Rows]
+Change = Callable[[CSRRows], CSRRows]
 
 
-class Packed:
+class PackedDataset:
     """The rows of a packed folder, which were shuffled when they were packed.
 
     Chunks are contiguous and are visited in random order, their blocks too; the next ones are read ahead. If the
@@ -35,7 +35,7 @@ class Packed:
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     _ = Path(parent, "a.svm").write_text("1 1:0.5 3:2\\n-1 2:1\\n")
     ...     _ = pack([Path(parent, "a.svm")], Path(parent, "a.packed"))
-    ...     data = Packed(Path(parent, "a.packed"))
+    ...     data = PackedDataset(Path(parent, "a.packed"))
     ...     data.n_rows, data.frequencies()
     (2, array([1, 1, 1]))
     """
@@ -52,7 +52,7 @@ class Packed:
 
     def _become(
         self, stored: MappedRows, first: int, last: int, encode: Encode | None, change: Change | None
-    ) -> Packed:
+    ) -> PackedDataset:
         self._stored, self._first, self._last, self._encode, self._change = stored, first, last, encode, change
         self.name, self.base = stored.folder.name, stored.meta.base
         self.n_rows, self.n_features = last - first, stored.meta.features
@@ -118,17 +118,17 @@ class Packed:
 
     def _counted(self, first: int, last: int) -> Array:
         nonzeros = self._stored.offset(last) - self._stored.offset(first)
-        extents = Extents(first, last, rows_per_chunk(last - first, nonzeros))
-        return feature_counts(OrderedWalk(self._stored, extents), self.n_features, nonzeros)
+        extents = ChunkExtents(first, last, rows_per_chunk(last - first, nonzeros))
+        return feature_counts(OrderedEpoch(self._stored, extents), self.n_features, nonzeros)
 
     def epoch(self, seed: int, number: int) -> Epoch:
         """The chunks of one epoch in random order, each row once."""
-        return ShuffledWalk(self._source(), Blocks(self._extents(), seed, number))
+        return ShuffledEpoch(self._source(), RowBlocks(self._extents(), seed, number))
 
     def laid_out(self, seed: int, epochs: float) -> None:
         """Nothing to gain: rows were laid out in random order when they were packed."""
 
-    def at_once(self) -> Memory | None:
+    def at_once(self) -> InMemoryDataset | None:
         """The rows where they are mapped, which all processes of a machine share; None if memory is too small for them.
 
         Labels are encoded, and rows changed, in a copy.
@@ -139,7 +139,7 @@ class Packed:
         if self._encode is not None:
             rows = replace(rows, labels=np.asarray(self._encode(rows.labels)))
         rows = rows if self._change is None else self._change(rows)
-        return Memory(rows, shuffled=True, name=self.name, base=self.base)
+        return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base)
 
     def __reduce__(self) -> Any:
         """Sent to another process, it is a path: the folder is opened there."""
@@ -149,26 +149,26 @@ class Packed:
 
     def in_order(self) -> Epoch:
         """All rows in stored order."""
-        return OrderedWalk(self._source(), self._extents())
+        return OrderedEpoch(self._source(), self._extents())
 
-    def split(self, fraction: float, seed: int) -> tuple[Packed, Packed]:
+    def split(self, fraction: float, seed: int) -> tuple[PackedDataset, PackedDataset]:
         """Set the last rows aside, which are as random as any: (the rest, the part set aside)."""
         kept = self._last - rows_set_aside(self.n_rows, fraction)
         return self._part(self._first, kept), self._part(kept, self._last)
 
-    def with_labels(self, encode: Encode) -> Packed:
+    def with_labels(self, encode: Encode) -> PackedDataset:
         """The same rows, each chunk's labels passed through ``encode``."""
-        return Packed.__new__(Packed)._become(self._stored, self._first, self._last, encode, self._change)
+        return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, encode, self._change)
 
-    def with_rows(self, change: Change) -> Packed:
+    def with_rows(self, change: Change) -> PackedDataset:
         """The same data, the rows of each chunk passed through ``change``."""
-        return Packed.__new__(Packed)._become(self._stored, self._first, self._last, self._encode, change)
+        return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, self._encode, change)
 
-    def _part(self, first: int, last: int) -> Packed:
-        return Packed.__new__(Packed)._become(self._stored, first, last, self._encode, self._change)
+    def _part(self, first: int, last: int) -> PackedDataset:
+        return PackedDataset.__new__(PackedDataset)._become(self._stored, first, last, self._encode, self._change)
 
-    def _extents(self) -> Extents:
-        return Extents(self._first, self._last, rows_per_chunk(self.n_rows, self.nonzeros))
+    def _extents(self) -> ChunkExtents:
+        return ChunkExtents(self._first, self._last, rows_per_chunk(self.n_rows, self.nonzeros))
 
     def _source(self) -> MappedRows | _Changed:
         if self._encode is None and self._change is None:
@@ -184,7 +184,7 @@ class _Changed:
     encode: Encode | None
     change: Change | None
 
-    def read(self, start: int, stop: int) -> Rows:
+    def read(self, start: int, stop: int) -> CSRRows:
         rows = self.stored.read(start, stop)
         if self.encode is not None:
             rows = replace(rows, labels=np.asarray(self.encode(rows.labels)))
@@ -208,5 +208,5 @@ def _reopened(
     last: int,
     encode: Encode | None,
     change: Change | None,
-) -> Packed:
-    return Packed.__new__(Packed)._become(reopened(folder, memory, checksums), first, last, encode, change)
+) -> PackedDataset:
+    return PackedDataset.__new__(PackedDataset)._become(reopen(folder, memory, checksums), first, last, encode, change)

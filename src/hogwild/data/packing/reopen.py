@@ -12,12 +12,12 @@ from hogwild.errors import DataError
 _open: weakref.WeakValueDictionary[tuple[Path, int | None, int], MappedRows] = weakref.WeakValueDictionary()
 
 
-def reopened(folder: Path, memory: int | None, checksums: int) -> MappedRows:
+def reopen(folder: Path, memory: int | None, checksums: int) -> MappedRows:
     """A folder that was opened elsewhere; refuse one that is not there, or is another.
 
     Blocks are verified when they are first looked at, as always: who only passes the data on looks at none.
 
-    >>> reopened(Path("/not/there"), None, 0)
+    >>> reopen(Path("/not/there"), None, 0)
     Traceback (most recent call last):
     hogwild.errors.DataError: /not/there/meta.json: ... on the machine ... Put the folder ...
     """

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, Layout, Rows
+from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.shuffle import gather
 
 _HEADER = 6  # 64-bit numbers: rows, entries, features, has indices, has values, has weights
@@ -50,7 +50,7 @@ class Buckets:
         for file in self._files.values():
             file.close()
 
-    def add(self, rows: Rows, keys: Array) -> None:
+    def add(self, rows: CSRRows, keys: Array) -> None:
         """Append each row to the bucket of its key."""
         which = ((keys << np.uint64(self._shift)) >> np.uint64(64 - self._bits)).astype(np.int64)
         order = np.argsort(which, kind="stable")
@@ -59,7 +59,7 @@ class Buckets:
             for part in _parts(rows, order[start:stop]):
                 self._write(number, gather(rows, part), keys[part])
 
-    def _write(self, number: int, rows: Rows, keys: Array) -> None:
+    def _write(self, number: int, rows: CSRRows, keys: Array) -> None:
         bucket = self.all[number]
         if number not in self._files:
             self._files[number] = bucket.path.open("wb", buffering=_BUFFER)
@@ -75,7 +75,7 @@ class Buckets:
         bucket.entries += rows.nonzeros
 
 
-def records(bucket: Bucket, layout: Layout) -> Iterator[tuple[Rows, Array]]:
+def records(bucket: Bucket, layout: Layout) -> Iterator[tuple[CSRRows, Array]]:
     """The rows of a bucket and their keys, record by record; values and weights that were all one are filled in."""
     if bucket.rows == 0:
         return
@@ -88,10 +88,10 @@ def records(bucket: Bucket, layout: Layout) -> Iterator[tuple[Rows, Array]]:
             indices = _take(file, np.uint32, entries) if has_indices else NO_INDICES
             values = _take(file, np.float32, entries) if has_values else np.ones(entries, np.float32)
             weights = _take(file, np.float32, n_rows) if has_weights else np.ones(n_rows, np.float32)
-            yield Rows(indptr, indices, values, labels, weights, features, layout), keys
+            yield CSRRows(indptr, indices, values, labels, weights, features, layout), keys
 
 
-def _parts(rows: Rows, order: Array) -> Iterator[Array]:
+def _parts(rows: CSRRows, order: Array) -> Iterator[Array]:
     """Cut a list of rows so that none has many more than ``_RECORD`` entries."""
     if order.size == 0:
         return

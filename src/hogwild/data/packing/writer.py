@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Array, Rows
+from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import MOST_CLASSES
 from hogwild.data.feature_counts import count_features
 from hogwild.data.packing.format import ARRAYS, CHECKSUMS, BlockWriter, Meta, write_meta
-from hogwild.data.reader import Reading
-from hogwild.data.schema import Shape, fitted
+from hogwild.data.reader import ReadOptions
+from hogwild.data.schema import Schema, fit_to_schema
 
 _WRITTEN = 2**19  # elements converted at once
 
@@ -53,7 +53,7 @@ class _Labels:
 class PackedWriter:
     """Appends rows to the final arrays; a context, so that its files are closed."""
 
-    def __init__(self, folder: Path, shape: Shape, reading: Reading) -> None:
+    def __init__(self, folder: Path, shape: Schema, reading: ReadOptions) -> None:
         self._folder, self._shape, self._reading = folder, shape, reading
         self._stack = ExitStack()
         self._files: dict[str, BlockWriter] = {}
@@ -72,9 +72,9 @@ class PackedWriter:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def write(self, rows: Rows) -> None:
+    def write(self, rows: CSRRows) -> None:
         """Append rows with raw indices."""
-        rows = fitted(rows, self._shape, self._reading)
+        rows = fit_to_schema(rows, self._shape, self._reading)
         if rows.layout == "dense":
             self._counts += len(rows)
         else:
@@ -106,7 +106,7 @@ class PackedWriter:
         ))  # fmt: skip
 
 
-def _present(shape: Shape) -> set[str]:
+def _present(shape: Schema) -> set[str]:
     absent = {"dense": {"indices"}, "binary": {"values"}, "sparse": set[str]()}[shape.layout]
     return {array.name for array in ARRAYS} - absent - (set() if shape.weighted else {"weights"})
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather_most
 from hogwild.jit import compiled
 
@@ -30,7 +30,7 @@ def sides_for(ratings: int, table: int, cache: int) -> int:
     return max(1, min(wanted, most, MOST_SIDES))
 
 
-def in_blocks(data: Memory, sides: int, seed: int) -> Memory:
+def in_blocks(data: InMemoryDataset, sides: int, seed: int) -> InMemoryDataset:
     """The same ratings, copied in the order of their blocks and at random within each.
 
     Its epochs walk chunks about as large as blocks in random order, and what is within a chunk in random order too.
@@ -42,7 +42,7 @@ def in_blocks(data: Memory, sides: int, seed: int) -> Memory:
     chosen: Array = np.arange(len(rows)) if data.ids is None else data.ids
     order = _by_block(pairs, chosen.astype(np.int64, copy=False), group, sides, _leap(len(chosen), random))
     chunk = -(-data.n_rows // sides**2)
-    return Memory(gather_most(rows, order), shuffled=True, name=data.name, chunk=min(data.chunk, chunk))
+    return InMemoryDataset(gather_most(rows, order), shuffled=True, name=data.name, chunk=min(data.chunk, chunk))
 
 
 def _leap(rows: int, random: np.random.Generator) -> int:

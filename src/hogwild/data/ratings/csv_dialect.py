@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hogwild.errors import DataError
-from hogwild.registry import quoted
+from hogwild.registry import quoted_list
 
 SEPARATORS = ("::", "\t", ",", ";")
 NAMES = {
@@ -68,7 +68,7 @@ def dialect_of(first: str, columns: Columns, path: Path, unlabelled: bool = Fals
                 f"no column is called {getattr(columns, role)!r}" if getattr(columns, role) else f"no {role} is found"
             )
             raise DataError(
-                f"{what} among {quoted(fields)}", path=path, line=1,
+                f"{what} among {quoted_list(fields)}", path=path, line=1,
                 remedy=f"Say which column it is: --{role} NAME, or {role}=NAME. Without names a line has a user, an "
                 "item and a rating, separated by tabs, commas or '::'.",
             )  # fmt: skip

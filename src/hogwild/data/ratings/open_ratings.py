@@ -12,7 +12,7 @@ from hogwild.data.ratings.parquet import read_parquet
 from hogwild.data.ratings.ratings import Ratings
 from hogwild.data.ratings.text import read_text
 from hogwild.errors import ParameterError
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 FORMATS = ("auto", "text", "parquet")
 
@@ -47,7 +47,9 @@ def open_ratings(
         return Ratings.of(entries.row, entries.col, entries.data, known=known, grow=grow, name="matrix")
     if isinstance(source, (tuple, list)) and len(source) in (2, 3):
         return Ratings.of(*source, known=known, grow=grow)
-    raise must("source", "a file, a sparse matrix, or columns (users, items, ratings)", type(source).__name__)
+    raise invalid_parameter(
+        "source", "a file, a sparse matrix, or columns (users, items, ratings)", type(source).__name__
+    )
 
 
 def read_columns(

@@ -10,7 +10,7 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.data.ratings.csv_dialect import NAMES, Columns
 from hogwild.errors import DataError, MissingExtraError
-from hogwild.registry import quoted
+from hogwild.registry import quoted_list
 
 
 def read_parquet(path: Path, columns: Columns, unlabelled: bool = False) -> tuple[Any, Any, Array | None]:
@@ -57,6 +57,8 @@ def _named(names: list[str], role: str, name: str | None, path: Path, unlabelled
     if found is None and not (role == "rating" and unlabelled and name is None):
         what = f"no column is called {name!r}" if name else f"no {role} is found"
         raise DataError(
-            f"{what} among {quoted(names)}", path=path, remedy=f"Say which column it is: --{role} NAME, or {role}=NAME."
+            f"{what} among {quoted_list(names)}",
+            path=path,
+            remedy=f"Say which column it is: --{role} NAME, or {role}=NAME.",
         )
     return found

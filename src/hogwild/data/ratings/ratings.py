@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, Rows
-from hogwild.data.in_memory import Memory
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.ratings.id_index import Ids, as_names
 from hogwild.errors import DataError
 
@@ -26,7 +26,7 @@ class Ratings:
     ([[0, 2], [1, 2], [0, 3]], [5.0, 3.0, 4.0])
     """
 
-    data: Memory
+    data: InMemoryDataset
     users: Ids
     items: Ids
 
@@ -84,7 +84,7 @@ class Ratings:
         rest, aside = self.data.split(fraction, seed)
         return replace(self, data=rest), replace(self, data=aside)
 
-    def with_data(self, change: Callable[[Memory], Memory]) -> Ratings:
+    def with_data(self, change: Callable[[InMemoryDataset], InMemoryDataset]) -> Ratings:
         """The same users and items, with other ratings."""
         return replace(self, data=change(self.data))
 
@@ -102,7 +102,9 @@ def _check(users: Array, items: Array, values: Array, name: str) -> None:
         raise DataError("ratings are finite numbers, and here is one that is not", path=name)
 
 
-def _rows(users: Array, items: Array, values: Array, known: tuple[Ids, Ids], name: str, shuffled: bool) -> Memory:
+def _rows(
+    users: Array, items: Array, values: Array, known: tuple[Ids, Ids], name: str, shuffled: bool
+) -> InMemoryDataset:
     n_users, n_items = len(known[0]), len(known[1])
     unknown = n_users + n_items
     if unknown >= 2**32 - 1:
@@ -111,5 +113,5 @@ def _rows(users: Array, items: Array, values: Array, known: tuple[Ids, Ids], nam
     pairs = np.empty((len(values), 2), np.uint32)
     pairs[:, 0], pairs[:, 1] = np.where(who < 0, unknown, who), np.where(what < 0, unknown, what + n_users)
     indptr = np.arange(0, 2 * len(values) + 1, 2, dtype=np.int64)
-    rows = Rows(indptr, pairs.ravel(), NO_VALUES, values, NO_WEIGHTS, unknown + 1, "binary")
-    return Memory(rows, shuffled=shuffled, name=name)
+    rows = CSRRows(indptr, pairs.ravel(), NO_VALUES, values, NO_WEIGHTS, unknown + 1, "binary")
+    return InMemoryDataset(rows, shuffled=shuffled, name=name)

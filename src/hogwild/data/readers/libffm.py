@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import NO_WEIGHTS, Array, Rows
-from hogwild.data.reader import LARGEST_INDEX, Reader, Reading
+from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
+from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
 from hogwild.data.readers import libffm_parser as parser
 from hogwild.data.readers.line_segments import Segment, excerpt, place, segments
 from hogwild.data.sum_duplicates import merge_duplicates
@@ -28,7 +28,7 @@ _FINITE = "Replace or leave out missing and infinite values."
 _INFINITE = re.compile(rb"[+-]?(nan|inf|infinity)|[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
-def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
     r"""Yield the rows of a file in pieces; ``reading.table`` says, or is told, which columns there are.
 
     >>> import tempfile
@@ -36,7 +36,7 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
     >>> table = FieldTable()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.ffm").write_text("1 0:7:1 1:30:0.5\n0 1:30:2 # second\n")
-    ...     (rows,) = read(Path(folder, "a.ffm"), Reading(table=table), 1 << 20)
+    ...     (rows,) = read(Path(folder, "a.ffm"), ReadOptions(table=table), 1 << 20)
     >>> rows.indices, rows.values, table.fields
     (array([0, 1, 1], dtype=uint32), array([1. , 0.5, 2. ], dtype=float32), array([0, 1], dtype=uint32))
     """
@@ -63,7 +63,7 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
 LIBFFM = Reader("libffm", (".ffm", ".libffm"), read, compressible=True, fielded=True)
 
 
-def _rows(path: Path, reading: Reading, table: Any, segment: Segment) -> Rows:
+def _rows(path: Path, reading: ReadOptions, table: Any, segment: Segment) -> CSRRows:
     text, base = segment.bytes, segment.bytes.ctypes.data
     lines, most = int(np.count_nonzero(text == 10)), int(np.count_nonzero(text == 58)) // 2 + 1
     keys, places = table.make_room(most)
@@ -81,7 +81,7 @@ def _rows(path: Path, reading: Reading, table: Any, segment: Segment) -> Rows:
         raise _failure(path, segment, *min(failures))
     indptr = indptr[: rows + 1]
     merge_duplicates(indptr, indices, values)
-    return Rows(indptr, indices[: indptr[-1]], values[: indptr[-1]], labels[:rows], NO_WEIGHTS, size, "sparse")
+    return CSRRows(indptr, indices[: indptr[-1]], values[: indptr[-1]], labels[:rows], NO_WEIGHTS, size, "sparse")
 
 
 def _settle(segment: Segment, labels: Array, values: Array, odd: Array) -> Iterator[tuple[int, int]]:

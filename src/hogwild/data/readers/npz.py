@@ -13,18 +13,18 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hogwild.data.arrays import rows_from_arrays
-from hogwild.data.csr import Array, Rows
-from hogwild.data.reader import Reader, Reading
+from hogwild.data.csr import Array, CSRRows
+from hogwild.data.reader import Reader, ReadOptions
 from hogwild.errors import DataError
 
 
-def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
     """Yield the rows of a file in pieces, which are views of the arrays in it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(Path(folder, "a.npz"), X=np.eye(3), y=[1, 0, 1])
-    ...     (rows,) = read(Path(folder, "a.npz"), Reading(), 1 << 20)
+    ...     (rows,) = read(Path(folder, "a.npz"), ReadOptions(), 1 << 20)
     >>> len(rows), rows.features, rows.labels
     (3, 3, array([1., 0., 1.]))
     """
@@ -49,10 +49,10 @@ _NAMES = {"X", "y", "labels", "weights", "format"} | _WHOLE
 
 def matrix_in(path: Path) -> Any:
     """The matrix of a file alone, as SciPy or NumPy has it."""
-    return _arrays(path, Reading(unlabelled=True))[0]
+    return _arrays(path, ReadOptions(unlabelled=True))[0]
 
 
-def _arrays(path: Path, reading: Reading) -> tuple[Any, Any, Any]:
+def _arrays(path: Path, reading: ReadOptions) -> tuple[Any, Any, Any]:
     """(the matrix, its labels or None, its weights or None)."""
     try:
         with path.open("rb") as file:

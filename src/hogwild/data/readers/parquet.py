@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import NO_WEIGHTS, Array, Rows
+from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.hashing import columns
-from hogwild.data.reader import Reader, Reading
+from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.parquet_columns import Column, Converter, Entries, converter, numbers
 from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError, HogwildError, MissingExtraError
@@ -40,14 +40,14 @@ _LARGEST_FOOTER_PART = 1 << 26  # a damaged footer may claim any size
 _AGAIN = "Make or fetch the file again."
 
 
-def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
     """Yield the rows of a Parquet file, in order and checked, with ``2**reading.bits`` columns.
 
     >>> import tempfile, pyarrow, pyarrow.parquet
     >>> table = pyarrow.table({"label": [1, 0], "age": [30, None], "city": ["Ulm", "Bonn"]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pyarrow.parquet.write_table(table, Path(folder, "a.parquet"))
-    ...     (rows,) = read(Path(folder, "a.parquet"), Reading(), 1 << 20)
+    ...     (rows,) = read(Path(folder, "a.parquet"), ReadOptions(), 1 << 20)
     >>> rows.labels, rows.indptr, rows.values
     (array([1., 0.]), array([0, 2, 3]), array([30.,  1.,  1.], dtype=float32))
     """
@@ -153,7 +153,7 @@ def _slices(batch: Any, piece_bytes: int) -> Iterator[Any]:
         yield batch.slice(start, size)
 
 
-def _plan(path: Path, schema: Any, reading: Reading) -> _Plan:
+def _plan(path: Path, schema: Any, reading: ReadOptions) -> _Plan:
     features, names = columns(reading.bits), list(schema.names)
     for name in names:
         if names.count(name) > 1:
@@ -185,7 +185,7 @@ def _special(path: Path, schema: Any, role: str, name: str, features: int, optio
     )
 
 
-def _rows(plan: _Plan, batch: Any, first_row: int) -> Rows:
+def _rows(plan: _Plan, batch: Any, first_row: int) -> CSRRows:
     labels, weights = np.zeros(batch.num_rows), NO_WEIGHTS
     if plan.label is not None:
         labels, present = numbers(plan.label, batch.column(plan.label.name), first_row)
@@ -200,7 +200,7 @@ def _rows(plan: _Plan, batch: Any, first_row: int) -> Rows:
     indptr, indices, values = _joined(parts, batch.num_rows)
     merge_duplicates(indptr, indices, values)
     stop = int(indptr[-1])
-    rows = Rows(indptr, indices[:stop], values[:stop], labels, weights, plan.features, "sparse")
+    rows = CSRRows(indptr, indices[:stop], values[:stop], labels, weights, plan.features, "sparse")
     _check_sums(plan, rows, first_row)
     return rows
 
@@ -226,7 +226,7 @@ def _joined(parts: list[Entries], n_rows: int) -> tuple[Array, Array, Array]:
     return indptr, indices, values
 
 
-def _check_sums(plan: _Plan, rows: Rows, first_row: int) -> None:
+def _check_sums(plan: _Plan, rows: CSRRows, first_row: int) -> None:
     finite = np.isfinite(rows.values)
     if not finite.all():
         row = int(np.searchsorted(rows.indptr, int(np.argmin(finite)), side="right")) - 1

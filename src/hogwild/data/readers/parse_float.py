@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from hogwild.data.readers.parse_int import byte, digits
-from hogwild.jit import inner
+from hogwild.jit import compiled_part
 
 # How well a number is known: its float64 exactly; to within SLACK; its extent only; not a number.
 EXACT, CLOSE, LONG, BAD = range(4)
@@ -19,7 +19,7 @@ _POWERS: Final = np.array([float(f"1e{power}") for power in range(65)])
 _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 
 
-@inner
+@compiled_part
 def number(at: Any, stop: Any) -> tuple[Any, Any, Any]:
     r"""(value, end, how well it is known) of the decimal number at an address.
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.csr import NO_WEIGHTS, Array, Rows
-from hogwild.data.reader import LARGEST_INDEX, Reader, Reading
+from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
+from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
 from hogwild.data.readers import svmlight_parser as parser
 from hogwild.data.readers.line_segments import Segment, segments, split
 from hogwild.data.readers.svmlight_errors import failure
@@ -29,13 +29,13 @@ _STRETCH_BYTES = 1 << 20  # some milliseconds of work
 _TO_INFINITY = 3.4028235677973366e38  # what is at least this large is infinite in float32
 
 
-def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
     r"""Yield the rows of a file in pieces, with the indices as they stand in the file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.svm").write_text("+1 3:0.5 7:2 # first\n-1 1:1e-3\n")
-    ...     (rows,) = read(Path(folder, "a.svm"), Reading(), 1 << 20)
+    ...     (rows,) = read(Path(folder, "a.svm"), ReadOptions(), 1 << 20)
     >>> rows.labels, rows.indices, rows.values
     (array([ 1., -1.]), array([3, 7, 1], dtype=uint32), array([0.5, 2., 0.001], dtype=float32))
     """
@@ -85,7 +85,7 @@ class _Parsed:
     failures: tuple[tuple[int, int], ...]
 
 
-def _rows(path: Path, reading: Reading, segment: Segment, pool: ThreadPoolExecutor) -> Rows:
+def _rows(path: Path, reading: ReadOptions, segment: Segment, pool: ThreadPoolExecutor) -> CSRRows:
     stretches = split(segment, min(4 * usable_cores(), -(-len(segment.bytes) // _STRETCH_BYTES)))
     each = pool.map if len(stretches) > 1 else map
     lines, colons = zip(*each(lambda stretch: parser.count(segment.bytes, *stretch), stretches), strict=True)
@@ -104,7 +104,7 @@ def _rows(path: Path, reading: Reading, segment: Segment, pool: ThreadPoolExecut
 
 
 def _parse(
-    segment: Segment, reading: Reading, arrays: _Arrays, stretch: tuple[int, int], slots: tuple[int, int], room: int
+    segment: Segment, reading: ReadOptions, arrays: _Arrays, stretch: tuple[int, int], slots: tuple[int, int], room: int
 ) -> _Parsed:
     base = segment.bytes.ctypes.data
     odd = np.empty((room, 3), np.int64)  # as large as it may get; pages that are not touched cost nothing
@@ -118,7 +118,7 @@ def _parse(
     return _Parsed(*slots, row - slots[0], entry - slots[1], features, tuple(failures))
 
 
-def _limits(reading: Reading) -> tuple[int, int, bool]:
+def _limits(reading: ReadOptions) -> tuple[int, int, bool]:
     """The smallest index allowed, the first that is one too many, and whether such ones are dropped.
 
     While it is not known whether indices count from 0 or from 1, only what is wrong either way is wrong.
@@ -142,7 +142,7 @@ def _settle(segment: Segment, arrays: _Arrays, odd: Array) -> Iterator[tuple[int
             yield start, parser.VALUE
 
 
-def _joined(arrays: _Arrays, parsed: list[_Parsed]) -> Rows:
+def _joined(arrays: _Arrays, parsed: list[_Parsed]) -> CSRRows:
     """The filled slots; if comments or blank lines left gaps between them, they are moved together."""
     rows, entries = sum(stretch.rows for stretch in parsed), sum(stretch.entries for stretch in parsed)
     last = parsed[-1]
@@ -160,4 +160,4 @@ def _joined(arrays: _Arrays, parsed: list[_Parsed]) -> Rows:
         indices = np.concatenate([arrays.indices[part] for part in by_entry])
         values = np.concatenate([arrays.values[part] for part in by_entry])
     features = max(stretch.features for stretch in parsed)
-    return Rows(indptr, indices, values, labels, NO_WEIGHTS, features, "sparse")
+    return CSRRows(indptr, indices, values, labels, NO_WEIGHTS, features, "sparse")

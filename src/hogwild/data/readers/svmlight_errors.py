@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hogwild.data.reader import LARGEST_INDEX, Reading
+from hogwild.data.reader import LARGEST_INDEX, ReadOptions
 from hogwild.data.readers.line_segments import NEWLINE, Segment, excerpt, place
 from hogwild.data.readers.svmlight_parser import INDEX, LABEL
 from hogwild.errors import DataError
@@ -23,12 +23,12 @@ _INFINITE = re.compile(rb"[+-]?(nan|inf|infinity)|" + _NUMBER, re.IGNORECASE)  #
 _BEFORE = re.compile(rb"(\d+):[^\s:]*\s*$")
 
 
-def failure(path: Path, segment: Segment, reading: Reading, offset: int, problem: int) -> DataError:
+def failure(path: Path, segment: Segment, reading: ReadOptions, offset: int, problem: int) -> DataError:
     r"""The error that tells why the field at ``offset`` is no good as a label, an index or a value.
 
     >>> import numpy as np
     >>> segment = Segment(np.frombuffer(b"1 2:3\n1 -2:3\n", np.uint8), 1)
-    >>> print(failure(Path("a.svm"), segment, Reading(), 8, INDEX))
+    >>> print(failure(Path("a.svm"), segment, ReadOptions(), 8, INDEX))
     a.svm, line 2, column 3: the index in '-2:3' is negative. Indices are whole numbers that count from 0 or from 1.
     """
     start, stop = _line_start(segment, offset), _field_end(segment, offset)
@@ -64,7 +64,7 @@ def _value(field: bytes) -> tuple[str, str]:
     return "the value {field} is not a number", _FORM
 
 
-def _index(field: bytes, before: bytes, reading: Reading) -> tuple[str, str]:
+def _index(field: bytes, before: bytes, reading: ReadOptions) -> tuple[str, str]:
     digits, colon, _ = field.partition(b":")
     if not field:
         return "a carriage return without a newline", _RETURNS

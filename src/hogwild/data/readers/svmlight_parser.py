@@ -13,7 +13,7 @@ import numpy as np
 from hogwild.data.reader import LARGEST_INDEX
 from hogwild.data.readers.parse_float import BAD, CLOSE, EXACT, LONG, SLACK, number
 from hogwild.data.readers.parse_int import byte, digits
-from hogwild.jit import compiled, inner
+from hogwild.jit import compiled, compiled_part
 
 # What stopped the parser: nothing, or a field that is no good as what it should be. Words are found elsewhere.
 NOTHING, LABEL, INDEX, VALUE = range(4)
@@ -33,13 +33,13 @@ def count(text: Any, start: Any, stop: Any) -> tuple[int, int]:
     return lines, colons
 
 
-@inner
+@compiled_part
 def ends(first: Any) -> Any:
     """Whether this byte ends a field."""
     return first <= _HASH and (_ENDS >> first) & 1 == 1
 
 
-@inner
+@compiled_part
 def blanks(at: Any) -> Any:
     """Where the blanks, and a comment behind them, end."""
     while byte(at) == _SPACE or byte(at) == _TAB:
@@ -52,7 +52,7 @@ def blanks(at: Any) -> Any:
     return at
 
 
-@inner
+@compiled_part
 def label_at(at: Any, stop: Any, unlabelled: Any) -> tuple[Any, Any, Any]:
     """(label, end, how well it is known) of the line that starts at ``at``."""
     value, end, known = number(at, stop)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import NO_WEIGHTS, Array, Rows
-from hogwild.data.prefetch import in_order, readers
-from hogwild.data.reader import LARGEST_INDEX, Reader, Reading
+from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
+from hogwild.data.prefetch import map_in_order, reader_threads
+from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
 from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.data.tfrecord import parser
 from hogwild.data.tfrecord.crc32c import masked_crc
@@ -41,7 +41,7 @@ _FAULTS = {
 }
 
 
-def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
     """Yield the rows of a file in pieces.
 
     >>> import tempfile
@@ -49,13 +49,15 @@ def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with RecordWriter(Path(folder, "a.tfrecord")) as writer:
     ...         writer.write([3, 7], [0.5, 2.0], 1)
-    ...     (rows,) = read(Path(folder, "a.tfrecord"), Reading(), 1 << 20)
+    ...     (rows,) = read(Path(folder, "a.tfrecord"), ReadOptions(), 1 << 20)
     >>> rows.labels, rows.indices, rows.values
     (array([1.]), array([3, 7], dtype=uint32), array([0.5, 2. ], dtype=float32))
     """
     offset, row = 0, 0
-    pieces = _pieces(path, max(_LEAST, piece_bytes // _BYTES_PER_BYTE // (readers() + 2)))  # so many are held at once
-    for piece, (rows, used, fault) in in_order(partial(_parsed, reading=reading), pieces):
+    pieces = _pieces(
+        path, max(_LEAST, piece_bytes // _BYTES_PER_BYTE // (reader_threads() + 2))
+    )  # so many are held at once
+    for piece, (rows, used, fault) in map_in_order(partial(_parsed, reading=reading), pieces):
         if fault != parser.FINE or used < len(piece):
             raise _failure(path, fault or parser.CUT, offset + used, row + len(rows))
         if len(rows):
@@ -81,7 +83,7 @@ def _pieces(path: Path, size: int) -> Iterator[bytes]:
 TFRECORD = Reader("tfrecord", (".tfrecord", ".tfrecords"), read, compressible=True)
 
 
-def _parsed(held: bytes, reading: Reading) -> tuple[Rows, int, int]:
+def _parsed(held: bytes, reading: ReadOptions) -> tuple[CSRRows, int, int]:
     """The whole records at the start of some bytes, how many bytes those are, and what is wrong behind them."""
     data = np.frombuffer(held, np.uint8)
     most = len(data) // parser.FRAME + 1
@@ -96,7 +98,7 @@ def _parsed(held: bytes, reading: Reading) -> tuple[Rows, int, int]:
     merge_duplicates(indptr, indices, values)
     indices, values = indices[: indptr[-1]], values[: indptr[-1]]
     features = int(indices.max()) + 1 if indices.size else 0
-    return Rows(indptr, indices, values, labels[:count], NO_WEIGHTS, features, "sparse"), int(used), int(fault)
+    return CSRRows(indptr, indices, values, labels[:count], NO_WEIGHTS, features, "sparse"), int(used), int(fault)
 
 
 def _failure(path: Path, fault: int, offset: int, row: int) -> DataError:

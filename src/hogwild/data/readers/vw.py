@@ -25,9 +25,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hogwild.data.csr import NO_WEIGHTS, Array, Rows
+from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.hashing import columns
-from hogwild.data.reader import Reader, Reading
+from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.line_segments import Segment, excerpt, place, segments, split
 from hogwild.data.readers.vw_parser import ASIDE_COLUMNS, Aside, Problem, parse
 from hogwild.data.sum_duplicates import merge_duplicates
@@ -57,13 +57,13 @@ _MESSAGES = {
 }
 
 
-def read(path: Path, reading: Reading, piece_bytes: int) -> Iterator[Rows]:
+def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
     r"""Yield the rows of a Vowpal Wabbit file, in order and checked, with ``2**reading.bits`` columns.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.vw").write_bytes(b"1 2.0 'first| 3:0.5 1\n-1 | 2:4\n")
-    ...     (rows,) = read(Path(folder, "a.vw"), Reading(bits=4), 1 << 20)
+    ...     (rows,) = read(Path(folder, "a.vw"), ReadOptions(bits=4), 1 << 20)
     >>> rows.labels, rows.weights, rows.indices, rows.values
     (array([ 1., -1.]), array([2., 1.], dtype=float32), array([1, 3, 2], dtype=uint32),
      array([1. , 0.5, 4. ], dtype=float32))
@@ -109,7 +109,7 @@ def _parts(segment: Segment, workers: int) -> int:
     return max(1, min(workers, len(segment.bytes) // _WORTH_A_THREAD))
 
 
-def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> Rows:
+def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> CSRRows:
     text = stretch.segment.bytes
     lines, blanks, marks = _most(text[stretch.start : stretch.stop])
     indptr, labels, weights = np.empty(lines + 1, np.int64), np.empty(lines), np.empty(lines, np.float32)
@@ -126,7 +126,7 @@ def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> Rows:
     indptr, labels, weights = indptr[: n_rows + 1], labels[:n_rows], weights[:n_rows]
     merge_duplicates(indptr, indices, values)
     nonzeros = int(indptr[-1])
-    rows = Rows(indptr, indices[:nonzeros], values[:nonzeros], labels, NO_WEIGHTS, features, "sparse")
+    rows = CSRRows(indptr, indices[:nonzeros], values[:nonzeros], labels, NO_WEIGHTS, features, "sparse")
     _check_sums(stretch, rows)
     return rows if (weights == 1).all() else _weighted(rows, weights)
 
@@ -142,8 +142,8 @@ def _most(text: Array) -> tuple[int, int, int]:
     return lines, blanks, marks
 
 
-def _weighted(rows: Rows, weights: Array) -> Rows:
-    return Rows(rows.indptr, rows.indices, rows.values, rows.labels, weights, rows.features, rows.layout)
+def _weighted(rows: CSRRows, weights: Array) -> CSRRows:
+    return CSRRows(rows.indptr, rows.indices, rows.values, rows.labels, weights, rows.features, rows.layout)
 
 
 def _convert(stretch: _Stretch, asides: Array, labels: Array, weights: Array, values: Array) -> None:
@@ -187,7 +187,7 @@ def _number(stretch: _Stretch, what: Aside, start: int, stop: int) -> float:
     return number
 
 
-def _check_sums(stretch: _Stretch, rows: Rows) -> None:
+def _check_sums(stretch: _Stretch, rows: CSRRows) -> None:
     finite = np.isfinite(rows.values)
     if finite.all():
         return

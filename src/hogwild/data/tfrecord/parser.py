@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.tfrecord.crc32c import masked_crc
-from hogwild.jit import compiled, inner
+from hogwild.jit import compiled, compiled_part
 
 FRAME = 16  # bytes around the content
 FINE, LENGTH, CONTENT, CUT, PROTOCOL, NO_INDICES, NO_LABEL, COUNT, INDEX, VALUE, LABEL = range(11)
@@ -26,7 +26,7 @@ BYTES, FLOATS, INTEGERS = 1, 2, 3  # the fields of a Feature
 _FIXED64, _PIECE, _FIXED32 = 1, 2, 5  # kinds of fields
 
 
-@inner
+@compiled_part
 def number_at(data: Any, at: Any, size: Any) -> Any:
     """So many bytes as a number, the lowest first."""
     number = np.uint64(0)
@@ -35,7 +35,7 @@ def number_at(data: Any, at: Any, size: Any) -> Any:
     return number
 
 
-@inner
+@compiled_part
 def varint(data: Any, at: Any, stop: Any) -> Any:
     """A number of seven bits a byte, and where it ends."""
     number = np.uint64(0)
@@ -48,7 +48,7 @@ def varint(data: Any, at: Any, stop: Any) -> Any:
     return number, -1
 
 
-@inner
+@compiled_part
 def field(data: Any, at: Any, stop: Any) -> Any:
     """The number and kind of the field at a position, where its content begins, and where it ends."""
     key, begin = varint(data, at, stop)
@@ -67,7 +67,7 @@ def field(data: Any, at: Any, stop: Any) -> Any:
     return np.int64(key >> np.uint64(3)), kind, begin, end
 
 
-@inner
+@compiled_part
 def is_named(data: Any, start: Any, stop: Any, name: Any) -> Any:
     """Whether some bytes are a name."""
     if stop - start != len(name):
@@ -78,7 +78,7 @@ def is_named(data: Any, start: Any, stop: Any, name: Any) -> Any:
     return same
 
 
-@inner
+@compiled_part
 def find(data: Any, at: Any, stop: Any, names: Any, places: Any) -> Any:
     """Where the features of an Example with these names are; whether it could be read. The last of a name counts."""
     places[:] = -1
@@ -109,7 +109,7 @@ def find(data: Any, at: Any, stop: Any, names: Any, places: Any) -> Any:
     return True
 
 
-@inner
+@compiled_part
 def numbers(data: Any, at: Any, stop: Any, out: Any, first: Any) -> Any:
     """The kind of list that a Feature has, and how many numbers of it were put into ``out``; -1 if it is damaged."""
     what, count = np.int64(0), np.int64(0)

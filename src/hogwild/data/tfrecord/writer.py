@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Rows
+from hogwild.data.csr import CSRRows
 from hogwild.data.tfrecord.crc32c import masked_crc
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import replacing
-from hogwild.jit import compiled, inner
+from hogwild.jit import compiled, compiled_part
 
 _MOST = 120  # bytes of a record besides its indices and values
 _FLOAT, _INTEGER = 0x12, 0x1A  # keys of the lists of a Feature
@@ -58,16 +58,16 @@ class RecordWriter:
             raise ParameterError(f"There must be as many values as indices. Got {given.size} and {columns.size}.")
         layout: Any = "binary" if values is None else "sparse"
         offsets = np.array([0, columns.size])
-        self.write_rows(Rows(offsets, columns, given, np.array([float(label)]), given[:0], 0, layout))
+        self.write_rows(CSRRows(offsets, columns, given, np.array([float(label)]), given[:0], 0, layout))
 
-    def write_rows(self, rows: Rows) -> None:
+    def write_rows(self, rows: CSRRows) -> None:
         """Write a record for each row."""
         if rows.layout == "dense":
             raise DataError("dense rows have no indices to write", path=self._path, remedy="Write sparse rows.")
         self._file.write(encoded(rows).data)
 
 
-def encoded(rows: Rows) -> Any:
+def encoded(rows: CSRRows) -> Any:
     """The records of some rows, as bytes."""
     binary = rows.layout == "binary"
     out = np.empty(len(rows) * _MOST + rows.nonzeros * (10 + 4 * (not binary)), np.uint8)
@@ -79,7 +79,7 @@ def encoded(rows: Rows) -> Any:
     return out[:size]
 
 
-@inner
+@compiled_part
 def put(out: Any, at: Any, number: Any) -> Any:
     """Seven bits a byte; where it ends."""
     while number >= np.uint64(0x80):
@@ -90,7 +90,7 @@ def put(out: Any, at: Any, number: Any) -> Any:
     return at + 1
 
 
-@inner
+@compiled_part
 def size_of(number: Any) -> Any:
     """How many bytes a number takes."""
     size = 1
@@ -100,7 +100,7 @@ def size_of(number: Any) -> Any:
     return size
 
 
-@inner
+@compiled_part
 def put_fixed(out: Any, at: Any, number: Any, size: Any) -> Any:
     """So many bytes of a number, the lowest first."""
     for k in range(size):
@@ -108,7 +108,7 @@ def put_fixed(out: Any, at: Any, number: Any, size: Any) -> Any:
     return at + size
 
 
-@inner
+@compiled_part
 def entry_size(name: Any, content: Any) -> Any:
     """Of an entry of the map, without its own key and length."""
     packed = 1 + size_of(np.uint64(content)) + content
@@ -116,7 +116,7 @@ def entry_size(name: Any, content: Any) -> Any:
     return 2 + len(name) + 1 + size_of(np.uint64(listed)) + listed
 
 
-@inner
+@compiled_part
 def put_entry(out: Any, at: Any, name: Any, kind: Any, content: Any) -> Any:
     """The beginning of an entry of the map, up to its numbers, which take ``content`` bytes."""
     packed = 1 + size_of(np.uint64(content)) + content

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hogwild.errors import ParameterError
 from hogwild.lab.experiment import Experiment
-from hogwild.registry import pick
+from hogwild.registry import lookup
 
 NAMES = (
     "collisions",
@@ -30,14 +30,14 @@ def named(name: str) -> Experiment:
     """
     if name.endswith(".py"):
         return _from_file(Path(name))
-    module = pick("experiment", name, {known: known for known in NAMES})
+    module = lookup("experiment", name, {known: known for known in NAMES})
     found: Experiment = importlib.import_module(f"hogwild.lab.experiments.{module.replace('-', '_')}").experiment
     return found
 
 
 def source(name: str) -> str:
     """The text of an experiment's file, to copy and to change."""
-    module = pick("experiment", name, {known: known for known in NAMES})
+    module = lookup("experiment", name, {known: known for known in NAMES})
     return (Path(__file__).parent / f"{module.replace('-', '_')}.py").read_text()
 
 

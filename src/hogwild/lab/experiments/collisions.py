@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from hogwild.data.generate.catalogue import classification
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.lab.conflict_charts import heat_maps, staleness_chart
 from hogwild.lab.experiment import Experiment, Point, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Series
@@ -26,7 +26,7 @@ WORKERS = sorted({1, 2, 4, 8, usable_cores()})
 @lru_cache(maxsize=1)
 def _problem(features: int, exponent: float, seed: int) -> Linear:
     made = classification(ROWS, features, nonzeros=NONZEROS, exponent=exponent, seed=seed)
-    return Linear(Memory(made.rows, shuffled=True, name="generated"), "logistic")
+    return Linear(InMemoryDataset(made.rows, shuffled=True, name="generated"), "logistic")
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:

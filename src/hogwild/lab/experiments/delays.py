@@ -19,7 +19,8 @@ from hogwild.training.minimise import minimise
 
 WORKERS, EPOCHS, USUAL = 8, 6, 1e-3
 TIMES: dict[str, Any] = {
-    "constant": Always(USUAL), "normal": Normal(USUAL, USUAL / 3), "heavy tail": HeavyTail(USUAL / 6, 1.2),
+    "constant": Always(USUAL), "normal": Normal(USUAL, USUAL / 3), "heavy tail": HeavyTail(USUAL / 6,
+    1.2),
 }  # fmt: skip
 WHOSE = {"none": {}, "equal": {}, "different": {k: 1.0 + k for k in range(WORKERS)}, "one slow": {0: 20.0}}
 SMALL, LARGE = 0.05, 0.9

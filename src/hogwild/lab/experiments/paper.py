@@ -13,7 +13,7 @@ from hogwild.data.edge_lists import read_edges
 from hogwild.data.generate.catalogue import rcv1
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.data.graphs import grid as grid_graph
-from hogwild.data.in_memory import Memory
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.lab.experiment import Experiment, Point, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.lab.results import Mean, Results
@@ -44,7 +44,9 @@ EPOCHS = 5
 def problem_of(data: str, file: str | None, scale: float, seed: int) -> Any:
     """A problem of the paper, on a file or on generated data of the same shape, ``scale`` times as large."""
     if data == "RCV1":
-        source: Any = file or Memory(rcv1(round(781_265 * scale), seed=seed).rows, shuffled=True, name="generated")
+        source: Any = file or InMemoryDataset(
+            rcv1(round(781_265 * scale), seed=seed).rows, shuffled=True, name="generated"
+        )
         return Linear(source, "hinge", l2=1e-5)
     if data in ("DBLife", "Abdomen"):
         return _cut_of_file(Path(file)) if file else _cut(data, scale, seed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogwild.files import format_size
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.lab.report_model import Table
 
 CSV, PARQUET = "text/csv;charset=utf-8", "application/vnd.apache.parquet"
@@ -100,5 +100,5 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, (bool, int, float)):
         return repr(value)
-    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(to_jsonable(value), ensure_ascii=False)
     return text.encode("utf-8", "replace").decode()

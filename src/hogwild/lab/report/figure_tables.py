@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.lab.report.formatting import written
 from hogwild.lab.report_model import Chart, Map, Table
 
@@ -16,7 +16,7 @@ def column(values: Iterable[Any]) -> list[Any]:
     >>> column(range(2)), column((0.5, float("nan")))
     ([0, 1], [0.5, None])
     """
-    return [plain(value) for value in values]
+    return [to_jsonable(value) for value in values]
 
 
 def matrix(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:

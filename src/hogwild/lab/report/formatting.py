@@ -8,7 +8,7 @@ import re
 import unicodedata
 from typing import Any
 
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 
 NOTHING = "\N{EN DASH}"
 
@@ -31,7 +31,7 @@ def written(value: Any, digits: int = 4) -> str:
         )
     if isinstance(value, float):
         return _short(value, digits)
-    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(to_jsonable(value), ensure_ascii=False)
 
 
 def shortened(text: str, longest: int) -> str:

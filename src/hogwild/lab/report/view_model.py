@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.jsonable import plain
+from hogwild.jsonable import to_jsonable
 from hogwild.lab.report.downloads import CSV, PARQUET, Download, csv_of, download, parquet_of, table_of
 from hogwild.lab.report.figure_tables import path_of, side_by_side, tidy
 from hogwild.lab.report.formatting import Names, slug, written
@@ -111,7 +111,7 @@ def _chapter(section: Section, number: int, names: Names) -> Chapter:
         findings=section.findings,
         parts=tuple(_shown(part, names(f"{name} {slug(part.title)}")) for part in section.parts),
         method=tuple(text.strip() for text in section.method.split("\n\n") if text.strip()),
-        settings=tuple((str(key), written(plain(value))) for key, value in section.settings.items()),
+        settings=tuple((str(key), written(to_jsonable(value))) for key, value in section.settings.items()),
         downloads=tuple(downloads),
         trials=len(section.records),
         missing=missing,

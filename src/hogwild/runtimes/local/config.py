@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hogwild.delays import Delay, named
 from hogwild.messaging.job import MessageJob, Outcome
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.runtimes.local.driver import LocalDriver
 from hogwild.runtimes.messaging.faults import Fault, checked
 
@@ -41,11 +41,11 @@ class Local:
         object.__setattr__(self, "faults", checked(self.faults))
         for name in ("slow", "late"):
             if not all(0 <= seconds < math.inf for seconds in getattr(self, name).values()):
-                raise must(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
+                raise invalid_parameter(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
         if not self.detection >= 0:
-            raise must("detection", "a number of seconds", self.detection)
+            raise invalid_parameter("detection", "a number of seconds", self.detection)
         if not self.silence > 0:
-            raise must("silence", "a positive number of seconds", self.silence)
+            raise invalid_parameter("silence", "a positive number of seconds", self.silence)
 
     saves = True  # whether it can write checkpoints
     virtual = False  # its seconds are real

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class Crash:
 
     def __post_init__(self) -> None:
         if not self.at >= 0:
-            raise must("at", "a number of seconds", self.at)
+            raise invalid_parameter("at", "a number of seconds", self.at)
         if self.back_after is not None and not self.back_after >= 0:
-            raise must("back_after", "a number of seconds, or None for never", self.back_after)
+            raise invalid_parameter("back_after", "a number of seconds, or None for never", self.back_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Crashes:
 
     def __post_init__(self) -> None:
         if not self.every > 0:
-            raise must("every", "a positive number of seconds", self.every)
+            raise invalid_parameter("every", "a positive number of seconds", self.every)
 
 
 Fault = Crash | Crashes
@@ -47,7 +47,7 @@ def checked(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     faults = tuple(faults)
     for fault in faults:
         if not isinstance(fault, (Crash, Crashes)):
-            raise must("faults", "Crash(who, at, back_after) and Crashes(every, back_after)", fault)
+            raise invalid_parameter("faults", "Crash(who, at, back_after) and Crashes(every, back_after)", fault)
     return faults
 
 

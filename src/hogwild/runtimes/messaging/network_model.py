@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.delays import Delay, named
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class Link:
     def __post_init__(self) -> None:
         object.__setattr__(self, "latency", named(self.latency))
         if not self.bandwidth > 0:
-            raise must("bandwidth", "a positive number of bytes a second", self.bandwidth)
+            raise invalid_parameter("bandwidth", "a positive number of bytes a second", self.bandwidth)
         for name in ("loss", "duplication", "reordering"):
             if not 0 <= getattr(self, name) < 1:
-                raise must(name, "a share of at least 0 and below 1", getattr(self, name))
+                raise invalid_parameter(name, "a share of at least 0 and below 1", getattr(self, name))
 
     def arrivals(self, random: np.random.Generator, sender: int, count: int) -> list[float]:
         """After how many seconds on the way a message arrives: once, twice, or never."""

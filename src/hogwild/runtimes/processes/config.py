@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hogwild.machine import usable_cores
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class Processes:
 
     def __post_init__(self) -> None:
         if self.failures not in ("stop", "continue"):
-            raise must("failures", "'stop' or 'continue'", self.failures)
+            raise invalid_parameter("failures", "'stop' or 'continue'", self.failures)
         for name in ("silence", "patience"):
             if not getattr(self, name) > 0:
-                raise must(name, "a positive number of seconds", getattr(self, name))
+                raise invalid_parameter(name, "a positive number of seconds", getattr(self, name))
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
-            raise must("threads", "a positive integer, or None", self.threads)
+            raise invalid_parameter("threads", "a positive integer, or None", self.threads)
 
     def threads_for(self, workers: int) -> int:
         """How many threads each worker has for its own arithmetic.

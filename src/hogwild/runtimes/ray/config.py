@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hogwild.messaging.job import MessageJob, Outcome
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.runtimes.messaging.network_model import Link
 
 
@@ -46,22 +46,24 @@ class Ray:
 
     def __post_init__(self) -> None:
         if self.address is not None and not isinstance(self.address, str):
-            raise must("address", "an address such as '10.0.0.1:6379', 'auto' or None", self.address)
+            raise invalid_parameter("address", "an address such as '10.0.0.1:6379', 'auto' or None", self.address)
         for name in ("heartbeat", "startup", "silence"):
             if not 0 < getattr(self, name) < math.inf:
-                raise must(name, "a positive number of seconds", getattr(self, name))
+                raise invalid_parameter(name, "a positive number of seconds", getattr(self, name))
         for name, what in (("restarts", "times"), ("spares", "processes")):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 0:
-                raise must(name, f"a number of {what}, at least 0", getattr(self, name))
+                raise invalid_parameter(name, f"a number of {what}, at least 0", getattr(self, name))
         if not 0 <= self.cpus < math.inf:
-            raise must("cpus", "a number of CPUs, at least 0", self.cpus)
+            raise invalid_parameter("cpus", "a number of CPUs, at least 0", self.cpus)
         if not self.gather >= 0:
-            raise must("gather", "a number of seconds", self.gather)
+            raise invalid_parameter("gather", "a number of seconds", self.gather)
         for name in ("slow", "late"):
             if not all(0 <= seconds < math.inf for seconds in getattr(self, name).values()):
-                raise must(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
+                raise invalid_parameter(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
         if self.link is not None and not isinstance(self.link, Link):
-            raise must("link", "Link(latency, bandwidth, loss, duplication, reordering) or None", self.link)
+            raise invalid_parameter(
+                "link", "Link(latency, bandwidth, loss, duplication, reordering) or None", self.link
+            )
 
     virtual = False  # its seconds are real
     saves = True  # it can write checkpoints

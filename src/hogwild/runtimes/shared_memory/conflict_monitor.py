@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.statistics import row_lengths
-from hogwild.kernels.conflict_counters import COLLIDED, WHOLE, Eye
+from hogwild.kernels.conflict_counters import COLLIDED, WHOLE, ConflictCounters
 
 GROUPS = 24  # of coordinates, from the most frequent to the rarest
 MOMENTS = 48  # into which a run is divided
@@ -26,7 +26,7 @@ class ConflictMonitor:
         longest = max(1, row_lengths(problem.data)[0])
         numbers = np.array(rule.initial, getattr(rule, "precision", np.float32))
         self.eyes = [
-            Eye(stamps, clock, self.groups, np.zeros(longest, np.int64), _notes(updates),
+            ConflictCounters(stamps, clock, self.groups, np.zeros(longest, np.int64), _notes(updates),
                 np.zeros(MOST, np.int64), np.zeros((len(self.starts) - 1, 4), np.int64),
                 np.zeros((MOMENTS, len(self.starts) - 1), np.int64), np.zeros((1, len(numbers)), numbers.dtype))
             for _ in range(workers)

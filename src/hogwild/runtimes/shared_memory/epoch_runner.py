@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.data.dataset import Chunk, Epoch, Whole
+from hogwild.data.dataset import Chunk, Epoch, EpochPlan
 from hogwild.kernels.turns import restart
 from hogwild.kernels.work_queue import (
     BEGINS,
@@ -27,8 +27,8 @@ from hogwild.kernels.work_queue import (
     TERMS,
     WORST,
     halt,
-    lay_out,
     new_tally,
+    reset_queue,
 )
 from hogwild.runtimes.shared_memory import thread_team
 from hogwild.runtimes.shared_memory.thread_team import pin_round_robin
@@ -141,7 +141,7 @@ class CompiledRunner(EpochRunner):
     """The same where the whole epoch is in memory: parts of chunks are claimed in compiled code."""
 
     def __init__(self, session: Any, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event,
-                 whole: Whole) -> None:  # fmt: skip
+                 whole: EpochPlan) -> None:  # fmt: skip
         super().__init__(session, walk, first, updates, rates, halt)
         self.whole, self.first, self.before = whole, first, updates
         self.steps = rates(updates, self._terms_before(len(whole.starts) - 1))
@@ -154,7 +154,7 @@ class CompiledRunner(EpochRunner):
         self.started_at = time.perf_counter()
         session, chunks = self.session, len(self.whole.starts) - 1
         parts = 1 if session.strategy.replicas else claims_per_chunk(self.whole.starts, session.workers)
-        lay_out(session.crew.board, self.first, chunks, parts)
+        reset_queue(session.crew.board, self.first, chunks, parts)
         self._begin(self.tallies)
         self._walk(tick)
         stopped = int(session.crew.board[STOPPED])
@@ -219,7 +219,7 @@ class CompiledRunner(EpochRunner):
 
     def _finish_chunk(self, part: int, chunks: int, parts: int) -> None:
         board = self.session.crew.board
-        lay_out(board, self.first, chunks, parts)
+        reset_queue(board, self.first, chunks, parts)
         board[NEXT] = part
         self._begin(self.tallies[:1])
         while self._work(0):

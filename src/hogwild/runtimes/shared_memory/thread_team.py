@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hogwild.kernels.spin_wait import announce_task, await_task, await_workers
-from hogwild.kernels.work_queue import GATE, TASKS, new_board
+from hogwild.kernels.work_queue import GATE, TASKS, new_queue
 
 TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
 Task = Callable[[int], bool]  # (worker) -> whether it is to be called again
@@ -28,7 +28,7 @@ class ThreadTeam:
     """
 
     def __init__(self, workers: int) -> None:
-        self.board: NDArray[Any] = new_board()
+        self.board: NDArray[Any] = new_queue()
         self._task: Task | None = None
         self._failure: BaseException | None = None
         self._looked = 0.0

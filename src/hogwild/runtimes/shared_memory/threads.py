@@ -16,10 +16,10 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from hogwild.data.dataset import Chunk, Dataset, Epoch, Whole
+from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import ParameterError
-from hogwild.jit import is_kept
-from hogwild.kernels.work_queue import LEFT, LIMIT, halt, lay_out, new_tally
+from hogwild.jit import is_cached
+from hogwild.kernels.work_queue import LEFT, LIMIT, halt, new_tally, reset_queue
 from hogwild.runtimes.shared_memory import thread_team
 from hogwild.runtimes.shared_memory.conflict_monitor import ConflictMonitor
 from hogwild.runtimes.shared_memory.epoch_runner import (
@@ -120,7 +120,7 @@ class Session:
 
     def take_buffers(self) -> None:
         """Begin with buffers, if they are planned and their loop is on the disk or a number of rows was asked for."""
-        if self.planned is not None and (self.strategy.buffer != "auto" or is_kept(self.planned.kernel)):
+        if self.planned is not None and (self.strategy.buffer != "auto" or is_cached(self.planned.kernel)):
             self._compile_buffers()
             self._go_over()
 
@@ -210,7 +210,7 @@ class Session:
 
         return list(self.pool.map(one, range(len(walk))))
 
-    def _surveyed(self, whole: Whole, state: State) -> NDArray[np.float64]:
+    def _surveyed(self, whole: EpochPlan, state: State) -> NDArray[np.float64]:
         """The same where all is in memory: chunks are claimed in compiled code."""
         chunks, board = len(whole.starts) - 1, self.crew.board
         sums = np.zeros((chunks, self.problem.sums))
@@ -224,7 +224,7 @@ class Session:
                 self._surveyed_slices.lasted(parts, time.perf_counter() - started)
             return bool(tally[LEFT])
 
-        lay_out(board, 0, chunks)
+        reset_queue(board, 0, chunks)
         try:
             self.crew.run(work)
         except BaseException:

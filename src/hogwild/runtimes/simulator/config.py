@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hogwild.delays import Delay, named
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.messaging.trace import Trace
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.runtimes.messaging.faults import Fault, checked
 from hogwild.runtimes.messaging.network_model import Link
 from hogwild.runtimes.simulator.event_loop import EventLoop
@@ -47,7 +47,7 @@ class Simulator:
         object.__setattr__(self, "handling", named(self.handling))
         object.__setattr__(self, "faults", checked(self.faults))
         if not self.detection >= 0:
-            raise must("detection", "a number of seconds", self.detection)
+            raise invalid_parameter("detection", "a number of seconds", self.detection)
 
     @classmethod
     def replay(cls, trace: Trace) -> Simulator:

@@ -16,7 +16,7 @@ from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.events import Trained
 from hogwild.messaging.state_codec import decode_state, encode_state
-from hogwild.nn.batch_loader import Feed
+from hogwild.nn.batch_loader import BatchLoader
 from hogwild.problems.module import Module
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes.worker_config import StepSize
@@ -85,7 +85,7 @@ class BatchTrainer:
     Random numbers, such as those of dropout, belong to the shard and the epoch, and go on from burst to burst.
     """
 
-    def __init__(self, batches: BatchSource, feed: Feed) -> None:
+    def __init__(self, batches: BatchSource, feed: BatchLoader) -> None:
         self.batches, self.feed = batches, feed
         net, self.optimiser = copy.deepcopy((batches.problem.net, batches.optimiser))
         net.train()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.dataset import Chunk, Whole
+from hogwild.data.dataset import Chunk, EpochPlan
 from hogwild.errors import ParameterError
 from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats, frozen
@@ -43,7 +43,7 @@ def unpack_state(values: Floats, state: State) -> None:
 class _Walk:
     """The rows of an epoch in their order, and of each shard, where they have been asked for."""
 
-    whole: Whole
+    whole: EpochPlan
     shuffled: bool
     _shards: dict[tuple[int, int], Any] = field(default_factory=dict)
 
@@ -99,10 +99,10 @@ class RowSource:
                     self._walks.popitem(last=False)
             return self._walks[epoch]
 
-    def _whole(self, epoch: int) -> Whole:
+    def _whole(self, epoch: int) -> EpochPlan:
         data = self._data
         walk = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
-        whole: Whole = walk.whole()
+        whole: EpochPlan = walk.whole()
         return whole
 
     @cached_property

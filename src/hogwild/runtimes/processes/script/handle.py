@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from hogwild.data.samplers import Indices, Share, Split
+from hogwild.data.samplers import Indices, Split, WorkerShare
 from hogwild.errors import ParameterError
-from hogwild.nn.batch_loader import Feed, check_sampler, feed_of
+from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
 from hogwild.problems.module import BATCH
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.atomic_optimiser_step import concurrent_steps
 from hogwild.runtimes.processes.shared_counters import SharedCounters
@@ -57,10 +57,10 @@ class WorkerHandle:
         if self._look is not None:
             self._look()
 
-    def _share(self, samples: int, batch: int) -> Share:
+    def _share(self, samples: int, batch: int) -> WorkerShare:
         epoch = self._epochs.get(samples, 0)
         self._epochs[samples] = epoch + 1
-        return Share(samples, *self._place(), epoch, self._seed, batch)
+        return WorkerShare(samples, *self._place(), epoch, self._seed, batch)
 
     def _place(self) -> tuple[int, int]:
         """Which of how many parts is this worker's: that of one that is gone is dealt out among the others."""
@@ -92,7 +92,7 @@ class WorkerBatches:
                 return
             yield batch
 
-    def _wanted(self, share: Share) -> Iterator[Indices]:
+    def _wanted(self, share: WorkerShare) -> Iterator[Indices]:
         for batch in Split().batches(share):
             if len(batch) == self._batch or not self._whole:
                 yield batch
@@ -121,8 +121,8 @@ def counted_steps(worker: WorkerHandle, optimizer: torch.optim.Optimizer, alone:
         lock.__exit__(None, None, None)  # a step that failed has left it locked
 
 
-def _feed(data: Any, loader: DataLoader[Any] | None) -> Feed:
-    feed = feed_of(data if loader is None else loader.dataset, loader)
+def _feed(data: Any, loader: DataLoader[Any] | None) -> BatchLoader:
+    feed = batch_loader(data if loader is None else loader.dataset, loader)
     if loader is not None:
         check_sampler(loader, "walk along the loader itself, or split the data set")
     return feed
@@ -133,5 +133,5 @@ def _batch(loader: DataLoader[Any] | None, batch: int | None) -> int:
         raise ParameterError("Workers cannot share this DataLoader, which has no batch size: split the data set.")
     found = batch or (BATCH if loader is None else loader.batch_size)
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise must("batch", "a positive integer", found)
+        raise invalid_parameter("batch", "a positive integer", found)
     return found

@@ -22,7 +22,7 @@ from torch import nn
 
 from hogwild.errors import ParameterError
 from hogwild.machine import usable_cores
-from hogwild.registry import must
+from hogwild.registry import invalid_parameter
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
 from hogwild.runtimes.processes.config import Processes
@@ -78,11 +78,11 @@ def shared(
     (3.0, 80)
     """
     if not isinstance(net, nn.Module):
-        raise must("net", "a torch.nn.Module", type(net).__name__)
+        raise invalid_parameter("net", "a torch.nn.Module", type(net).__name__)
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise must("optimizer", "a torch optimiser", type(optimizer).__name__)
+        raise invalid_parameter("optimizer", "a torch optimiser", type(optimizer).__name__)
     if runtime is not None and not isinstance(runtime, Processes):
-        raise must("runtime", "Processes(...)", runtime)
+        raise invalid_parameter("runtime", "Processes(...)", runtime)
     check_workers(workers)
     return Shared(net, optimizer, workers, runtime or Processes(), seed, keep)
 
