@@ -137,7 +137,8 @@ def test_program_code_leaves_the_memory_when_it_is_short_and_comes_back(original
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads what Linux tells")
 def test_shedding_takes_pages_of_code_out_of_this_process():
     code = (
-        "from hogwild.data.memory_usage import *; import numba; before = resident(); shed(); print(before - resident())"
+        "from hogwild.data.memory_usage import *; import numba; before = resident_bytes(); release_pages(); "
+        "print(before - resident_bytes())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 2**23

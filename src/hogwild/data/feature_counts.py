@@ -17,8 +17,8 @@ def feature_counts(walk: Epoch, features: int, nonzeros: int) -> Array:
     """How many rows of a walk have each feature, as int64; in a dense layout every row has every feature.
 
     >>> from hogwild.data.in_memory import InMemoryDataset
-    >>> from hogwild.data.csr import NO_WEIGHTS, Rows
-    >>> rows = Rows(np.array([0, 2, 3]), np.array([0, 2, 2], np.uint32), np.ones(3, np.float32),
+    >>> from hogwild.data.csr import CSRRows, NO_WEIGHTS
+    >>> rows = CSRRows(np.array([0, 2, 3]), np.array([0, 2, 2], np.uint32), np.ones(3, np.float32),
     ...             np.zeros(2), NO_WEIGHTS, features=3, layout="sparse")
     >>> feature_counts(InMemoryDataset(rows, shuffled=True).in_order(), 3, 3)
     array([1, 0, 2])

@@ -60,8 +60,8 @@ def row_overlap(
 
     >>> import numpy as np
     >>> from hogwild.data.in_memory import InMemoryDataset
-    >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
-    >>> rows = Rows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
+    >>> from hogwild.data.csr import CSRRows, NO_VALUES, NO_WEIGHTS
+    >>> rows = CSRRows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
     ...             np.array([1.0, 1.0, -1.0, 1.0]), NO_WEIGHTS, features=3, layout="binary")
     >>> found = row_overlap(InMemoryDataset(rows, shuffled=False, name="example"))
     >>> found.rho, found.exact, found.shares

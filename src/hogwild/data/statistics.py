@@ -89,8 +89,8 @@ def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = Non
     """Measure a data set, reading it two or three times; ``seed`` chooses the rows that stand for all.
 
     >>> from hogwild.data.in_memory import InMemoryDataset
-    >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Rows
-    >>> rows = Rows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
+    >>> from hogwild.data.csr import CSRRows, NO_VALUES, NO_WEIGHTS
+    >>> rows = CSRRows(np.array([0, 2, 3, 4, 5]), np.array([0, 1, 1, 0, 2], np.uint32), NO_VALUES,
     ...             np.array([1.0, 1.0, -1.0, 1.0]), NO_WEIGHTS, features=3, layout="binary")
     >>> found = describe(InMemoryDataset(rows, shuffled=False, name="example"))
     >>> found.omega, found.delta, found.overlap.rho

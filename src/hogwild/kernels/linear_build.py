@@ -82,7 +82,7 @@ def descend_buffered(
         dot_of_copy=bind(linear_replicated.dot_of_copy, **columns, **place),
         ahead=ahead if some else linear_replicated.no_look_ahead,
         longest=linear_replicated.longest if some else linear_replicated.none,
-        meet=bind(linear_replicated.merge_due_tiers, mean_rate=mean_rate),
+        merge_due_tiers=bind(linear_replicated.merge_due_tiers, mean_rate=mean_rate),
         **_penalties(rests, penalised, scaled, part),
     )
     loop = bind(work_queue.without_turns, kernel=kernel)

@@ -32,8 +32,8 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
     r"""Yield the rows of a file in pieces; ``reading.table`` says, or is told, which columns there are.
 
     >>> import tempfile
-    >>> from hogwild.data.field_vocabulary import FieldTable
-    >>> table = FieldTable()
+    >>> from hogwild.data.field_vocabulary import FieldVocabulary
+    >>> table = FieldVocabulary()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.ffm").write_text("1 0:7:1 1:30:0.5\n0 1:30:2 # second\n")
     ...     (rows,) = read(Path(folder, "a.ffm"), ReadOptions(table=table), 1 << 20)
