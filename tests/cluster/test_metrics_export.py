@@ -17,7 +17,7 @@ import time, urllib.request
 from collections import Counter
 import ray
 from hogwild.runtimes.ray.metrics import Metrics
-from hogwild.runtimes.ray.node_stats import Done
+from hogwild.runtimes.ray.node_stats import Throughput
 
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
 
@@ -25,7 +25,7 @@ system = {"metrics_report_interval_ms": 300}
 options = {"include_dashboard": False, "logging_level": "error", "_system_config": system}
 ray.init("local", num_cpus=1, _metrics_export_port=PORT, **options)
 metrics = Metrics("run-1")
-metrics.note("worker-0", Done(1.0, 8, 2, 3, 500, {"worker-0": Counter({2: 3})}))
+metrics.note("worker-0", Throughput(1.0, 8, 2, 3, 500, {"worker-0": Counter({2: 3})}))
 metrics.restarted("worker-0")
 for _ in range(300):
     try:

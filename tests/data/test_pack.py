@@ -238,11 +238,11 @@ def test_a_killed_pack_leaves_no_folder_and_the_next_one_cleans_up(tmp_path):
 MEASURED = """
 import json, sys
 import numpy as np
-from hogwild.data.memory_usage import resident
+from hogwild.data.memory_usage import resident_bytes
 from hogwild.data.packing.pack import pack
-from hogwild.data.packing.packed_dataset import Packed
+from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.reader import Reader
-from hogwild.data.csr import NO_WEIGHTS, Rows
+from hogwild.data.csr import NO_WEIGHTS, CSRRows
 
 TOTAL, PER_ROW, FEATURES = int(sys.argv[3]), 64, 5_000
 
@@ -253,7 +253,7 @@ def read(path, reading, piece_bytes):
         left -= n * PER_ROW * 8
         steps = rng.integers(1, FEATURES // PER_ROW, (n, PER_ROW), dtype=np.uint32)
         indices = np.cumsum(steps, axis=1, dtype=np.uint32).ravel()
-        yield Rows(np.arange(n + 1, dtype=np.int64) * PER_ROW, indices, rng.random(n * PER_ROW, dtype=np.float32),
+        yield CSRRows(np.arange(n + 1, dtype=np.int64) * PER_ROW, indices, rng.random(n * PER_ROW, dtype=np.float32),
                    rng.integers(0, 2, n).astype(np.float64), NO_WEIGHTS, FEATURES, "sparse")
 
 def peak():
@@ -264,9 +264,9 @@ def peak():
 memory = int(sys.argv[4])
 told = []
 pack([sys.argv[1]], sys.argv[2], memory=memory, readers=[Reader("fake", (".fake",), read)],
-     progress=lambda *what: told.append(resident()))
+     progress=lambda *what: told.append(resident_bytes()))
 packing = max(peak(), *told)
-data = Packed(sys.argv[2])
+data = PackedDataset(sys.argv[2])
 train, aside = data.split(0.1, seed=0)
 frequencies = int(train.frequencies().sum())
 visited = 0
