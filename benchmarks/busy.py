@@ -41,7 +41,7 @@ def busy(processes: int) -> Iterator[None]:
 def seconds(problem: Linear, strategy: Any) -> float:
     """What the training of a whole call takes."""
     started = time.perf_counter()
-    minimise(problem, "sgd", Constant(0.5), strategy, budget=EPOCHS, measure=False)
+    minimise(problem, "sgd", Constant(0.5), strategy, budget=EPOCHS, evaluate_every_epoch=False)
     return time.perf_counter() - started
 
 

@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def differences(problem: Any, rule: str, seeds: int) -> tuple[list[float], list[float], bool]:
     """For each seed how far the objective with buffers is from Serial's, and Serial's from the least of all."""
-    chosen = hogwild.minimise(problem, rule, strategy="serial", budget=EPOCHS, measure=False)
+    chosen = hogwild.minimise(problem, rule, strategy="serial", budget=EPOCHS, evaluate_every_epoch=False)
     step = next(event["step"] for event in chosen.events if event["event"] == "step chosen")
     alone, together, buffered = [], [], True
     for seed in range(seeds):

@@ -113,7 +113,9 @@ def ours(case: Case, ladder: tuple[int, ...], turns: int) -> Iterator[Fit]:
             taken = []
             for turn in range(turns):
                 began = time.perf_counter()
-                run = minimise(problem, "adagrad", schedule, strategy, budget=epochs, measure=False, seed=turn)
+                run = minimise(
+                    problem, "adagrad", schedule, strategy, budget=epochs, evaluate_every_epoch=False, seed=turn
+                )
                 taken.append((time.perf_counter() - began, log_loss(run.model.decide(test)[:, 0], test.labels())))
             yield fit("hogwild", f"step {rate:g}", epochs, taken)
 

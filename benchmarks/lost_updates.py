@@ -22,8 +22,17 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     problem = Linear((np.ones((rows, 1), np.float32), np.zeros(rows)), always_down, intercept=False)
     lines, apart = [], []
     for _ in range(2 if quick else TURNS):
-        run = minimise(problem, "sgd", Constant(1.0), Hogwild(2, buffer=0), "threads", 1, observe=True, measure=False)
-        missing, counted = rows - int(run.model.weights[0, 0]), int(run.observation["lost_writes"])
+        run = minimise(
+            problem,
+            "sgd",
+            Constant(1.0),
+            Hogwild(2, buffer=0),
+            "threads",
+            1,
+            count_conflicts=True,
+            evaluate_every_epoch=False,
+        )
+        missing, counted = rows - int(run.model.weights[0, 0]), int(run.conflicts["lost_writes"])
         if missing > FEWEST:
             apart.append(abs(counted - missing) / missing)
         lines.append([f"{missing:,}", f"{counted:,}"])

@@ -28,7 +28,7 @@ def ours(data: Any, l2: float, loss: str, rule: str, epochs: int) -> float:
     step = {"sgd": 0.5, "adagrad": 0.1}[rule]
     problem = hogwild.Linear(data, loss, l2=l2)
     schedule = hogwild.InverseTime(step=step)
-    return hogwild.minimise(problem, rule, schedule, "serial", budget=epochs, measure=False).seconds
+    return hogwild.minimise(problem, rule, schedule, "serial", budget=epochs, evaluate_every_epoch=False).seconds
 
 
 def measured(split: Split, loss: str, turns: int, updates: int) -> list[list[str]]:

@@ -59,7 +59,8 @@ def squared(training: Ratings, test: Ratings) -> dict[str, Callable[[int, Settin
         started = time.perf_counter()
         run = hogwild.minimise(
             hogwild.MatrixCompletion(training, RANK, l2=setting["l2"]), "sgd", hogwild.Cosine(setting["step"]),
-            hogwild.Hogwild(workers=THREADS), budget=passes, measure=False,
+            hogwild.Hogwild(workers=THREADS), budget=passes,
+            evaluate_every_epoch=False,
         )  # fmt: skip
         return time.perf_counter() - started, rmse(run.model.scores_of(tested_users, tested_items))
 
@@ -98,7 +99,8 @@ def preferences(training: Ratings, test: Ratings) -> dict[str, Callable[[int, Se
         started = time.perf_counter()
         run = hogwild.minimise(
             hogwild.MatrixCompletion(training, RANK, loss="bpr", l2=setting["l2"]), "sgd",
-            hogwild.Cosine(setting["step"]), hogwild.Hogwild(workers=THREADS), budget=passes, measure=False,
+            hogwild.Cosine(setting["step"]), hogwild.Hogwild(workers=THREADS), budget=passes,
+            evaluate_every_epoch=False,
         )  # fmt: skip
         score = run.model.scores_of
         return time.perf_counter() - started, missed(score(tested_users, tested_items), score(tested_users, others))

@@ -162,13 +162,13 @@ class Idle:
 
 def ours(values: int, pushes: int, exchanges: int) -> dict[str, float]:
     """Pushes and exchanges a second between a worker and a server, by our runtime, and how many calls they took."""
-    setting = RunConfig(1, frozen(np.zeros(values, np.float32)), 1, None, silence=60.0)
+    config = RunConfig(1, frozen(np.zeros(values, np.float32)), 1, None, silence=60.0)
     cast = {
-        COORDINATOR: Waits, server(0): partial(ParameterServerRole, 0, 0, values, setting),
+        COORDINATOR: Waits, server(0): partial(ParameterServerRole, 0, 0, values, config),
         worker(0): partial(Pushes, values, pushes, exchanges),
     }  # fmt: skip
-    company = MessageJob(setting, cast, lambda number: Idle(), lambda values: {}, lambda event, **more: None)
-    outcome = Ray(cpus=0.0).play(company)
+    job = MessageJob(config, cast, lambda number: Idle(), lambda values: {}, lambda event, **more: None)
+    outcome = Ray(cpus_per_worker=0.0).play(job)
     return {**outcome.counts["worker"], "calls": outcome.more["calls"]}
 
 

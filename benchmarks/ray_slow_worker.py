@@ -77,7 +77,7 @@ def delays(times: float, own: float) -> list[str]:
     slow = times * (BURST + own) - own
     return [
         word for number in range(WORKERS)
-        for word in ("--slow", f"{number}:{slow if number == WORKERS - 1 else BURST:.4f}")
+        for word in ("--extra-seconds", f"{number}:{slow if number == WORKERS - 1 else BURST:.4f}")
     ]  # fmt: skip
 
 
@@ -106,7 +106,14 @@ def burst(record: dict[str, Any], worker: int) -> float:
 
 def best_step(data: Path, way: Way, target: float, steps: tuple[float, ...]) -> float:
     """The step with which a way is there first when one is slow, in simulated time."""
-    slow = ("--runtime", "simulator", "--compute", f"{BURST / PUSH_EVERY:g}", "--slow", f"{WORKERS - 1}:{TIMES}")
+    slow = (
+        "--runtime",
+        "simulator",
+        "--compute-time",
+        f"{BURST / PUSH_EVERY:g}",
+        "--slowdown",
+        f"{WORKERS - 1}:{TIMES}",
+    )
     return min(steps, key=lambda step: reached(run(data, way, WORKERS, step, EPOCHS, *slow), target))
 
 
@@ -179,8 +186,8 @@ def report(slow: list[dict[str, Any]], table: list[list[str]], target: float, ro
         ])  # fmt: skip
     return [
         f"RCV1-like data, {rows:,} rows, hinge loss, l2={L2:g}, AdaGrad, from the command line. Four workers, each of",
-        f"which needs {BURST * 1000:.0f} ms beyond the arithmetic for {PUSH_EVERY} rows (`--slow`), as if they had",
-        f"machines of their own; then the last one needs {TIMES} times as long, by what a burst was measured to take.",
+        f"which needs {BURST * 1000:.0f} ms beyond the arithmetic for {PUSH_EVERY} rows (`--extra-seconds`), as if",
+        f"they had machines of their own; then the last one needs {TIMES} times as long, by what a burst was measured to take.",
         f"Seconds until the objective is {target:.4f}, as that of one worker alone after an epoch; between epochs it",
         f"is taken to fall evenly. For each way the best of the steps {', '.join(f'{step:g}' for step in STEPS)}, in",
         f"simulated time. Median (least to most) of {len(last)} turns, one of each after the other. The goal is that",

@@ -69,7 +69,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     for name, slow in SETTINGS.items():
         found = []
         for _ in range(1 if quick else ROUNDS):
-            run = trained(task, hogwild.Local(slow=slow, record=True), epochs)
+            run = trained(task, hogwild.Local(extra_seconds=slow, record=True), epochs)
             again = trained(task, hogwild.Simulator.replay(run.trace), epochs)
             before, after = shares(run), shares(again)
             found.append((total_variation(before, after), earth_mover(before, after), run.seconds, again.seconds))

@@ -57,7 +57,7 @@ def training(data: Any, rule: str, workers: int) -> float:
     strategy = hogwild.Serial() if workers == 1 else hogwild.Hogwild(workers)
     step, problem = hogwild.Constant(0.1), hogwild.Linear(data, l2=1e-6)
     have_compiled(problem, rule, workers)
-    run = hogwild.minimise(problem, rule, step, strategy, budget=EPOCHS, measure=False)
+    run = hogwild.minimise(problem, rule, step, strategy, budget=EPOCHS, evaluate_every_epoch=False)
     return EPOCHS * data.nonzeros / run.seconds
 
 

@@ -126,7 +126,7 @@ def waiting(console: Console, train: Data, workers: int) -> dict[str, float]:
         with console.status(f"Training: {name}"):
             run = hogwild.minimise(
                 problem, schedule=hogwild.Constant(0.1), strategy=strategy, budget=hogwild.Budget(seconds=SECONDS),
-                measure=False,
+                evaluate_every_epoch=False,
             )  # fmt: skip
         rates[name] = run.result["updates"] / run.seconds
         table.add_row(name, str(workers), f"{rates[name]:,.0f}", f"{rates[name] / rates['Hogwild']:.2f}x")

@@ -106,7 +106,7 @@ def test_simulated_seconds_are_no_rate() -> None:
     screen = io.StringIO()
     bar = Progress(Console(file=screen, force_terminal=True, width=150))
     minimise(
-        problem(), "sgd", Cosine(0.1), ParameterServer(2), Simulator(compute=1e3), budget=1, callbacks=[bar]
+        problem(), "sgd", Cosine(0.1), ParameterServer(2), Simulator(compute_time=1e3), budget=1, callbacks=[bar]
     )  # fmt: skip
     bar.close()
     shown = screen.getvalue()

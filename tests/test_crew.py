@@ -163,4 +163,4 @@ def test_a_short_run_gets_fewer_workers_than_a_long_one(budget, workers, monkeyp
     monkeypatch.setattr("hogwild.training.minimise.LEAST_WORK", 2_500)
     X = np.random.default_rng(0).standard_normal((1_000, 10))
     run = minimise(Linear((X, X[:, 0] > 0), "logistic"), schedule=Constant(0.1), budget=budget)
-    assert run.asked["workers"] == workers
+    assert run.config["workers"] == workers

@@ -55,7 +55,7 @@ def test_the_slow_worker_holds_up_those_who_wait_for_it(capsys):
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("asynchronous", "staleness=3", "synchronous"))
     assert asynchronous.seconds < bounded.seconds
-    assert asynchronous.waiting["idle_share"] < synchronous.waiting["idle_share"]
+    assert asynchronous.idle["idle_share"] < synchronous.idle["idle_share"]
     assert asynchronous.staleness["most"] > bounded.staleness["most"] > synchronous.staleness["most"] == 0
 
 

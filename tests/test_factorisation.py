@@ -87,7 +87,7 @@ def test_scores_and_figures_are_those_of_the_formula(kind, layout, normalise):
 def test_a_step_is_along_the_numerical_gradient(kind, loss):
     problem, X, y, fields = made(kind, loss=loss)
     rule, rate, tiny = rule_named("sgd"), 1e-4, 1e-5
-    descend, sync = problem.descent(rule, "free", 1), problem.sync("free")
+    descend, sync = problem.kernel(rule, "free", 1), problem.sync_buffer("free")
     chunk = problem.data.in_order()[0]
     for i in (0, 7, 23):
         before, after = drawn(problem), drawn(problem)
@@ -129,7 +129,7 @@ def test_one_worker_takes_the_steps_of_the_transcription(kind, rule, loss, penal
     chunk = problem.data.in_order()[0]
     order = np.random.default_rng(3).permutation(np.tile(np.arange(N), 3)).astype(chunk.order.dtype)
     rates = np.linspace(0.1, 0.02, len(order)).astype(np.float32)
-    problem.descent(chosen, "free", 1)(Chunk(chunk.rows, order), rates, state, problem.sync("free"))
+    problem.kernel(chosen, "free", 1)(Chunk(chunk.rows, order), rates, state, problem.sync_buffer("free"))
     expected = reference.transcribe(
         X, y, order, rates.astype(float), rule, loss, start, fields=fields, normalise=problem.normalise, **penalties
     )

@@ -14,7 +14,7 @@ from hogwild.data.packing.pack import pack
 from hogwild.problems.standardisation import standardisation_for
 from hogwild.rules import RULES, SGD, Sequential
 from hogwild.rules import named as rule_named
-from hogwild.run import Start
+from hogwild.run import WarmStart
 
 
 def far(seed=0, rows=400, columns=5):
@@ -57,7 +57,7 @@ def test_what_a_run_tells_is_what_its_model_does_on_data_as_it_is(kind):
     y = signs(X)
     held_out = slice(300, None)
     run = minimise(Linear((kind(X)[:300], y[:300]), l2=1e-3), test=(kind(X)[held_out], y[held_out]), budget=30)
-    assert run.asked["framed"]
+    assert run.config["framed"]
     record = run.history[-1]
     assert record["objective"] == pytest.approx(objective(run.model, X[:300], y[:300], 1e-3), rel=1e-3)
     assert record["test_loss"] == pytest.approx(objective(run.model, X[held_out], y[held_out], 0.0), rel=1e-3)
@@ -107,7 +107,7 @@ def test_there_and_back_nothing_has_changed(rule):
     rule = rule_named(rule)
     problem = Linear((far(), np.arange(400) % 3)).suited(rule)
     state = state_of(problem, rule)
-    back = problem.outward(problem.inward(state, rule), rule)
+    back = problem.from_training_space(problem.to_training_space(state, rule), rule)
     for part, kept in zip(back, state, strict=True):
         assert part == pytest.approx(kept, rel=1e-9, abs=1e-9)
 
@@ -118,7 +118,7 @@ def test_a_run_goes_on_where_another_ended(rule):
     y = signs(X)
     first = minimise(Linear((X, y), l2=1e-3), rule, budget=20)
     later = far(seed=5)  # with a middle of its own
-    after = minimise(Linear((later, signs(later)), l2=1e-3), rule, start=Start(first.state), budget=Budget(epochs=1))
+    after = minimise(Linear((later, signs(later)), l2=1e-3), rule, init=WarmStart(first.state), budget=Budget(epochs=1))
     at_start = next(event["loss"] for event in after.events if event["event"] == "training")
     assert at_start == pytest.approx(objective(first.model, later, signs(later), 0.0), rel=1e-3)
     assert after.history[-1]["loss"] < 2 * at_start

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import references
-from hogwild import Constant, Linear, Serial, Start, minimise
+from hogwild import Constant, Linear, Serial, WarmStart, minimise
 from hogwild.data import Chunk, as_dataset
 from hogwild.errors import DataError, ParameterError
 from hogwild.losses import LOSSES
@@ -99,9 +99,11 @@ def test_fresh_parameters_are_zero_with_fresh_memory(rule, classes):
 
 def test_locks_and_turns():
     problem = Linear((sparse(), np.arange(N) % 3))
-    assert problem.sync("locked").shape == (D + 1,)  # a lock per feature, whatever the classes, and the intercept's
-    assert problem.sync("turns")[0] == 0  # the first turn is that of term 0
-    assert not problem.sync("locked").any()
+    assert problem.sync_buffer("locked").shape == (
+        D + 1,
+    )  # a lock per feature, whatever the classes, and the intercept's
+    assert problem.sync_buffer("turns")[0] == 0  # the first turn is that of term 0
+    assert not problem.sync_buffer("locked").any()
 
 
 def test_each_term_carries_its_share_of_the_penalty():
@@ -116,7 +118,7 @@ def test_each_term_carries_its_share_of_the_penalty():
     silent = Chunk(type(chunk.rows)(**{
         **{name: getattr(chunk.rows, name) for name in chunk.rows.__slots__}, "weights": np.zeros(N, np.float32),
     }), chunk.order)  # fmt: skip
-    problem.descent(rule, "free", 1)(silent, np.full(N, rate, np.float32), state, problem.sync("free"))
+    problem.kernel(rule, "free", 1)(silent, np.full(N, rate, np.float32), state, problem.sync_buffer("free"))
     present = np.bincount(X.indices, minlength=D)
     expected = (1 + rate * l2 * N / present) ** -present.astype(float)
     np.testing.assert_allclose(state[0][:, 0], expected, rtol=1e-4)
@@ -282,7 +284,7 @@ def test_one_compiled_loop_serves_arrays_that_may_be_written_and_others():
             array.flags.writeable = writeable
         problem = Linear((X, y), "logistic")
         minimise(problem, strategy=Serial(), schedule=Constant(0.1), budget=1)
-        kernels.append(problem.descent(rule_named("adagrad"), "free", 1).kernel)
+        kernels.append(problem.kernel(rule_named("adagrad"), "free", 1).kernel)
     assert kernels[0] is kernels[1]
     types = [signature[3] for signature in kernels[0].signatures]
     assert types
@@ -295,6 +297,6 @@ def test_a_penalty_is_not_rounded_away_where_steps_are_small(rate):
     X = scipy.sparse.csr_matrix(10 * y[:, None])  # every row is satisfied: there is the penalty alone
     run = minimise(
         Linear((X, y), "hinge", l2=1e-5, intercept=False), "sgd", Constant(rate), "serial", budget=100,
-        start=Start((np.ones((1, 1)), np.zeros((1, 1)))),
+        init=WarmStart((np.ones((1, 1)), np.zeros((1, 1)))),
     )  # fmt: skip
     assert 1 - run.model.weights[0, 0] == pytest.approx(1 - np.exp(-rate * 1e-5 * 1000 * 100), rel=0.02)

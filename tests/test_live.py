@@ -43,7 +43,7 @@ def fed(*events: dict[str, Any], width: int = 100, height: int = 40) -> str:
 
 def started(**more: Any) -> dict[str, Any]:
     return {
-        "event": "started", "problem": "linear", "loss": "logistic", "rule": "AdaGrad(floor=1e-06)",
+        "event": "started", "problem": "linear", "loss": "logistic", "rule": "AdaGrad(initial_accumulator=1e-06)",
         "strategy": "Hogwild(workers=2, buffer='auto')", "runtime": "Threads()", **more,
     }  # fmt: skip
 
@@ -59,7 +59,9 @@ def epochs(count: int, held_out: bool = True) -> list[dict[str, Any]]:
 def test_it_shows_what_was_asked_the_curves_and_the_figures() -> None:
     shown = fed(started(), *epochs(20), {"event": "progress", "updates": 20_000, "seconds": 10.0, "fraction": 0.8})
     lines = shown.splitlines()
-    assert lines[0].startswith("linear  logistic  AdaGrad(floor=1e-06)  Hogwild(workers=2, buffer='auto')  Threads()")
+    assert lines[0].startswith(
+        "linear  logistic  AdaGrad(initial_accumulator=1e-06)  Hogwild(workers=2, buffer='auto')  Threads()"
+    )
     assert BRAILLE & set(shown)
     assert "epoch 20  loss 0.05  held out 0.25 (least 0.2, epoch 10)" in shown
     assert "80%" in shown

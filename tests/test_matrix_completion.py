@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hogwild import Constant, Linear, MatrixCompletion, Start, load, minimise
+from hogwild import Constant, Linear, MatrixCompletion, WarmStart, load, minimise
 from hogwild.data.dataset import Chunk
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.errors import CheckpointError, ModelError, ParameterError
@@ -26,7 +26,7 @@ def one_step(problem, row, rate):
     before = table.copy()
     chunk = problem.data.in_order()[0]
     some = Chunk(chunk.rows, np.array([row], chunk.order.dtype))
-    problem.descent(SGD(), "free", 1)(some, np.full(1, rate, np.float32), (table,), problem.sync("free"))
+    problem.kernel(SGD(), "free", 1)(some, np.full(1, rate, np.float32), (table,), problem.sync_buffer("free"))
     return before[:, 0].astype(float), table[:, 0].astype(float)
 
 
@@ -83,10 +83,10 @@ def test_a_step_along_a_preference_is_its_numerical_gradient():
 def test_items_that_are_drawn_were_not_met_and_vary():
     problem = MatrixCompletion(([0, 0, 1], [0, 1, 5]), rank=2, loss="bpr", seed=5)
     (table,) = problem.start(SGD())
-    chunk, descend, drawn = problem.data.in_order()[0], problem.descent(SGD(), "free", 1), set()
+    chunk, descend, drawn = problem.data.in_order()[0], problem.kernel(SGD(), "free", 1), set()
     for _ in range(40):
         before = table.copy()
-        descend(Chunk(chunk.rows, chunk.order[:1]), np.full(1, 0.05, np.float32), (table,), problem.sync("free"))
+        descend(Chunk(chunk.rows, chunk.order[:1]), np.full(1, 0.05, np.float32), (table,), problem.sync_buffer("free"))
         moved = np.flatnonzero(np.abs(table - before).reshape(-1, problem.room).sum(axis=1))
         drawn |= {*moved.tolist()} - {0, 2}
     assert drawn == {4}  # items 0 and 1 were met, item 5 is the only other: user numbers come first
@@ -201,7 +201,7 @@ def test_a_run_begins_where_another_ended():
     first = minimise(MatrixCompletion(made.columns, rank=4), strategy="serial", budget=3)
     second = minimise(
         MatrixCompletion(made.columns, rank=4), schedule=Constant(1e-9), strategy="serial", budget=1,
-        start=Start(first.state),
+        init=WarmStart(first.state),
     )  # fmt: skip
     assert second.history[0]["rmse"] == pytest.approx(first.history[-1]["rmse"], rel=1e-4)
 

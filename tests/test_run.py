@@ -41,12 +41,12 @@ def run() -> Run:
 
 
 def test_everything_a_run_says_is_plain(run: Run) -> None:
-    for record in (*run.events, *run.history, dict(run.asked)):
+    for record in (*run.events, *run.history, dict(run.config)):
         assert json.loads(json.dumps(record)) == to_jsonable(record)
 
 
 def test_a_run_says_what_was_asked(run: Run) -> None:
-    asked = run.asked
+    asked = run.config
     assert (asked["loss"], asked["seed"], asked["workers"], asked["strategy"]) == ("squared", 0, 1, "Serial()")
     assert "epochs=3" in asked["budget"]
     assert run.compile_seconds >= 0

@@ -47,7 +47,7 @@ def moment(updates=None):
         (InverseTime(0.5, decay=0.0), lambda t, e, f: 0.5 + 0 * t),
         (InverseScaling(0.5), lambda t, e, f: 0.5 / t**0.25),
         (InverseScaling(0.5, power=1.0), lambda t, e, f: 0.5 / t),
-        (Optimal(1e-3, start=200.0), lambda t, e, f: 1 / (1e-3 * (200 + t - 1))),
+        (Optimal(1e-3, t0=200.0), lambda t, e, f: 1 / (1e-3 * (200 + t - 1))),
         (Steps(2.0), lambda t, e, f: 2 * 0.1 ** ((f >= 0.5) * 1.0 + (f >= 0.75))),
         (Steps(2.0, at=(0.75, 0.25), factor=0.5), lambda t, e, f: 2 * 0.5 ** ((f >= 0.25) * 1.0 + (f >= 0.75))),
         (Cosine(0.4), lambda t, e, f: 0.4 * np.cos(np.pi * f / 2) ** 2),
@@ -121,7 +121,7 @@ def test_warmup_reaches_through_warmup():
         (lambda: InverseTime(1.0, decay=math.nan), "'decay' parameter"),
         (lambda: InverseScaling(1.0, power=-1), "'power' parameter must be a number of at least 0. Got -1 instead"),
         (lambda: Optimal(alpha=0), "'alpha' parameter must be a positive number"),
-        (lambda: Optimal(alpha=1e-3, start=0.0), "'start' parameter must be a positive number"),
+        (lambda: Optimal(alpha=1e-3, t0=0.0), "'start' parameter must be a positive number"),
         (lambda: Backoff(1.0, beta=1.0), "'beta' parameter must be between 0 and 1"),
         (lambda: Backoff(1.0, beta=0.0), "'beta' parameter"),
         (lambda: Backoff(1.0, epochs=0), "'epochs' parameter must be a positive number"),
@@ -178,7 +178,7 @@ def test_optimal_is_that_of_scikit_learn(ours, theirs, alpha):
     run = minimise(
         Linear((scipy.sparse.csr_array(X), np.sign(X[:, 0])), ours, l2=alpha), "sgd", "optimal", "serial", budget=1
     )
-    schedule = eval(run.asked["schedule"], {"Optimal": Optimal})
+    schedule = eval(run.config["schedule"], {"Optimal": Optimal})
     updates = np.arange(1, 7, dtype=float)
     np.testing.assert_allclose(
         schedule(Moment(updates, 0 * updates, 0 * updates)), scikit_learn_steps(theirs, alpha, 6), rtol=1e-6

@@ -38,7 +38,7 @@ def came_back(trial: dict[str, Any]) -> list[str]:
 
 
 def row(trial: dict[str, Any], calm: dict[str, dict[str, Any]]) -> list[str]:
-    usual, ended = calm.get(trial["strategy"]), trial["stopped"]
+    usual, ended = calm.get(trial["strategy"]), trial["stop_reason"]
     objective = "-"
     if ended != "error":
         same = f" ({trial['objective'] / usual['objective'] - 1:+.2%})" if usual and usual is not trial else ""
@@ -54,7 +54,7 @@ def row(trial: dict[str, Any], calm: dict[str, dict[str, Any]]) -> list[str]:
 
 def report(found: dict[str, Any], out: Path) -> None:
     calm = {each["strategy"]: each for each in found["trials"] if each["weather"] == trials.CALM.name}
-    calm = {name: each for name, each in calm.items() if each["stopped"] != "error"}
+    calm = {name: each for name, each in calm.items() if each["stop_reason"] != "error"}
     weather = [
         [name, f"{1000 * seen['round_trip']:.1f} ms", f"{seen['lost_one_way']:.2%}"]
         for name, seen in found["network"].items()

@@ -52,7 +52,7 @@ def main(folder: Path, kind: str, quick: bool, chosen: Sequence[str]) -> None:
             told = trial.train(path, trials.STRATEGIES[strategy])
             found["trials"].append({"strategy": strategy, "weather": weather.name, **told})
             (folder / "found.json").write_text(json.dumps(found))
-            print(strategy, weather.name, told["stopped"], told.get("error", ""), file=sys.stderr, flush=True)
+            print(strategy, weather.name, told["stop_reason"], told.get("error", ""), file=sys.stderr, flush=True)
 
 
 def _pairs(weathers: Sequence[trials.Weather], quick: bool, chosen: Sequence[str]) -> list[tuple[str, trials.Weather]]:

@@ -82,8 +82,8 @@ class Trial:
         process = self.cluster.head.start(
             sys.executable, "-m", "hogwild", "train", path, "--l2", "1e-3", "--rule", "sgd", "--epochs", str(epochs),
             "--runtime", "ray", "--address", self.cluster.address, "--workers", str(WORKERS), "--strategy", *strategy,
-            *(word for worker in range(WORKERS) for word in ("--slow", f"{worker}:{SLOW}")),
-            "--heartbeat", str(self.weather.heartbeat), "--log", self.log, "--json",
+            *(word for worker in range(WORKERS) for word in ("--extra-seconds", f"{worker}:{SLOW}")),
+            "--heartbeat-timeout", str(self.weather.heartbeat), "--log", self.log, "--json",
             env=self.cluster.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         told: dict[str, Any] = {}
@@ -101,12 +101,12 @@ class Trial:
         after = self.cluster.nodes()
         told |= self._events(homes | after) | {"wall": wall, "nodes_after": len(after), "left": left()}
         if process.returncode:
-            return told | {"stopped": "error", "error": errors.strip()[-2000:]}
+            return told | {"stop_reason": "error", "error": errors.strip()[-2000:]}
         try:
             result = json.loads(record)
         except json.JSONDecodeError:
-            return told | {"stopped": "error", "error": f"no record but {record!r}; {errors.strip()[-2000:]}"}
-        return told | {name: result[name] for name in ("stopped", "objective", "seconds", "messages", "bytes")}
+            return told | {"stop_reason": "error", "error": f"no record but {record!r}; {errors.strip()[-2000:]}"}
+        return told | {name: result[name] for name in ("stop_reason", "objective", "seconds", "messages", "bytes")}
 
     def _read(self) -> list[dict[str, Any]]:
         whole = self.log.read_text().rpartition("\n")[0] if self.log.exists() else ""

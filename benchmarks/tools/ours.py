@@ -26,7 +26,7 @@ def fit(data: Any, split: Split, loss: str, workers: int, schedule: Any, epochs:
         schedule=schedule,
         strategy=hogwild.Hogwild(workers),
         budget=int(epochs),
-        measure=False,
+        evaluate_every_epoch=False,
         seed=seed,
     )
     seconds = time.perf_counter() - started

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hogwild.rules import Sequential as Sequential
     from hogwild.run import Budget as Budget
     from hogwild.run import Run as Run
-    from hogwild.run import Start as Start
+    from hogwild.run import WarmStart as WarmStart
     from hogwild.runtimes import Local as Local
     from hogwild.runtimes import Processes as Processes
     from hogwild.runtimes import Ray as Ray
@@ -90,7 +90,7 @@ _HOMES = {
     "hogwild.training.minimise": ("minimise",),
     "hogwild.training.checkpoints": ("Checkpoints",),
     "hogwild.runtimes.processes.script.shared": ("shared",),
-    "hogwild.run": ("Budget", "Run", "Start"),
+    "hogwild.run": ("Budget", "Run", "WarmStart"),
     "hogwild.problems.graph_cut": ("GraphCut",),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.factorisation_machine": ("FactorisationMachine",),

@@ -19,7 +19,7 @@ PASSING = ("progress", "cluster")  # events that tell how things stand at a mome
 AFFORDABLE = 2**27  # non-zeros and features that nobody minds waiting for: about a second
 
 
-WATCHED = ("objective", "loss", "met", "score")
+MONITORED = ("objective", "loss", "training_objective", "score")
 
 
 class Callback(Protocol):
@@ -30,17 +30,31 @@ class Callback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When to stop: whatever comes first.
+    """When to stop: whichever limit is reached first.
 
-    Without ``epochs`` there are as many as the seconds allow, or, without those, as the size of the data suggests:
-    1,000 for very small data, 10 for large. ``target`` is a loss, on held-out data if there is any, else on the
-    training data. ``patience`` is a number of epochs without a better held-out loss, after which the best parameters
-    are taken. ``tolerance`` is how much the objective must fall below its best within ``stalls`` epochs for the run to
-    go on. To ``watch`` is the "objective", the "loss", what was "met" of the objective on the way (with a rule that
-    adds it up), or the "score": the accuracy or R^2 on held-out data, which must rise.
+    Parameters
+    ----------
+    epochs : int, optional
+        Number of epochs. Without ``epochs`` and ``seconds`` the size of the data decides: 1,000 for very small data,
+        10 for large data.
+    seconds : float, optional
+        Seconds of training.
+    target : float, optional
+        A loss: of the held-out data if there is any, else of the training data.
+    patience : int, optional
+        Epochs without a better held-out loss; the run then returns its best parameters.
+    tolerance : float, optional
+        How much the monitored value must improve on its best within ``stall_epochs``.
+    stall_epochs : int, default 5
+        Epochs without such an improvement after which the run stops.
+    monitor : {"objective", "loss", "training_objective", "score"}, default "objective"
+        The value that ``tolerance`` is about. "training_objective" is the objective summed up during the epoch, by a
+        rule that tracks it; "score" is the accuracy or R^2 of held-out data.
 
-    >>> Budget().for_data(work=340_000), Budget(seconds=60).for_data(10).epochs is None
-    (Budget(epochs=395, seconds=None, target=None, patience=None, tolerance=None, stalls=5, watch='objective'), True)
+    Examples
+    --------
+    >>> Budget().for_data(work=340_000).epochs, Budget(seconds=60).for_data(10).epochs is None
+    (395, True)
     """
 
     epochs: int | None = None
@@ -48,21 +62,21 @@ class Budget:
     target: float | None = None
     patience: int | None = None
     tolerance: float | None = None
-    stalls: int = 5
-    watch: str = "objective"
+    stall_epochs: int = 5
+    monitor: str = "objective"
 
     def __post_init__(self) -> None:
         for name, kind, numbers in (
             ("epochs", "a positive integer", Integral),
             ("seconds", "a positive number", Real),
             ("patience", "a positive integer", Integral),
-            ("stalls", "a positive integer", Integral),
+            ("stall_epochs", "a positive integer", Integral),
         ):
             value = getattr(self, name)
             if value is not None and not (_is_number(value, numbers) and value > 0):
                 raise invalid_parameter(name, kind, value)
-        if self.watch not in WATCHED:
-            raise invalid_parameter("watch", f"one of {', '.join(WATCHED)}", self.watch)
+        if self.monitor not in MONITORED:
+            raise invalid_parameter("monitor", f"one of {', '.join(MONITORED)}", self.monitor)
         for name in ("target", "tolerance"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
@@ -97,8 +111,8 @@ def budget_of(budget: Budget | int | None) -> Budget:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Start:
-    """Where a run begins instead of at zero: the ``state`` of another run (or values alone), after so many updates."""
+class WarmStart:
+    """Parameters to start from: the ``state`` of another run, or values alone, after so many ``updates``."""
 
     state: tuple[Any, ...]
     updates: int = 0
@@ -109,14 +123,14 @@ class Run:
     """A run that has ended.
 
     ``history`` has one record per epoch; ``events`` has everything that happened; ``model`` predicts and can be saved.
-    A run whose workers sent each other messages sums up its ``staleness``, its ``traffic`` and its ``waiting``.
+    A run whose workers sent each other messages sums up its ``staleness``, its ``traffic`` and its ``idle`` time.
     """
 
     model: Any
-    asked: Mapping[str, Any] = field(repr=False)  # problem, rule, schedule, strategy, seed, as they were used
+    config: Mapping[str, Any] = field(repr=False)  # problem, rule, schedule, strategy, seed, as they were used
     history: list[Event] = field(repr=False)
     events: list[Event] = field(repr=False)
-    stopped: str  # why it ended: "epochs", "seconds", "target", "patience", "tolerance" or "interrupted"
+    stop_reason: str  # why it ended: "epochs", "seconds", "target", "patience", "tolerance" or "interrupted"
     state: tuple[Any, ...] = field(repr=False)  # all parameters with what the rule remembers, to start another run from
     seconds: float  # training alone
     compile_seconds: float
@@ -156,7 +170,7 @@ class Run:
         return self._last("traffic")
 
     @property
-    def waiting(self) -> Event | None:
+    def idle(self) -> Event | None:
         """For how much of their time workers did not train: the ``idle_share``, and ``workers`` one by one.
 
         None for workers in one memory.
@@ -164,9 +178,9 @@ class Run:
         return self._last("waiting")
 
     @property
-    def observation(self) -> Event | None:
-        """What workers in one memory did to each other, if the run was to be observed; see :mod:`hogwild.lab`."""
-        return self._last("observation")
+    def conflicts(self) -> Event | None:
+        """Staleness, collisions and lost writes of workers in one memory, with ``count_conflicts=True``."""
+        return self._last("conflicts")
 
     def _last(self, kind: str) -> Event | None:
         return next((event for event in reversed(self.events) if event["event"] == kind), None)

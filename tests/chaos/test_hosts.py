@@ -40,7 +40,7 @@ def test_the_network_does_what_it_is_told(kind, tmp_path):
 def test_a_training_survives_a_cut():
     found = hosts.measure(quick=True)
     calm, rough = found["trials"]
-    assert [each["stopped"] for each in found["trials"]] == ["epochs", "epochs"], found
+    assert [each["stop_reason"] for each in found["trials"]] == ["epochs", "epochs"], found
     assert rough["objective"] <= 1.01 * calm["objective"]
     assert rough["ran_on"], "it was over before the cut was healed"
     cut_off = {name for name, life, host, _ in rough["places"] if host == rough["victim"] and life == 0}

@@ -57,7 +57,7 @@ def problem() -> Module:
 
 
 def train(strategy: Any, failures: str, folder: Path | None) -> Any:
-    runtime = Processes(failures=failures, threads=1, silence=SILENCE, patience=2 * SILENCE)
+    runtime = Processes(on_worker_failure=failures, threads=1, heartbeat_timeout=SILENCE, startup_timeout=2 * SILENCE)
     return minimise(
         problem(), "adam", strategy=strategy, runtime=runtime, budget=6, test=Slow(), checkpoint=folder
     )  # fmt: skip
@@ -144,7 +144,7 @@ def test_processes_of_a_run_are_killed(mark: None, tmp_path: Path) -> None:
         killer.start()
         try:
             run = train(strategy, failures, folder)
-            outcome = run.stopped
+            outcome = run.stop_reason
         except WorkerError as error:
             outcome = str(error).splitlines()[0]
         over = time.monotonic()

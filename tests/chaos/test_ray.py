@@ -62,9 +62,9 @@ def play(name, fate, folder, runtime=None):
     """Run it, and look into its ledger."""
     strategy = STRATEGIES[name]
     step = 1.0 if name == "synchronous" else 0.2  # of a large batch
-    company = ledgers.company(strategy, BURSTS, SECONDS, folder, fate, step)
+    job = ledgers.job(strategy, BURSTS, SECONDS, folder, fate, step)
     try:
-        outcome = (runtime or Ray(heartbeat=HEARTBEAT, cpus=0.5)).play(company)
+        outcome = (runtime or Ray(heartbeat_timeout=HEARTBEAT, cpus_per_worker=0.5)).play(job)
     finally:
         fate.over()
     assert outcome.reason == "epochs"
@@ -81,7 +81,7 @@ def test_everything_at_once(name, tmp_path, monkeypatch):
     fate = Fate()
     fate.at(0.5, partial(fate.kill, "worker-1", *(["server-0"] if name != "gossip" else [])))
     fate.at(1.5, partial(fate.stop, "worker-0", wake=True))
-    outcome = play(name, fate, tmp_path, Ray(heartbeat=2.0, cpus=0.5, link=ROUGH))
+    outcome = play(name, fate, tmp_path, Ray(heartbeat_timeout=2.0, cpus_per_worker=0.5, link=ROUGH))
     assert fate.dead >= {"worker-0", "worker-1"}
     # Within 2%: in so short a run the rows of two who died are missing for much of it.
     assert outcome.record["loss"] <= 1.02 * optimum("logistic")
@@ -91,7 +91,7 @@ def test_everything_at_once(name, tmp_path, monkeypatch):
 def test_who_dies_too_often_is_left_out(tmp_path):
     fate = Fate()
     fate.at(0.3, partial(fate.kill, "worker-1"))
-    outcome = play("parameter server", fate, tmp_path, Ray(heartbeat=2.0, cpus=0.5, restarts=0))
+    outcome = play("parameter server", fate, tmp_path, Ray(heartbeat_timeout=2.0, cpus_per_worker=0.5, max_restarts=0))
     assert [event["again"] for event in fate.of("died")] == [False]
     assert len(fate.of("placed")) == 6
     assert outcome.more["crashes"] == 1
@@ -104,7 +104,7 @@ def test_a_node_dies_with_a_server_and_workers_on_it(cluster, second, tmp_path):
         fate, doomed, folder = Fate(), second(), tmp_path / str(turn)
         folder.mkdir()
         fate.at(0.5, partial(fate.end, doomed))
-        outcome = play("parameter server", fate, folder, Ray(heartbeat=2.0, cpus=0.5))
+        outcome = play("parameter server", fate, folder, Ray(heartbeat_timeout=2.0, cpus_per_worker=0.5))
         cluster.remove_node(doomed, allow_graceful=False)
         assert fate.dead >= set(fate.struck)
         assert outcome.record["loss"] <= 1.02 * optimum("logistic")
@@ -165,7 +165,7 @@ def test_a_fault_at_any_moment(cluster, second, name, way, tmp_path):
         node = second()
         what = drawn(way, node, 0.9 * undisturbed.seconds, chance)
         link = ROUGH if way == "late and twice" else None
-        outcome = play(name, what, folder, Ray(heartbeat=HEARTBEAT, cpus=0.5, link=link))
+        outcome = play(name, what, folder, Ray(heartbeat_timeout=HEARTBEAT, cpus_per_worker=0.5, link=link))
         if way == "kill a node":
             cluster.remove_node(node, allow_graceful=False)
         told = f"seed {SEED}, turn {turn}, {what.moment:.2f} s: struck {what.struck}, died {what.dead}"

@@ -82,7 +82,12 @@ def test_the_contract(files: dict[str, str], capsys: pytest.CaptureFixture[str])
     assert done.code == 0
     assert record.keys() >= CONTRACT
     assert (record["rows"], record["features"], record["nonzeros"], record["test_rows"]) == (300, 12, 1500, 100)
-    assert (record["epochs"], record["strategy"], record["workers"], record["stopped"]) == (3, "serial", 1, "epochs")
+    assert (record["epochs"], record["strategy"], record["workers"], record["stop_reason"]) == (
+        3,
+        "serial",
+        1,
+        "epochs",
+    )
     assert [entry["epoch"] for entry in record["history"]] == [1, 2, 3]
     last = record["history"][-1]
     assert (record["loss"], record["objective"]) == (last["loss"], last["objective"])
@@ -177,7 +182,7 @@ def test_reasons_to_stop(
     words: list[str], stopped: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = Trained([files["classes"], "--strategy", "serial", "--step", "0.5", "--rule", "sgd", *words], capsys)
-    assert (done.code, done.record["stopped"]) == (0, stopped)
+    assert (done.code, done.record["stop_reason"]) == (0, stopped)
     if stopped == "patience":
         assert done.record["test_loss"] == min(entry["test_loss"] for entry in done.record["history"])
 
@@ -375,7 +380,7 @@ def test_ctrl_c_keeps_the_model(files: dict[str, str], tmp_path: Path) -> None:
         process.kill()
     record = strict(out)
     assert process.returncode == 130
-    assert record["stopped"] == "interrupted"
+    assert record["stop_reason"] == "interrupted"
     assert record["history"][-1]["loss"] == record["loss"] < 0.7
     assert "Traceback" not in err
     assert np.isfinite(load(tmp_path / "model").weights).all()

@@ -53,7 +53,7 @@ def test_held_out_patience_and_checkpoints(ratings: str, tmp_path: Path, capsys:
     options = [*SERIAL, "--holdout", "0.2", "--step", "0.05", "--schedule", "constant", "--l2", "0", "--patience", "2"]
     folder = ["--checkpoint", str(tmp_path / "kept")]
     record = said(capsys, "train", ratings, *options, "--epochs", "300", *folder)
-    assert record["stopped"] == "patience"
+    assert record["stop_reason"] == "patience"
     assert record["epochs"] == record["best_epoch"] + 2
     again = said(capsys, "train", ratings, *options, "--epochs", "300", "--resume", str(tmp_path / "kept"))
     assert again["test_rmse"] == record["test_rmse"]

@@ -30,7 +30,7 @@ from hogwild.strategies import (
     Synchronous,
 )
 
-TALKING = sorted(name for name, kind in STRATEGIES.items() if hasattr(kind, "cast"))
+TALKING = sorted(name for name, kind in STRATEGIES.items() if kind.passes_messages)
 SIMULATED = ["--runtime", "simulator", "--workers", "3", "--rule", "sgd", "--schedule", "constant", "--step", "0.1"]
 
 
@@ -90,9 +90,9 @@ def test_every_strategy_is_in_the_help(capsys: pytest.CaptureFixture[str], monke
 
 def test_options_reach_the_simulator() -> None:
     options = Places(
-        compute="log-normal:0.002:0.3", slow=["1:10", "2:0.5"], latency="exponential:0.01", bandwidth="10MB",
-        handling="0.002", message_loss=0.1, duplication=0.2, reordering=0.3, crash=["worker-1@3.5+2", "server-0@4"],
-        crashes="30:2", late=["3@2.0"], detection=0.5,
+        compute_time="log-normal:0.002:0.3", slowdown=["1:10", "2:0.5"], latency="exponential:0.01", bandwidth="10MB",
+        handling_time="0.002", message_loss=0.1, duplication=0.2, reordering=0.3, 
+        crash=["worker-1@3.5+2", "server-0@4"], crashes="30:2", join_times=["3@2.0"], detection_delay=0.5,
     )  # fmt: skip
     assert place("simulator", ParameterServer(), options, Talking()) == Simulator(
         LogNormal(0.002, 0.3),
@@ -101,16 +101,22 @@ def test_options_reach_the_simulator() -> None:
         (Crash("worker-1", 3.5, 2.0), Crash("server-0", 4.0), Crashes(30.0, 2.0)),
         {3: 2.0},
         0.5,
-        handling=0.002,
+        handling_time=0.002,
     )
-    made = place("simulator", ParameterServer(), Places(compute="0.01", crashes="5"), Talking())
+    made = place("simulator", ParameterServer(), Places(compute_time="0.01", crashes="5"), Talking())
     assert (made.compute, made.faults, made.link) == (Always(0.01), (Crashes(5.0),), Link())
 
 
 def test_options_reach_threads_that_talk() -> None:
-    options = Places(slow=["2:0.05"], latency="0.01", crash=["worker-0@1"], late=["1@2"], detection=0.5)
+    options = Places(
+        extra_seconds=["2:0.05"], latency="0.01", crash=["worker-0@1"], join_times=["1@2"], detection_delay=0.5
+    )
     assert place(None, ParameterServer(), options, Talking()) == Local(
-        slow={2: 0.05}, latency=0.01, faults=(Crash("worker-0", 1.0),), late={1: 2.0}, detection=0.5
+        extra_seconds={2: 0.05},
+        latency=0.01,
+        faults=(Crash("worker-0", 1.0),),
+        join_times={1: 2.0},
+        detection_delay=0.5,
     )
 
 
@@ -133,14 +139,14 @@ def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
         ([*SIMULATED, "--strategy", "parameter-server", "--staleness", "1", "--pull-every", "9"], "pull more often"),
         ([*SIMULATED, "--strategy", "parameter-server", "--correction", "delay-adaptive:x"], "a name and a number"),
         ([*SIMULATED, "--strategy", "parameter-server", "--correction", "delays"], "'delay-compensation'"),
-        ([*SIMULATED, "--strategy", "parameter-server", "--slow", "two:3"], "such as 2:10"),
-        ([*SIMULATED, "--strategy", "parameter-server", "--slow", "7:3"], "workers 0 to 2; 7 is none"),
-        ([*SIMULATED, "--strategy", "parameter-server", "--late", "1"], "such as 3@2.0"),
+        ([*SIMULATED, "--strategy", "parameter-server", "--slowdown", "two:3"], "such as 2:10"),
+        ([*SIMULATED, "--strategy", "parameter-server", "--slowdown", "7:3"], "workers 0 to 2; 7 is none"),
+        ([*SIMULATED, "--strategy", "parameter-server", "--join-times", "1"], "such as 3@2.0"),
         ([*SIMULATED, "--strategy", "parameter-server", "--crash", "somebody@1"], "such as worker-1@3.5+2"),
         ([*SIMULATED, "--strategy", "parameter-server", "--crash", "worker-9@1"], "Nobody is called 'worker-9'"),
         ([*SIMULATED, "--strategy", "parameter-server", "--crashes", "often"], "numbers of seconds"),
         ([*SIMULATED, "--strategy", "parameter-server", "--message-loss", "2"], "a share of at least 0 and below 1"),
-        ([*SIMULATED, "--strategy", "parameter-server", "--compute", "slowly:3"], "'heavy-tail'"),
+        ([*SIMULATED, "--strategy", "parameter-server", "--compute-time", "slowly:3"], "'heavy-tail'"),
         (
             [*SIMULATED, "--strategy", "parameter-server", "--checkpoint", ".", "--checkpoint-seconds", "1"],
             "each epoch",
@@ -176,7 +182,19 @@ def test_every_strategy_from_the_command_line(strategy: str, data: str, capsys: 
 
 @pytest.mark.parametrize("strategy", ["parameter-server", "gossip"])
 def test_threads_that_talk_from_the_command_line(strategy: str, data: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [data, "--strategy", strategy, "--workers", "2", "--step", "0.1", "--epochs", "2", "--slow", "1:0.0001"]
+    words = [
+        data,
+        "--strategy",
+        strategy,
+        "--workers",
+        "2",
+        "--step",
+        "0.1",
+        "--epochs",
+        "2",
+        "--extra-seconds",
+        "1:0.0001",
+    ]
     record = trained(words, capsys)
     assert (record["runtime"], record["simulated_seconds"], record["real_seconds"]) == ("local", None, None)
     assert record["accuracy"] > 0.8
@@ -185,11 +203,11 @@ def test_threads_that_talk_from_the_command_line(strategy: str, data: str, capsy
 
 
 def test_delays_and_faults_change_what_happens(data: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [data, *SIMULATED, "--strategy", "parameter-server", "--epochs", "2", "--compute", "0.001"]
+    words = [data, *SIMULATED, "--strategy", "parameter-server", "--epochs", "2", "--compute-time", "0.001"]
     calm = trained(words, capsys)
     rough = trained(
-        [*words, "--slow", "2:10", "--latency", "0.01", "--message-loss", "0.1", "--crash", "worker-1@0.1+0.2",
-         "--detection", "0.05"],
+        [*words, "--slowdown", "2:10", "--latency", "0.01", "--message-loss", "0.1", "--crash", "worker-1@0.1+0.2",
+         "--detection-delay", "0.05"],
         capsys,
     )  # fmt: skip
     assert (calm["crashes"], calm["traffic"]["lost"]) == (0, 0)
@@ -206,12 +224,12 @@ def test_a_run_is_recorded_and_played_again(data: str, tmp_path: Path, capsys: p
     words = [data, "--strategy", "parameter-server", "--staleness", "1", "--workers", "2"]
     words += ["--step", "0.1", "--epochs", "1"]
     trace = str(tmp_path / "trace.json")
-    assert trained([*words, "--slow", "1:0.001", "--record", trace], capsys)["runtime"] == "local"
+    assert trained([*words, "--extra-seconds", "1:0.001", "--record", trace], capsys)["runtime"] == "local"
     again = trained([*words, "--runtime", "simulator", "--replay", trace], capsys)
     assert again["simulated_seconds"] > 0.05  # worker 1 has 60 rows, for each of which it took a millisecond more
     for wrong, said in (
         ([*words, "--replay", trace], "--replay goes with --runtime simulator."),
-        ([*words, "--runtime", "simulator", "--replay", trace, "--compute", "1"], "leave out --compute"),
+        ([*words, "--runtime", "simulator", "--replay", trace, "--compute-time", "1"], "leave out --compute-time"),
         ([*words, "--runtime", "simulator", "--record", trace], "--record goes with --runtime local."),
         ([*words, "--record", str(tmp_path / "none" / "trace")], "there is no folder"),
     ):
@@ -239,7 +257,7 @@ def test_workers_in_one_memory_have_nothing_to_tell(data: str, capsys: pytest.Ca
 
 def test_people_are_told_about_staleness(data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "model"
-    words = ["--strategy", "parameter-server", "--slow", "2:20", "--message-loss", "0.1", "--epochs", "2"]
+    words = ["--strategy", "parameter-server", "--slowdown", "2:20", "--message-loss", "0.1", "--epochs", "2"]
     assert main(["train", data, *SIMULATED, *words, "--out", str(model)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     for part in (

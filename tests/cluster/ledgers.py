@@ -27,7 +27,7 @@ L2 = 0.01
 NEAR = 1e-4
 
 
-def company(
+def job(
     strategy: Any, bursts: int, seconds: float, folder: Path, tell: Any, step: float = 0.2, late: Iterable[int] = ()
 ) -> MessageJob:
     """Workers that do so many bursts together, each of which takes so long, and measure after every tenth of them."""
@@ -35,11 +35,9 @@ def company(
     features, workers, terms = X.shape[1] + 1, strategy.workers, strategy.period
     half = features + workers * LIVES * BURSTS
     start = frozen(np.zeros(2 * half, np.float32))
-    setting = RunConfig(
-        workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late)
-    )
+    config = RunConfig(workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late))
     learner = learners(np.column_stack([X, np.ones(len(y))]), y, half, str(folder), seconds, step, bursts * terms)
-    return MessageJob(setting, strategy.cast(setting), learner, measures(X, y, features), tell)
+    return MessageJob(config, strategy.roles(config), learner, measures(X, y, features), tell)
 
 
 def measures(X: Any, y: Any, features: int) -> Any:

@@ -45,7 +45,9 @@ IN_STEP = {
     "all to all": AllToAll(3),
 }
 NODE = {"num_cpus": 2, "object_store_memory": 100 << 20}
-PLACE = Ray(cpus=0.5, startup=240.0)  # a machine with other things to do takes its time to start processes
+PLACE = Ray(
+    cpus_per_worker=0.5, startup_timeout=240.0
+)  # a machine with other things to do takes its time to start processes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,7 +67,7 @@ def undisturbed(run):
     assert len({event["node"] for event in run.events if event["event"] == "placed"}) == 2
     waiting = next(event for event in run.events if event["event"] == "waiting")
     assert (waiting["crashes"], waiting["malformed"]) == (0, 0)
-    return run.stopped == "epochs" and run.result["messages"] > 0
+    return run.stop_reason == "epochs" and run.result["messages"] > 0
 
 
 @pytest.mark.parametrize("kind", ["logistic", "squared"] if ALL else ["logistic"])

@@ -125,7 +125,18 @@ def test_workers_come_late_or_when_there_is_room_for_them(locked, folder, keys, 
     """Of four workers two have a place; one has none until a node is added, and one is late."""
     log = folder / "late.jsonl"
     words = ("train", str(data), "--runtime", "ray", "--workers", "4", "--strategy", "parameter-server")
-    more = ("--epochs", "100000", "--step", "0.1", "--gather", "0.5", "--late", "3@0.2", "--log", str(log))
+    more = (
+        "--epochs",
+        "100000",
+        "--step",
+        "0.1",
+        "--admission-timeout",
+        "0.5",
+        "--join-times",
+        "3@0.2",
+        "--log",
+        str(log),
+    )
     variables = own_clusters.environment(folder, **SHOWN, **keys, RAY_ADDRESS=locked.address)
     errors = folder / "errors"
     with errors.open("w") as file:

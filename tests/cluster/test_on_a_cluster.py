@@ -36,9 +36,9 @@ def nothing_left(cluster):
 
 def test_who_comes_late_takes_part(tmp_path):
     strategy, fate = ParameterServer(2), Fate()
-    runtime = Ray(late={1: 0.3})
-    company = ledgers.company(strategy, 250, 0.02, tmp_path, fate, late=runtime.late)
-    outcome = runtime.play(company)
+    runtime = Ray(join_times={1: 0.3})
+    job = ledgers.job(strategy, 250, 0.02, tmp_path, fate, late=runtime.join_times)
+    outcome = runtime.play(job)
     ledgers.check(outcome, tmp_path, strategy, 250, fate.events)
     joined = [event["participant"] for event in fate.of("joined")]
     assert joined == ["worker-1"]
@@ -46,28 +46,28 @@ def test_who_comes_late_takes_part(tmp_path):
 
 
 def test_what_fails_in_a_worker_is_told(tmp_path):
-    company = ledgers.company(ParameterServer(1), 10, 0.0, tmp_path / "nowhere", lambda event, **more: None)
+    job = ledgers.job(ParameterServer(1), 10, 0.0, tmp_path / "nowhere", lambda event, **more: None)
     with pytest.raises(WorkerError, match="worker-0 failed: FileNotFoundError"):
-        Ray().play(company)
+        Ray().play(job)
 
 
 def test_a_cluster_without_room_is_told(tmp_path):
-    company = ledgers.company(ParameterServer(1), 10, 0.0, tmp_path, lambda event, **more: None)
+    job = ledgers.job(ParameterServer(1), 10, 0.0, tmp_path, lambda event, **more: None)
     with pytest.raises(WorkerError, match=r"worker-0.* for 2 s: the cluster has 2 nodes with 8 CPUs.* takes 100"):
-        Ray(cpus=100, startup=2.0).play(company)
+        Ray(cpus_per_worker=100, startup_timeout=2.0).play(job)
 
 
 def test_ctrl_c_ends_it_with_what_it_has(monkeypatch):
     begun = []
 
-    def company(*parts):
+    def job(*parts):
         return MessageJob(*parts[:6], lambda: len(begun) > 3, *parts[7:])
 
-    monkeypatch.setattr(message_launch, "MessageJob", company)
+    monkeypatch.setattr(message_launch, "MessageJob", job)
 
     def listen(event):
         begun.extend([event] * (event["event"] == "progress"))
 
     run = train(ParameterServer(2), Ray(), budget=10_000, callbacks=[listen])
-    assert run.stopped == "interrupted"
+    assert run.stop_reason == "interrupted"
     assert np.isfinite(run.model.weights).all()

@@ -103,7 +103,7 @@ def test_ctrl_c_keeps_the_model_and_leaves_no_process(program, tmp_path):
 
 
 def test_a_second_ctrl_c_ends_it_at_once(program, tmp_path):
-    running = program("--epochs", "100", "--slow", "0:300", "--slow", "1:300")
+    running = program("--epochs", "100", "--extra-seconds", "0:300", "--extra-seconds", "1:300")
     running.wait_for("ready")
     running.press_ctrl_c()
     time.sleep(0.5)
@@ -115,7 +115,16 @@ def test_a_second_ctrl_c_ends_it_at_once(program, tmp_path):
 
 
 def test_when_the_coordinator_dies_the_same_command_goes_on(program, tmp_path):
-    options = "--epochs", "30", "--resume", str(tmp_path / "kept"), "--slow", "0:0.02", "--slow", "1:0.02"
+    options = (
+        "--epochs",
+        "30",
+        "--resume",
+        str(tmp_path / "kept"),
+        "--extra-seconds",
+        "0:0.02",
+        "--extra-seconds",
+        "1:0.02",
+    )
     first = program(*options)
     first.wait_for("checkpoint", 3)
     (where,) = (each for each in first.events("placed") if each["participant"] == "coordinator")

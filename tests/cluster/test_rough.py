@@ -68,4 +68,4 @@ def test_what_is_no_link_is_refused():
     with pytest.raises(ParameterError, match="'link' parameter must be Link"):
         Ray(link=0.1)
     with pytest.raises(ParameterError, match="'spares' parameter must be a number of processes"):
-        Ray(spares=-1)
+        Ray(standby_servers=-1)

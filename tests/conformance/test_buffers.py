@@ -62,16 +62,16 @@ def test_one_of_the_workers_alone_takes_the_steps_of_serial(rule, l1, kind, hots
     small = {"sgd": 0.01, "adagrad": 1e-4}[rule]  # so small that nothing is damped
     problem, step = Linear(DATA[kind], "logistic", l1=l1, l2=1e-4), np.full(ROWS, small, np.float32)
     rule = named(rule)
-    copies, order = problem.buffers(rule, 32, 2), np.arange(ROWS, dtype=np.uint32)
+    copies, order = problem.hot_replicas(rule, 32, 2), np.arange(ROWS, dtype=np.uint32)
     assert copies.plan.everything == (hots == "all" or kind == "dense")
     state, expected = problem.start(rule), problem.start(rule)
     for _ in range(2):
         chunk = Chunk(problem.data.in_order()[0].rows, order[: len(problem.data.in_order()[0].order)])
         copies.gather(state, 1e-6)
-        found = copies.descent(1)(chunk, step[: len(chunk.order)], state, problem.sync("free"))
+        found = copies.descent(1)(chunk, step[: len(chunk.order)], state, problem.sync_buffer("free"))
         copies.settle(1, state)
         copies.scatter(state)
-        loss = problem.descent(rule, "free", 2)(chunk, step[: len(chunk.order)], expected, problem.sync("free"))
+        loss = problem.kernel(rule, "free", 2)(chunk, step[: len(chunk.order)], expected, problem.sync_buffer("free"))
         assert found == pytest.approx(loss, rel=1e-3)
     for mine, theirs in zip(state, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-4)
@@ -104,7 +104,7 @@ def test_they_come_to_where_serial_comes(workers, loss, rule, kind):
 
 def test_a_state_goes_out_and_comes_back_as_it_was():
     problem, rule = Linear(DATA["sparse"], "logistic"), named("adagrad")
-    copies, state = problem.buffers(rule, 32, 3), problem.start(rule)
+    copies, state = problem.hot_replicas(rule, 32, 3), problem.start(rule)
     state[0][:] = RNG.random(state[0].shape)
     before = state[0].copy()
     copies.gather(state, 1e-6)
@@ -117,7 +117,7 @@ def test_a_state_goes_out_and_comes_back_as_it_was():
 
 def test_changes_of_all_workers_count():
     problem, rule = Linear(DATA["sparse"], "logistic"), named("sgd")
-    copies, state = problem.buffers(rule, 32, 3), problem.start(rule)
+    copies, state = problem.hot_replicas(rule, 32, 3), problem.start(rule)
     copies.gather(state, 1e-6)
     for own in copies.own:
         own.copy[copies.plan.places[5]] += 1
@@ -130,13 +130,13 @@ def test_changes_of_all_workers_count():
 def test_no_sum_of_squares_is_lost_when_all_merge_all_the_time():
     """Steps are so small that no slope changes: every worker adds up the same whoever comes first."""
     problem, rule, workers = Linear(DATA["dense"], "logistic", l2=1e-6, intercept=False), named("adagrad"), 2
-    copies, state, whole = problem.buffers(rule, 4, workers), problem.start(rule), problem.data.in_order().whole()
+    copies, state, whole = problem.hot_replicas(rule, 4, workers), problem.start(rule), problem.data.in_order().whole()
     copies.compile(Chunk(whole.rows, whole.order[:0]), state)  # so that they begin at the same time
     order = np.tile(whole.order, 40)
     step = np.full(len(order), 1e-12, np.float32)
     with ThreadPoolExecutor(workers) as pool:
         walks = [
-            pool.submit(copies.descent(w), Chunk(whole.rows, order), step, state, problem.sync("free"))
+            pool.submit(copies.descent(w), Chunk(whole.rows, order), step, state, problem.sync_buffer("free"))
             for w in range(workers)
         ]
     assert all(np.isfinite(walk.result()) for walk in walks)
@@ -152,15 +152,15 @@ def test_no_sum_of_squares_is_lost_when_all_merge_all_the_time():
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 def test_who_finds_another_merging_goes_on_and_does_not_wait_for_ever(kind):
     problem, rule = Linear(DATA[kind], "logistic", l2=1e-4), named("adagrad")
-    copies, state, whole = problem.buffers(rule, 32, 2), problem.start(rule), problem.data.in_order().whole()
+    copies, state, whole = problem.hot_replicas(rule, 32, 2), problem.start(rule), problem.data.in_order().whole()
     copies.gather(state, 0.1)
     copies.door[DOOR] = 1
     step = np.full(len(whole.order), 0.1, np.float32)
-    copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync("free"))
+    copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync_buffer("free"))
     assert copies.own[0].control[hot_replicas.EVENT] == len(whole.order) // (32 * LATE)
     assert copies.door[DOOR] == 1  # it is for the other one to open it
     copies.door[DOOR] = 0
-    copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync("free"))
+    copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync_buffer("free"))
     merges = copies.own[0].control[hot_replicas.EVENT] - len(whole.order) // (32 * LATE)
     assert merges == pytest.approx(len(whole.order) / 32, abs=LATE)
     assert copies.door[DOOR] == 0
@@ -177,13 +177,15 @@ def test_terms_of_all_lengths_are_looked_up(rule, monkeypatch):
     problem, rule = Linear((sp.csr_array(X), y), "logistic", l2=1e-4), named(rule)
     whole = problem.data.in_order().whole()
     for some in (whole.order, whole.order[:1], whole.order[:4], whole.order[:0]):
-        copies, state, expected = problem.buffers(rule, 32, 2), problem.start(rule), problem.start(rule)
+        copies, state, expected = problem.hot_replicas(rule, 32, 2), problem.start(rule), problem.start(rule)
         chunk, step = Chunk(whole.rows, some), np.full(len(some), 1e-4, np.float32)
         copies.gather(state, 1e-4)
-        found = copies.descent(0)(chunk, step, state, problem.sync("free"))
+        found = copies.descent(0)(chunk, step, state, problem.sync_buffer("free"))
         copies.settle(0, state)
         copies.scatter(state)
-        assert found == pytest.approx(problem.descent(rule, "free", 2)(chunk, step, expected, problem.sync("free")))
+        assert found == pytest.approx(
+            problem.kernel(rule, "free", 2)(chunk, step, expected, problem.sync_buffer("free"))
+        )
         for mine, theirs in zip(state, expected, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-5)
 
@@ -241,7 +243,7 @@ def test_few_parameters_that_cannot_be_copied_are_for_one_worker(rule, workers, 
     monkeypatch.setattr("hogwild.training.minimise.LEAST_WORK", 1)
     problem = Linear(DATA["sparse"], "logistic", l2=1e-4)
     run = minimise(problem, rule, Constant(0.1), budget=1)
-    assert run.asked["workers"] == workers
+    assert run.config["workers"] == workers
     told = [event["workers"] for event in run.events if event["event"] == "workers"]
     assert told == ([] if workers == 16 else [1])
     asked = minimise(problem, rule, Constant(0.1), Hogwild(3), budget=1)

@@ -62,7 +62,7 @@ def test_every_strategy_comes_to_the_optimum_of_one_worker(kind, rule, strategy)
     run = minimise(
         problem(kind), rule, Cosine(step(alone)), STRATEGIES[strategy](2), budget=epochs(strategy), test=parts()[1]
     )
-    assert run.asked["workers"] == 2
+    assert run.config["workers"] == 2
     assert run.objective == pytest.approx(alone.objective, rel=0.01)
 
 

@@ -38,7 +38,7 @@ def test_every_strategy_comes_as_far_as_serial(strategy, loss):
     # Replicas that are averaged come as far in an epoch as one worker does in its share of it.
     longer = workers if strategy == "averaging" else 1
     run = minimise(problem(loss), strategy=named(strategy, workers), budget=epochs * longer)
-    assert run.asked["workers"] == workers
+    assert run.config["workers"] == workers
     assert run.objective == pytest.approx(expected, rel=0.01)
     assert run.objective < 0.95 * start(loss)  # which is not where it began
 

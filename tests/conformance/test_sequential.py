@@ -48,7 +48,7 @@ def reference(l1, l2, averaged_from):
 @pytest.mark.parametrize(("precision", "averages"), [("float32", 0), ("float64", 0), ("float64", 1), ("float64", 170)])
 def test_it_follows_the_textbook(precision, l1, l2, averages, chunk):
     data = InMemoryDataset(open_data(sp.csr_array(MATRIX.astype(precision)), LABELS).rows, shuffled=False, chunk=chunk)
-    rule = Sequential(averages=averages, precision=precision)
+    rule = Sequential(average_from=averages, precision=precision)
     run = minimise(Linear(data, "logistic", l1=l1, l2=l2), rule, Constant(STEP), "serial", budget=EPOCHS, shuffle=False)
     w, b = reference(l1, l2, averages)[1 if averages else 0]
     close = {"rtol": 1e-8, "atol": 1e-12} if precision == "float64" else {"rtol": 2e-3, "atol": 2e-5}
@@ -63,10 +63,11 @@ def test_a_run_may_watch_what_it_meets():
     falls = -np.diff(met)
     assert falls[0] > falls[1]
     run = minimise(
-        Linear((MATRIX, LABELS)), Sequential(precision="float64", watches=True), Constant(STEP), "serial",
-        budget=Budget(epochs=50, tolerance=float(falls.mean()), stalls=1, watch="met"), shuffle=False, measure=False,
+        Linear((MATRIX, LABELS)), Sequential(precision="float64", track_objective=True), Constant(STEP), "serial",
+        budget=Budget(epochs=50, tolerance=float(falls.mean()), stall_epochs=1, monitor="training_objective"),
+        shuffle=False, evaluate_every_epoch=False,
     )  # fmt: skip
-    assert (run.stopped, run.history[-1]["epoch"]) == ("tolerance", 3)
+    assert (run.stop_reason, run.history[-1]["epoch"]) == ("tolerance", 3)
 
 
 def test_it_refuses_what_it_cannot_do():
@@ -74,14 +75,16 @@ def test_it_refuses_what_it_cannot_do():
     with pytest.raises(ParameterError, match="one worker and one output"):
         minimise(problem, Sequential(), Constant(STEP), Hogwild(2), budget=1)
     with pytest.raises(ParameterError, match="float64"):
-        Sequential(averages=1)
+        Sequential(average_from=1)
     with pytest.raises(ParameterError, match="averages by itself"):
-        minimise(problem, Sequential(averages=1, precision="float64"), Constant(STEP), "serial", budget=1, average=0.5)
-    watching = Budget(epochs=1, tolerance=0.1, watch="met")
+        minimise(
+            problem, Sequential(average_from=1, precision="float64"), Constant(STEP), "serial", budget=1, average=0.5
+        )
+    watching = Budget(epochs=1, tolerance=0.1, monitor="training_objective")
     with pytest.raises(ParameterError, match="watches=True"):
         minimise(problem, Sequential(), Constant(STEP), "serial", budget=watching)
     with pytest.raises(ParameterError, match="owes=True"):
-        minimise(problem, Sequential(owes=False), Constant(STEP), "serial", budget=1)
+        minimise(problem, Sequential(l1=False), Constant(STEP), "serial", budget=1)
     with pytest.raises(ParameterError, match="one worker and one output"):
         minimise(Linear((MATRIX, np.arange(ROWS) % 3)), Sequential(), Constant(STEP), "serial", budget=1)
 

@@ -143,7 +143,7 @@ def test_every_step_is_that_of_the_transcription(case, alone):
     problem, rule = case.problem, rule_named(case.rule)
     order = visits(problem, seed=0, epochs=1)
     rates = cosine(STEP[case.rule], ROWS).astype(np.float32)
-    descend, state, sync = problem.descent(rule, "free", 1, alone), problem.start(rule), problem.sync("free")
+    descend, state, sync = problem.kernel(rule, "free", 1, alone), problem.start(rule), problem.sync_buffer("free")
     rows = problem.data.epoch(0, 0)[0].rows
     for k, (loss, w, b) in enumerate(case.transcribed(order, rates, alone and case.scaled)):
         found = descend(Chunk(rows, order[k : k + 1]), rates[k : k + 1], state, sync)
@@ -182,8 +182,8 @@ def test_a_common_factor_is_multiplied_into_the_weights_before_it_gets_too_small
     case = Case("sgd", l2=1.0)
     problem, rates = case.problem, np.full(ROWS, 9.0, np.float32)
     order = visits(problem, seed=0, epochs=1)
-    descend, state = problem.descent(rule_named("sgd"), "free", 1), problem.start(rule_named("sgd"))
-    descend(Chunk(problem.data.epoch(0, 0)[0].rows, order), rates, state, problem.sync("free"))
+    descend, state = problem.kernel(rule_named("sgd"), "free", 1), problem.start(rule_named("sgd"))
+    descend(Chunk(problem.data.epoch(0, 0)[0].rows, order), rates, state, problem.sync_buffer("free"))
     *_, (_, w, b) = case.transcribed(order, rates, everywhere=True)
     np.testing.assert_allclose(state[0][:, :1], w, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(state[1][:, 0], b, rtol=1e-3)

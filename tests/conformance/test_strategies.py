@@ -94,7 +94,7 @@ def test_squared_loss_with_the_other_rules(rule, strategy):
 def test_more_workers_than_cores(strategy):
     run = minimise(problem("logistic"), "adagrad", "cosine", STRATEGIES[strategy](4), budget=epochs(strategy, 4))
     assert_reached(run, "logistic")
-    assert run.asked["workers"] == 4
+    assert run.config["workers"] == 4
 
 
 @pytest.mark.parametrize("strategy", ["hogwild", "locked"])

@@ -105,7 +105,7 @@ def test_an_edge_is_a_subgradient():
             down[node, part] -= small
             slope[node, part] = (loss(up) - loss(down)) / (2 * small)
     slope -= slope.mean(axis=1, keepdims=True)  # within the simplex
-    problem.descent(SGD(), "free", 1)(chunk, np.full(3, small, np.float32), (state,), problem.sync("free"))
+    problem.kernel(SGD(), "free", 1)(chunk, np.full(3, small, np.float32), (state,), problem.sync_buffer("free"))
     np.testing.assert_allclose((shares - state.reshape(4, 2)) / small, slope, atol=0.01)
 
 

@@ -94,7 +94,7 @@ def graph_cut(rule: str) -> Result:
 
 def simulated(name: str) -> Result:
     """What a run in simulated time ends with, and all numbers of all its events."""
-    run = train_by_messages(TALKERS[name], hogwild.Simulator(slow={1: 3.0}), budget=3, seed=4)
+    run = train_by_messages(TALKERS[name], hogwild.Simulator(slowdown={1: 3.0}), budget=3, seed=4)
     told = sorted(figure for event in run.events for figure in figures(event))
     return {"weights": run.model.weights, "told": told}
 

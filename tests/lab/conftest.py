@@ -64,7 +64,7 @@ def staleness() -> Section:
         words="Momentum suffers most from many workers, AdaGrad hardly at all.",
     )
     table = Table(
-        "Every setting that was tried",
+        "Every config that was tried",
         ("rule", "workers", "step", "seconds", "loss", "diverged", "a rather wordy remark"),
         tuple(
             (

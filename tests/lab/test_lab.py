@@ -180,7 +180,7 @@ def test_compare_on_ones_own_data(tmp_path, capsys):
 def test_a_log_of_a_run_becomes_a_section(tmp_path):
     data, log = tmp_path / "rows.svm", tmp_path / "today.jsonl"
     data.write_text("".join(f"{1 if k % 3 else -1} {k % 7 + 1}:1 {k % 5 + 8}:0.5\n" for k in range(500)))
-    assert main(["train", str(data), "--observe", "--workers", "2", "--epochs", "3", "--log", str(log)]) == 0
+    assert main(["train", str(data), "--count-conflicts", "--workers", "2", "--epochs", "3", "--log", str(log)]) == 0
     section = report_of([log]).sections[0]
     titles = [part.title for part in section.parts]
     assert titles[:2] == ["Loss over epochs", "Staleness"]

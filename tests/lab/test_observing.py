@@ -118,19 +118,21 @@ def sparse(rows=4000, features=60, seed=0):
 @pytest.mark.parametrize("rule", ["sgd", "adagrad"] if references.ALL else ["sgd"])
 def test_one_worker_that_is_watched_does_the_same(rule):
     problem = Linear(sparse(), "logistic", l2=1e-4)
-    alone, seen = (minimise(problem, rule, Constant(0.1), Serial(), budget=2, observe=each) for each in (False, True))
+    alone, seen = (
+        minimise(problem, rule, Constant(0.1), Serial(), budget=2, count_conflicts=each) for each in (False, True)
+    )
     assert np.allclose(alone.model.weights, seen.model.weights, rtol=1e-5, atol=1e-7)
-    assert alone.observation is None
-    assert seen.observation["updates"] == 8000
-    assert seen.observation["collided"] == seen.observation["lost_writes"] == 0
-    assert seen.observation["staleness"]["histogram"] == {"0": 8000}
+    assert alone.conflicts is None
+    assert seen.conflicts["updates"] == 8000
+    assert seen.conflicts["collided"] == seen.conflicts["lost_writes"] == 0
+    assert seen.conflicts["staleness"]["histogram"] == {"0": 8000}
 
 
 @pytest.mark.parametrize("strategy", [Hogwild(3, buffer=0), RoundRobin(3), *([Locked(3)] if references.ALL else [])])
 def test_every_strategy_in_one_memory(strategy):
     problem = Linear(sparse(), "logistic", l2=1e-4)
-    run = minimise(problem, "sgd", Constant(0.1), strategy, budget=3, observe=True)
-    seen = run.observation
+    run = minimise(problem, "sgd", Constant(0.1), strategy, budget=3, count_conflicts=True)
+    seen = run.conflicts
     assert seen["workers"] == 3
     assert seen["updates"] == 12_000 == sum(seen["staleness"]["histogram"].values())
     assert seen["writes"] == 3 * problem.source.nonzeros == sum(group["writes"] for group in seen["groups"])
@@ -155,20 +157,22 @@ def test_groups_go_from_the_most_frequent_to_the_rarest():
 def test_what_cannot_be_watched_is_refused():
     classes = Linear((np.eye(6), [0, 1, 2, 0, 1, 2]), "softmax")
     with pytest.raises(ParameterError, match="one output"):
-        minimise(classes, strategy="serial", budget=1, observe=True)
+        minimise(classes, strategy="serial", budget=1, count_conflicts=True)
     two = Linear(sparse(), "logistic")
-    with pytest.raises(ParameterError, match="nothing to 'observe'"):
-        minimise(two, strategy=Averaging(2), budget=1, observe=True)
+    with pytest.raises(ParameterError, match="no conflicts to count"):
+        minimise(two, strategy=Averaging(2), budget=1, count_conflicts=True)
     with pytest.raises(ParameterError, match="one memory"):
-        minimise(two, strategy=ParameterServer(2), runtime="simulator", budget=1, observe=True)
+        minimise(two, strategy=ParameterServer(2), runtime="simulator", budget=1, count_conflicts=True)
 
 
 def test_observed_from_the_command_line(tmp_path, capsys):
     data = tmp_path / "rows.svm"
     data.write_text("".join(f"{1 if k % 3 else -1} {k % 7 + 1}:1 {k % 5 + 8}:0.5\n" for k in range(500)))
     log = tmp_path / "run.jsonl"
-    code = main(["train", str(data), "--observe", "--workers", "2", "--epochs", "2", "--json", "--log", str(log)])
+    code = main(
+        ["train", str(data), "--count-conflicts", "--workers", "2", "--epochs", "2", "--json", "--log", str(log)]
+    )
     assert code == 0
     record = json.loads(capsys.readouterr().out)
-    assert record["observation"]["updates"] == 1000
-    assert '"observation"' in log.read_text()
+    assert record["conflicts"]["updates"] == 1000
+    assert '"conflicts"' in log.read_text()

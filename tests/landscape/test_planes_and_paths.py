@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from grounds import linear, rows
 
-from hogwild import Cosine, Linear, Local, ParameterServer, Ray, Simulator, Start, minimise
+from hogwild import Cosine, Linear, Local, ParameterServer, Ray, Simulator, WarmStart, minimise
 from hogwild.errors import ParameterError
 from hogwild.landscape import Quadratic, line, path_plane, plane, surface, trajectory
 from hogwild.landscape.directions import random_filters
@@ -126,7 +126,7 @@ def test_the_trajectory_of_columns_far_from_zero_and_of_several_threads() -> Non
 def test_a_trajectory_may_start_elsewhere_and_go_back() -> None:
     problem = linear("squared")
     first = minimise(problem, "adagrad", Cosine(0.3), "serial", budget=2)
-    path = trajectory(problem, "adagrad", Cosine(0.3), "serial", budget=2, start=Start(first.state), average=0.5)
+    path = trajectory(problem, "adagrad", Cosine(0.3), "serial", budget=2, init=WarmStart(first.state), average=0.5)
     assert path.points[0] == pytest.approx(surface(problem).at(first))
     heard: list[Any] = []
     wild = trajectory(problem, "sgd", Cosine(3.0), "serial", budget=3, callbacks=[heard.append])

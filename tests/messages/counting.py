@@ -19,16 +19,16 @@ class Counter:
         return Trained(frozen(train.values + np.float32(train.terms)), train.terms, train.terms, 0.0, 0.0)
 
 
-def count(strategy, runtime, terms=240, seed=0, **setting):
+def count(strategy, runtime, terms=240, seed=0, **config):
     """Run it; return what came out and the events."""
     events = []
     Counter.total = 0
-    asked = RunConfig(strategy.workers, frozen(np.zeros(3, np.float32)), terms // 2, terms, **setting)
-    company = MessageJob(
-        asked, strategy.cast(asked), lambda worker: Counter(), lambda values: {"loss": 1.0},
+    asked = RunConfig(strategy.workers, frozen(np.zeros(3, np.float32)), terms // 2, terms, **config)
+    job = MessageJob(
+        asked, strategy.roles(asked), lambda worker: Counter(), lambda values: {"loss": 1.0},
         lambda event, **what: events.append({"event": event, **what}), seed,
     )  # fmt: skip
-    return runtime.play(company), events
+    return runtime.play(job), events
 
 
 def trained(outcome):

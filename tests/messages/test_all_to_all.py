@@ -21,7 +21,7 @@ ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)
 @pytest.mark.parametrize("combine", ["mean", "sum"])
 def test_every_change_is_added_once_everywhere(synchronous, combine, link):
     strategy = AllToAll(4, synchronous, period=2, combine=combine)
-    outcome, events = count(strategy, Simulator("exponential:0.001", link, slow={1: 4.0}))
+    outcome, events = count(strategy, Simulator("exponential:0.001", link, slowdown={1: 4.0}))
     total = trained(outcome)
     assert total >= 120
     np.testing.assert_allclose(outcome.values, total / 4 if combine == "mean" else total, rtol=1e-5)
@@ -37,7 +37,7 @@ def test_messages_grow_with_the_square_of_the_workers(workers):
 
 
 def test_staleness_is_told_by_sender():
-    outcome, _ = count(AllToAll(3, synchronous=False), Simulator(0.001, slow={2: 5.0}))
+    outcome, _ = count(AllToAll(3, synchronous=False), Simulator(0.001, slowdown={2: 5.0}))
     delays = outcome.counts["worker-0"]["delays"]
     assert set(delays) == {"worker-0", "worker-1", "worker-2"}
     assert sum(sum(counts.values()) for counts in delays.values()) == trained(outcome)
@@ -48,15 +48,15 @@ def test_staleness_is_told_by_sender():
 @pytest.mark.parametrize("synchronous", [True, False])
 def test_crash_and_return_leave_replicas_equal(synchronous):
     faults = (Crash("worker-2", 0.1, back_after=0.05), Crash("worker-0", 0.3))
-    runtime = Simulator(link=ROUGH, faults=faults, detection=0.01, late={1: 0.1})
+    runtime = Simulator(link=ROUGH, faults=faults, detection_delay=0.01, join_times={1: 0.1})
     run = train(AllToAll(4, synchronous), runtime, "squared", budget=12, step=0.1)
-    assert run.stopped == "epochs"
+    assert run.stop_reason == "epochs"
     assert run.result["consensus"] < 1e-6
     assert run.objective <= 1.05 * optimum("squared")
 
 
 def test_those_who_live_do_what_the_dead_have_left():
-    outcome, _ = count(AllToAll(3), Simulator(0.001, faults=(Crash("worker-1", 0.0305),), detection=0.01))
+    outcome, _ = count(AllToAll(3), Simulator(0.001, faults=(Crash("worker-1", 0.0305),), detection_delay=0.01))
     rounds = outcome.counts["worker-0"]["terms"]
     assert rounds > 100  # 80 of three would be all there is to do
     assert abs(Counter.total - 240) <= 3

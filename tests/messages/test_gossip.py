@@ -32,9 +32,9 @@ class Circle:
 
     def __init__(self, topology, count, compression=None):
         self.members, plan = tuple(range(count)), MixingPlan(topologies.named(topology))
-        setting = RunConfig(count, frozen(np.zeros(3, np.float32)), 1, 1)
+        config = RunConfig(count, frozen(np.zeros(3, np.float32)), 1, 1)
         self.start = np.random.default_rng(0).standard_normal((count, 3)).astype(np.float32)
-        self.workers = [AverageExchange(number, setting, plan, compression) for number in self.members]
+        self.workers = [AverageExchange(number, config, plan, compression) for number in self.members]
         for worker, values in zip(self.workers, self.start, strict=True):
             worker.begin(0, self.members, frozen(values))
 
@@ -85,7 +85,7 @@ def test_half_the_digits_keep_the_mean(topology):
 @pytest.mark.parametrize("link", [Link(), ROUGH], ids=["smooth", "rough"])
 def test_the_mean_of_all_is_the_mean_of_what_they_learnt(synchronous, link):
     strategy = Gossip("ring", synchronous, workers=5, period=2)
-    outcome, _ = count(strategy, Simulator("exponential:0.001", link, slow={1: 4.0}))
+    outcome, _ = count(strategy, Simulator("exponential:0.001", link, slowdown={1: 4.0}))
     assert outcome.reason == "epochs"
     assert trained(outcome) >= 120
     np.testing.assert_allclose(outcome.values, trained(outcome) / 5, rtol=1e-5)
@@ -128,7 +128,7 @@ def test_it_ends_when_nothing_is_on_its_way_any_more(end):
 def test_workers_that_wait_for_nobody_are_not_held_up():
     terms = {}
     for synchronous in (True, False):
-        outcome, _ = count(Gossip("ring", synchronous, workers=4), Simulator(0.001, slow={0: 8.0}))
+        outcome, _ = count(Gossip("ring", synchronous, workers=4), Simulator(0.001, slowdown={0: 8.0}))
         terms[synchronous] = [outcome.counts[f"worker-{k}"]["terms"] for k in range(4)]
     assert terms[True] == [60] * 4
     assert 3 * terms[False][0] < terms[False][1]
@@ -142,7 +142,7 @@ def test_replicas_agree_in_the_end(topology):
 
 
 def test_the_topology_is_told():
-    run = train(Gossip("ring", workers=5), Simulator(faults=(Crash("worker-2", 0.05),), detection=0.01), budget=2)
+    run = train(Gossip("ring", workers=5), Simulator(faults=(Crash("worker-2", 0.05),), detection_delay=0.01), budget=2)
     first, second = told(run, "topology")
     assert (first["topology"], first["members"], first["neighbours"]) == ("Ring()", 5, {"least": 2, "most": 2})
     assert first["spectral_gap"] == pytest.approx(1 - (1 + 2 * np.cos(2 * np.pi / 5)) / 3)
@@ -153,9 +153,9 @@ def test_the_topology_is_told():
 @pytest.mark.parametrize("synchronous", [True, False])
 def test_crash_and_return(synchronous):
     faults = (Crash("worker-2", 0.1, back_after=0.05), Crash("worker-0", 0.3), Crash("worker-3", 0.3))
-    runtime = Simulator(link=ROUGH, faults=faults, detection=0.01, late={1: 0.1})
+    runtime = Simulator(link=ROUGH, faults=faults, detection_delay=0.01, join_times={1: 0.1})
     run = train(Gossip("ring", synchronous, workers=4), runtime, "squared", budget=12)
-    assert run.stopped == "epochs"
+    assert run.stop_reason == "epochs"
     assert [event["participant"] for event in told(run, "lost")] == ["worker-2", "worker-0", "worker-3"]
     assert run.objective <= 1.05 * optimum("squared")
     assert told(run, "topology")[-1]["members"] == 2
@@ -164,7 +164,7 @@ def test_crash_and_return(synchronous):
 @pytest.mark.parametrize("period", [1, 7])
 def test_all_is_trained_though_most_have_died(period):
     faults = (Crash("worker-0", 0.02), Crash("worker-2", 0.03))
-    outcome, _ = count(Gossip("ring", workers=3, period=period), Simulator(0.001, faults=faults, detection=0.01))
+    outcome, _ = count(Gossip("ring", workers=3, period=period), Simulator(0.001, faults=faults, detection_delay=0.01))
     assert abs(Counter.total - 240) <= 3 * period  # but for the last burst of each who died
     assert outcome.reason == "epochs"
 
@@ -179,9 +179,9 @@ def test_staleness_is_what_was_mixed_in_meanwhile():
 
 def test_stops_at_a_target_and_in_time():
     run = train(Gossip("torus", workers=4), Simulator(), budget=Budget(epochs=20, target=0.6))
-    assert (run.stopped, run.history[-1]["epoch"] < 20) == ("target", True)
+    assert (run.stop_reason, run.history[-1]["epoch"] < 20) == ("target", True)
     run = train(Gossip("torus", False, workers=4), Simulator(), budget=Budget(seconds=0.5))
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
 
 
 @pytest.mark.parametrize(("options", "says"), [
@@ -195,7 +195,7 @@ def test_what_cannot_work_is_refused(options, says):
 
 def test_the_number_of_workers_is_checked_before_it_starts():
     with pytest.raises(ParameterError, match="4 nodes"):
-        Gossip(DIRECTED).cast(RunConfig(3, frozen(np.zeros(1, np.float32)), 1, 1))
+        Gossip(DIRECTED).roles(RunConfig(3, frozen(np.zeros(1, np.float32)), 1, 1))
 
 
 def test_the_last_iterates_are_averaged():

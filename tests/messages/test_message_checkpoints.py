@@ -82,12 +82,12 @@ def test_a_checkpoint_changes_nothing_in_the_run_it_is_of(tmp_path: Path) -> Non
 def test_amid_crashes_and_losses_it_goes_on(seed: int, tmp_path: Path) -> None:
     runtime = Simulator(
         link=Link(latency="exponential:0.002", loss=0.05, duplication=0.05, reordering=0.2),
-        faults=(Crashes(every=0.6, back_after=0.05, servers=True),), detection=0.02,
+        faults=(Crashes(every=0.6, back_after=0.05, servers=True),), detection_delay=0.02,
     )  # fmt: skip
     strategy = ParameterServer(4, staleness=2, push_every=4)
     run = partial(train, strategy, runtime, budget=10, seed=seed)
     resumed = broken_off(run, tmp_path, count=3)
-    assert resumed.stopped == "epochs"
+    assert resumed.stop_reason == "epochs"
     assert resumed.objective <= 1.05 * optimum("logistic")
     assert [event for event in resumed.events if event["event"] == "lost"]
 

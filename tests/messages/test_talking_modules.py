@@ -88,7 +88,7 @@ def test_other_strategies_learn_it_too(strategy: Any) -> None:
 
 
 def test_one_seed_gives_one_run_and_leaves_random_numbers_alone() -> None:
-    link = Simulator(compute="exponential:0.01", faults=(Crash("worker-1", 0.05, 0.02),), detection=0.005)
+    link = Simulator(compute_time="exponential:0.01", faults=(Crash("worker-1", 0.05, 0.02),), detection_delay=0.005)
     torch.manual_seed(3)
     one = train(ParameterServer(workers=3), link)
     drawn = torch.rand(2)
@@ -105,7 +105,7 @@ def test_statistics_of_batches_are_exchanged_and_stay_in_bounds() -> None:
     data = TensorDataset(torch.randn(600, 3) + 5.0, torch.zeros(600, 1))
     net = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1))
     rule = partial(optim.SGD, lr=1e-3)
-    train(ParameterServer(workers=24), Simulator(compute=0.01), net, dataset=data, rule=rule, budget=10)
+    train(ParameterServer(workers=24), Simulator(compute_time=0.01), net, dataset=data, rule=rule, budget=10)
     mean, variance = net[0].running_mean.numpy(), net[0].running_var.numpy()
     np.testing.assert_allclose(mean, [5.0] * 3, atol=0.5)
     assert ((variance > 0.5) & (variance < 1.5)).all()
@@ -184,7 +184,7 @@ def test_what_cannot_work_is_refused_before_anything_starts() -> None:
         train(ParameterServer(workers=2), budget=Budget(5, patience=2))
     with pytest.raises(DivergedError, match="smaller step"):
         train(ParameterServer(workers=4), net=nn.Linear(3, 1), rule=partial(optim.SGD, lr=1e6), budget=9)
-    assert train(ParameterServer(workers=2, within=Serial()), budget=1).stopped == "epochs"
+    assert train(ParameterServer(workers=2, within=Serial()), budget=1).stop_reason == "epochs"
 
 
 def test_who_adds_in_full() -> None:

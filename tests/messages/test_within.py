@@ -51,7 +51,7 @@ def serial() -> Run:
 
 @pytest.mark.parametrize("within", INNER)
 def test_nodes_with_cores_come_to_where_one_worker_does(within: Any) -> None:
-    run = train(ParameterServer(workers=2, push_every=200, within=within), Simulator(compute=1e-3))
+    run = train(ParameterServer(workers=2, push_every=200, within=within), Simulator(compute_time=1e-3))
     assert run.objective <= 1.01 * serial().objective
     assert run.history[-1]["updates"] >= 10_000
     busy = run.seconds * sum(1 - each["share"] for each in waiting(run)["workers"].values())

@@ -111,7 +111,7 @@ def test_workers_apart_are_resumed_from_their_last_average(tmp_path: Path) -> No
 def test_one_that_died_takes_part_again(tmp_path: Path) -> None:
     options: dict[str, Any] = {"strategy": Hogwild(2), "checkpoint": tmp_path}
     data = nets.Noisy(most=30, seconds=0.002, grave=tmp_path / "grave")
-    first = train(data, runtime=Processes(failures="continue"), **options)
+    first = train(data, runtime=Processes(on_worker_failure="continue"), **options)
     assert any(event["event"] == "worker lost" for event in first.events)
     run = train(budget=8, resume=True, **options)
     assert run.history[-1]["epoch"] == 8
@@ -181,7 +181,7 @@ def test_patience_keeps_the_best(average: Any, tmp_path: Path) -> None:
     problem = copy.deepcopy(problem)
     run = minimise(problem, rule, budget=Budget(epochs=50, patience=4), resume=True, **options)
     losses = [record["test_loss"] for record in run.history if "test_loss" in record]
-    assert run.stopped == "patience"
+    assert run.stop_reason == "patience"
     assert run.result["test_loss"] == min(losses)
     assert problem.measure(problem.feed(test))["loss"] == pytest.approx(min(losses), abs=1e-6)
     assert losses[-1] > min(losses)
@@ -191,12 +191,12 @@ def test_target_and_seconds_and_nothing_to_do() -> None:
     run = train(
         nets.numbers(), nets.line(), partial(optim.SGD, lr=0.1), Budget(epochs=200, target=1e-3), test=nets.numbers()
     )
-    assert run.stopped == "target"
+    assert run.stop_reason == "target"
     assert run.history[-1]["epoch"] < 200
     # Ten workers on eight samples of one batch: nine have nothing to do, for ever.
     for strategy in (Hogwild(3), Averaging(3)):
         run = train(nets.numbers(8), nets.line(), SGD, Budget(seconds=0.2), strategy=strategy)
-        assert run.stopped == "seconds"
+        assert run.stop_reason == "seconds"
         assert run.history[-1]["updates"] > 0
 
 
@@ -204,7 +204,7 @@ def test_workers_apart_that_are_stopped_keep_what_they_have() -> None:
     net = nets.Constant()
     problem = Module(net, nets.as_it_is, nets.Trouble("", count=4000, seconds=0.001), batch=8)
     run = minimise(problem, SGD, strategy=Averaging(2), budget=Budget(seconds=0.3))
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
     assert net.weight.item() == pytest.approx(-0.02 * run.history[-1]["steps"] / 2, rel=1e-4)
 
 

@@ -205,7 +205,7 @@ def test_one_that_dies_ends_the_block_with_its_reason(kind, said):
     net, optimizer = model()
     then = at_the_second(kind)
     with pytest.raises(WorkerError, match=said) as caught:
-        hogwild.shared(net, optimizer, workers=2, runtime=hogwild.Processes(silence=3)).run(
+        hogwild.shared(net, optimizer, workers=2, runtime=hogwild.Processes(heartbeat_timeout=3)).run(
             lambda *given: loop(*given, epochs=1, then=then)
         )
     assert str(caught.value).startswith("worker 1")
@@ -214,7 +214,7 @@ def test_one_that_dies_ends_the_block_with_its_reason(kind, said):
 def test_the_others_go_on_without_one_that_dies(capfd):
     net, optimizer = model()
     then = at_the_second("raise")
-    shared = hogwild.shared(net, optimizer, workers=3, runtime=hogwild.Processes(failures="continue"))
+    shared = hogwild.shared(net, optimizer, workers=3, runtime=hogwild.Processes(on_worker_failure="continue"))
     shared.run(lambda *given: loop(*given, then=then))
     said = capfd.readouterr().err
     assert "worker 1 failed: ValueError: worker one is unwell" in said
@@ -228,7 +228,7 @@ def test_one_that_ends_or_is_late_before_the_block_is_named(tmp_path):
     (tmp_path / "empty.py").write_text("")
     script = Script(str(tmp_path / "empty.py"))
     for task, limit, said in ((script, 60, "without coming to the block"), (None, 0.2, "Not there after 0.2 seconds")):
-        runtime = hogwild.Processes(patience=limit)
+        runtime = hogwild.Processes(startup_timeout=limit)
         others = PeerWorkers(
             SharedCounters(2),
             runtime,

@@ -239,12 +239,17 @@ def fails_in(how, calls, outputs, target):
 )
 def test_the_death_of_a_worker_ends_the_run_with_its_cause(how, message):
     with pytest.raises(WorkerError, match=message):
-        train(layers(), Synchronous(2), loss=partial(fails_in, how, []), runtime=Processes(silence=4.0, threads=1))
+        train(
+            layers(),
+            Synchronous(2),
+            loss=partial(fails_in, how, []),
+            runtime=Processes(heartbeat_timeout=4.0, threads=1),
+        )
 
 
 def test_a_run_out_of_time_ends_for_all_at_the_same_step():
     run = train(layers(), Synchronous(2), budget=Budget(epochs=10**6, seconds=0.2), test=samples(10))
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
     assert run.history[-1]["test_accuracy"] > 0
 
 
@@ -292,7 +297,7 @@ options = dict(strategy=Synchronous(), test=samples(20), callbacks=[heard.append
 train(net, **options, budget=2)
 other = layers(nn.Dropout(0.3))
 run = train(other, **options, budget=4, resume=True)
-torch.save((values(other), run.history, run.stopped, run.loss, len(heard)), {folder!r} + "/" + os.environ["RANK"])
+torch.save((values(other), run.history, run.stop_reason, run.loss, len(heard)), {folder!r} + "/" + os.environ["RANK"])
 """
 
 
@@ -333,7 +338,7 @@ def test_what_cannot_work_is_refused_before_anything_starts():
     with pytest.raises(ParameterError, match="'linear-scaling' goes by the samples in a batch"):
         minimise(problem, schedule="linear-scaling")
     with pytest.raises(ParameterError, match="none can go on without one that died"):
-        train(layers(), Synchronous(2), runtime=Processes(failures="continue"))
+        train(layers(), Synchronous(2), runtime=Processes(on_worker_failure="continue"))
     with pytest.raises(ParameterError, match="leave out one of them"):
         train(layers(), Synchronous(2, recipe=LargeMinibatch()), schedule=LinearScaling())
     for wrong in ({"workers": 0}, {"accumulate": 0}, {"accumulate": 1.5}, {"recipe": "goyal"}):

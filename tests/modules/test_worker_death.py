@@ -86,25 +86,27 @@ def test_a_kill_stops_the_run() -> None:
 def test_others_go_on(strategy: Any, tmp_path: Path) -> None:
     """One of two dies at once; the other has all samples from the next epoch on."""
     data = nets.Noisy(most=1, seconds=0.003, grave=tmp_path / "grave")
-    run = minimise(problem(data), strategy=strategy, budget=4, runtime=Processes(failures="continue"))
+    run = minimise(problem(data), strategy=strategy, budget=4, runtime=Processes(on_worker_failure="continue"))
     lost = [event for event in run.events if event["event"] == "worker lost"]
     assert len(lost) == 1
     assert "SIGKILL" in lost[0]["message"]
-    assert run.stopped == "epochs"
+    assert run.stop_reason == "epochs"
     assert 4 * 32 < run.history[-1]["updates"] <= 4 * 64
     assert run.history[-1]["epoch"] == 4
 
 
 def test_when_all_die_the_run_ends() -> None:
     with pytest.raises(WorkerError, match=r"worker 0(?s:.*)worker 1"):
-        minimise(problem(nets.Trouble("kill")), strategy=Locked(2), budget=5, runtime=Processes(failures="continue"))
+        minimise(
+            problem(nets.Trouble("kill")), strategy=Locked(2), budget=5, runtime=Processes(on_worker_failure="continue")
+        )
 
 
 def test_one_that_stands_still_is_ended() -> None:
     """The other, which waits for the lock that the first one has, is not to blame."""
     run = minimise(
         problem(nets.numbers()), strategy=Locked(2), budget=3,
-        runtime=Processes(failures="continue", silence=4), rule=nets.Holding,
+        runtime=Processes(on_worker_failure="continue", heartbeat_timeout=4), rule=nets.Holding,
     )  # fmt: skip
     lost = [event for event in run.events if event["event"] == "worker lost"]
     assert len(lost) == 1
@@ -121,7 +123,7 @@ def test_not_a_number() -> None:
 @pytest.mark.parametrize("failures", ["stop", "continue"])
 def test_the_evaluator_dies(failures: str) -> None:
     data = nets.numbers()
-    ways: dict[str, Any] = {"runtime": Processes(failures=failures), "test": nets.Trouble("kill", at=3)}
+    ways: dict[str, Any] = {"runtime": Processes(on_worker_failure=failures), "test": nets.Trouble("kill", at=3)}
     if failures == "stop":
         with pytest.raises(WorkerError, match="the evaluator was ended by the signal SIGKILL"):
             minimise(problem(data), strategy=Hogwild(2), budget=50, **ways)
@@ -159,7 +161,7 @@ def tell(event):
 for stage in range(3):
     try:
         run = minimise(problem, strategy=Hogwild(2), budget=1000, callbacks=[tell], test=nets.numbers())
-        print("stopped:", run.stopped, flush=True)
+        print("stopped:", run.stop_reason, flush=True)
     except KeyboardInterrupt:
         print("broken off", flush=True)
 """
@@ -229,7 +231,7 @@ def test_in_a_thread_and_twice_at_once() -> None:
     found: list[str] = []
 
     def train() -> None:
-        found.append(minimise(problem(nets.numbers()), strategy=Hogwild(2), budget=2).stopped)
+        found.append(minimise(problem(nets.numbers()), strategy=Hogwild(2), budget=2).stop_reason)
 
     threads = [threading.Thread(target=train) for _ in range(2)]
     for thread in threads:

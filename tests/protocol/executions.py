@@ -46,21 +46,21 @@ class Execution:
         strategy = self.strategy
         ledger = Ledger(max(1, servers_of(strategy)))
         epoch = strategy.workers * getattr(strategy, "period", 1) * self.bursts
-        setting = RunConfig(
+        config = RunConfig(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,
             late=frozenset(self.late),
         )  # fmt: skip
         simulator = Simulator(self.compute, self.link, self.slow, self.faults, self.late, self.detection, SILENCE)
-        company = MessageJob(
-            setting, strategy.cast(setting), lambda worker: ledger, lambda values: {"loss": 1.0},
+        job = MessageJob(
+            config, strategy.roles(config), lambda worker: ledger, lambda values: {"loss": 1.0},
             lambda event, **what: None, self.seed,
         )  # fmt: skip
         if not servers_of(strategy) or isinstance(strategy, ElasticAveraging):  # pushes are no changes to be added
             # Who meets others half way, one at a time, can have given all of something to some who die.
             pairs = isinstance(strategy, Gossip) and not strategy.synchronous
-            return Watched(simulator, company, ledger, lasting=not (pairs and self.faults))
+            return Watched(simulator, job, ledger, lasting=not (pairs and self.faults))
         staleness = getattr(strategy, "staleness", 0)
-        return Audited(simulator, company, ledger, staleness, whole=getattr(strategy, "combine", "mean") == "sum")
+        return Audited(simulator, job, ledger, staleness, whole=getattr(strategy, "combine", "mean") == "sum")
 
     def play(self) -> Outcome:
         """Run it; fails when it does not keep what is promised."""
@@ -89,8 +89,8 @@ def written(thing: Any, between: str = ", ") -> str:
 
 def servers_of(strategy: Any) -> int:
     """How many servers a strategy has."""
-    setting = RunConfig(strategy.workers, np.zeros(8, np.float32), 1, 1)
-    return sum(name.startswith("server") for name in strategy.cast(setting))
+    config = RunConfig(strategy.workers, np.zeros(8, np.float32), 1, 1)
+    return sum(name.startswith("server") for name in strategy.roles(config))
 
 
 @st.composite

@@ -72,11 +72,11 @@ def test_without_its_coordinator_a_run_is_over() -> None:
 
 def test_on_threads_neither() -> None:
     ledger = Ledger(1)
-    setting = RunConfig(1, ledger.start, 10, 10)
-    company = MessageJob(
-        setting, ParameterServer(1).cast(setting), lambda worker: ledger, lambda values: {"loss": 1.0},
+    config = RunConfig(1, ledger.start, 10, 10)
+    job = MessageJob(
+        config, ParameterServer(1).roles(config), lambda worker: ledger, lambda values: {"loss": 1.0},
         lambda event, **what: None,
     )  # fmt: skip
-    outcome = Local(faults=(Crash("coordinator", 0.0),)).play(company)
+    outcome = Local(faults=(Crash("coordinator", 0.0),)).play(job)
     assert outcome.values is None
     assert outcome.reason == "the coordinator crashed"

@@ -25,8 +25,8 @@ class Watched(EventLoop):
     Where what is done is ``lasting``, also if the result lacks something of a worker that was there to the end.
     """
 
-    def __init__(self, simulator: Simulator, company: MessageJob, ledger: Ledger, lasting: bool = True) -> None:
-        super().__init__(simulator, company)
+    def __init__(self, simulator: Simulator, job: MessageJob, ledger: Ledger, lasting: bool = True) -> None:
+        super().__init__(simulator, job)
         self.ledger, self.lasting = ledger, lasting
         self.log: list[str] = []
         self.bursts: dict[Life, list[int]] = defaultdict(list)  # their places in the ledger
@@ -71,9 +71,9 @@ class Audited(Watched):
     """
 
     def __init__(
-        self, simulator: Simulator, company: MessageJob, ledger: Ledger, staleness: int | None, whole: bool
+        self, simulator: Simulator, job: MessageJob, ledger: Ledger, staleness: int | None, whole: bool
     ) -> None:
-        super().__init__(simulator, company, ledger)
+        super().__init__(simulator, job, ledger)
         self.staleness, self.whole = staleness, whole
         self.began: dict[Life, int] = {}  # the clock of its first pull, and of its first burst
         self.pushed: dict[tuple[str, Life], list[tuple[int, int]]] = defaultdict(list)  # to a server: number, place

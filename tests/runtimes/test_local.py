@@ -53,7 +53,7 @@ def test_it_comes_to_the_optimum(squares, workers, options):
     problem, optimum = squares
     run = descended(problem, ParameterServer(workers=workers, **options), Local(), epochs=20)
     np.testing.assert_allclose(weights(run), optimum, atol=0.03)
-    assert run.stopped == "epochs"
+    assert run.stop_reason == "epochs"
     assert of(run, "traffic")["messages"] > 0
 
 
@@ -74,7 +74,7 @@ def test_in_step_it_is_what_the_simulator_comes_to(squares):
 def test_with_a_bound_all_wait_for_the_slow(squares):
     problem, _ = squares
     strategy, bound = ParameterServer(workers=3, staleness=2, push_every=20), 2
-    run = descended(problem, strategy, Local(slow={1: 0.01}), epochs=4)
+    run = descended(problem, strategy, Local(extra_seconds={1: 0.01}), epochs=4)
     staleness = of(run, "staleness")
     assert 0 < staleness["most_clocks_behind"] <= bound
     assert len({each["count"] for each in staleness["workers"].values()}) == 1
@@ -82,10 +82,10 @@ def test_with_a_bound_all_wait_for_the_slow(squares):
 
 def test_without_a_bound_nobody_waits(squares):
     problem, _ = squares
-    run = descended(problem, ParameterServer(workers=3, push_every=20), Local(slow={1: 0.2}), epochs=4)
+    run = descended(problem, ParameterServer(workers=3, push_every=20), Local(extra_seconds={1: 0.2}), epochs=4)
     pushes = {name: each["count"] for name, each in of(run, "staleness")["workers"].items()}
     assert pushes["worker-1"] < min(pushes["worker-0"], pushes["worker-2"])
-    assert run.stopped == "epochs"
+    assert run.stop_reason == "epochs"
 
 
 def test_messages_may_take_their_time(squares):
@@ -110,7 +110,13 @@ def test_the_dead_are_not_waited_for_and_may_come_back(squares, staleness):
         Crash("worker-0", 0.02), Crash("worker-1", 0.04, 0.05), Crash("server-0", 0.06, 0.02),
         Crashes(every=0.2, back_after=0.02),
     )  # fmt: skip
-    runtime = Local(faults=faults, detection=0.02, late={2: 0.05}, slow={0: 0.004, 1: 0.004, 2: 0.004}, silence=60)
+    runtime = Local(
+        faults=faults,
+        detection_delay=0.02,
+        join_times={2: 0.05},
+        extra_seconds={0: 0.004, 1: 0.004, 2: 0.004},
+        stall_timeout=60,
+    )
     run = descended(problem, ParameterServer(workers=3, staleness=staleness, push_every=8), runtime, epochs=12)
     assert of(run, "waiting")["crashes"] >= 3
     assert {"lost", "joined"} <= {event["event"] for event in run.events}
@@ -119,10 +125,12 @@ def test_the_dead_are_not_waited_for_and_may_come_back(squares, staleness):
 
 def test_time_and_targets_end_it(squares):
     problem, _ = squares
-    run = descended(problem, ParameterServer(workers=2), Local(slow={0: 0.01, 1: 0.01}), budget=Budget(seconds=0.1))
-    assert run.stopped == "seconds"
+    run = descended(
+        problem, ParameterServer(workers=2), Local(extra_seconds={0: 0.01, 1: 0.01}), budget=Budget(seconds=0.1)
+    )
+    assert run.stop_reason == "seconds"
     run = descended(problem, ParameterServer(workers=2), Local(), budget=Budget(epochs=500, target=0.1))
-    assert run.stopped == "target"
+    assert run.stop_reason == "target"
 
 
 class BrokenError(Exception):
@@ -168,25 +176,25 @@ def interrupting(monkeypatch, after):
 
     pressed.looks = 0
 
-    def company(*parts):
+    def job(*parts):
         return MessageJob(*parts[:6], pressed)
 
-    monkeypatch.setattr(message_launch, "MessageJob", company)
+    monkeypatch.setattr(message_launch, "MessageJob", job)
 
 
 @pytest.mark.parametrize("bound", [None, 1])
-@pytest.mark.parametrize("runtime", [Local(slow={0: 0.002, 1: 30.0}), Simulator()], ids=["local", "simulator"])
+@pytest.mark.parametrize("runtime", [Local(extra_seconds={0: 0.002, 1: 30.0}), Simulator()], ids=["local", "simulator"])
 def test_ctrl_c_ends_it_with_what_it_has(squares, runtime, bound, monkeypatch):
     interrupting(monkeypatch, after=3)
     run = descended(squares[0], ParameterServer(workers=2, staleness=bound), runtime, epochs=1000)
-    assert run.stopped == "interrupted"
+    assert run.stop_reason == "interrupted"
     assert run.result["updates"] < 1000 * SMALL
     assert np.isfinite(weights(run)).all()
 
 
 def test_what_cannot_be_asked_for():
-    for wrong in ({"slow": {1: -1.0}}, {"late": {0: float("inf")}}, {"detection": -1.0}, {"silence": 0.0},
-                  {"faults": ("crash",)}, {"latency": "sometimes"}):  # fmt: skip
+    for wrong in ({"extra_seconds": {1: -1.0}}, {"join_times": {0: float("inf")}}, {"detection_delay": -1.0},
+                  {"stall_timeout": 0.0}, {"faults": ("crash",)}, {"latency": "sometimes"}):  # fmt: skip
         with pytest.raises(ParameterError):
             Local(**wrong)
 
@@ -196,13 +204,13 @@ def test_silence_is_noticed(squares, monkeypatch):
         "hogwild.strategies.roles.parameter_server.ParameterServerRole._answer", lambda self, worker: iter(())
     )
     with pytest.raises(WorkerError, match=r"nothing was heard of worker-0.* for 0\.2 s"):
-        descended(squares[0], ParameterServer(workers=2), Local(silence=0.2))
+        descended(squares[0], ParameterServer(workers=2), Local(stall_timeout=0.2))
 
 
 def test_who_sends_more_than_is_received_goes_on_when_it_is(squares, monkeypatch):
     """Receipts wake nobody, but who waits for them."""
     monkeypatch.setattr("hogwild.messaging.reliable_channel.WINDOW", 2)
     strategy = ParameterServer(workers=2, shards=2, pull_every=50)
-    run = descended(squares[0], strategy, Local(silence=60), epochs=2)
-    assert run.stopped == "epochs"
+    run = descended(squares[0], strategy, Local(stall_timeout=60), epochs=2)
+    assert run.stop_reason == "epochs"
     assert of(run, "traffic")["kinds"]["Push"]["messages"] >= 2 * 2 * SMALL

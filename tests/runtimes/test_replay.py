@@ -44,14 +44,14 @@ def test_one_thing_is_handled_after_the_other(problem):
 
 
 def test_handling_can_be_asked_for(problem):
-    quick, slow = (descended(problem, Simulator(compute=0.001, handling=each)) for each in (0.0, 0.01))
+    quick, slow = (descended(problem, Simulator(compute_time=0.001, handling_time=each)) for each in (0.0, 0.01))
     assert slow.seconds > 2 * quick.seconds
-    again = descended(problem, Simulator(compute=0.001, handling=0.01))
+    again = descended(problem, Simulator(compute_time=0.001, handling_time=0.01))
     assert again.events == slow.events
 
 
 def test_a_run_is_recorded_saved_and_played_again(problem, tmp_path):
-    run = descended(problem, Local(slow={1: 0.002}, latency=0.0005, record=True))
+    run = descended(problem, Local(extra_seconds={1: 0.002}, latency=0.0005, record=True))
     run.trace.save(tmp_path / "trace.json")
     trace = Trace.load(tmp_path / "trace.json")
     assert {name: vars(diary) for name, diary in trace.diaries.items()} == {

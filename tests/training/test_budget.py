@@ -18,7 +18,7 @@ HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial"}
 
 def test_epochs() -> None:
     run = minimise(problem(), budget=4, **HOW)
-    assert run.stopped == "epochs"
+    assert run.stop_reason == "epochs"
     assert [record["epoch"] for record in run.history] == [1, 2, 3, 4]
     assert [record["updates"] for record in run.history] == [ROWS, 2 * ROWS, 3 * ROWS, 4 * ROWS]
     assert run.history[-1]["loss"] < run.history[0]["loss"] < 0.7
@@ -52,7 +52,7 @@ def test_without_any_limit_the_size_of_the_data_decides() -> None:
 
 def test_seconds_shorter_than_an_epoch() -> None:
     run = minimise(slowed(problem(), 0.05), budget=Budget(seconds=0.1), **HOW)
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
     (record,) = run.history
     assert record["epoch"] == 0
     assert 0 < record["updates"] < ROWS
@@ -64,7 +64,7 @@ def test_seconds_shorter_than_an_epoch() -> None:
 def test_running_out_of_time_harms_no_rule(rule: str) -> None:
     """Chunks that begin when all time is gone have the last and smallest step of the schedule."""
     run = minimise(slowed(problem(), 0.001), rule, Cosine(0.02), "serial", budget=Budget(seconds=0.06))
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
     assert not told(run, "diverged")
     assert np.isfinite(run.model.weights).all()
     assert run.loss < 0.694
@@ -77,9 +77,9 @@ def test_no_step_is_zero_when_the_time_is_over() -> None:
 
 
 def test_whatever_comes_first() -> None:
-    assert minimise(problem(), budget=Budget(epochs=2, seconds=1000), **HOW).stopped == "epochs"
+    assert minimise(problem(), budget=Budget(epochs=2, seconds=1000), **HOW).stop_reason == "epochs"
     run = minimise(slowed(problem(), 0.01), budget=Budget(epochs=1000, seconds=0.2), **HOW)
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
 
 
 def test_target_on_training_and_on_held_out_loss() -> None:
@@ -87,7 +87,7 @@ def test_target_on_training_and_on_held_out_loss() -> None:
     for name, test in (("loss", None), ("test_loss", arrays(seed=1))):
         target = whole.history[2][name]
         run = minimise(problem(), budget=Budget(epochs=6, target=target), test=test, **HOW)
-        assert run.stopped == "target"
+        assert run.stop_reason == "target"
         assert len(run.history) == 3
         assert run.result[name] == target
 
@@ -98,7 +98,7 @@ def test_patience_keeps_the_best() -> None:
     run = minimise(few, "sgd", Constant(0.3), "serial", budget=Budget(epochs=500, patience=4), test=test)
     losses = [record["test_loss"] for record in run.history]
     best = int(np.argmin(losses))
-    assert run.stopped == "patience"
+    assert run.stop_reason == "patience"
     assert len(losses) == best + 5 < 500
     assert run.result["test_loss"] == min(losses) < losses[-1]
     assert run.result["epoch"] == best + 1
@@ -182,7 +182,7 @@ def test_events_in_order() -> None:
     assert at == sorted(at)
     chosen = told(run, "step chosen")[0]
     assert chosen["step"] in [step for step, _ in chosen["trials"]]
-    assert f"step={chosen['step']}" in run.asked["schedule"]
+    assert f"step={chosen['step']}" in run.config["schedule"]
 
 
 def test_progress_is_told_however_short_the_epochs() -> None:
@@ -234,7 +234,7 @@ def test_averaging_the_last_share_of_a_time() -> None:
     how: dict[str, Any] = {"rule": "sgd", "schedule": Constant(0.02), "strategy": "serial"}
     run = minimise(slowed(problem("squared"), 0.004), budget=Budget(seconds=0.3), average=0.5, **how)
     noisy = minimise(problem("squared"), budget=8, **how)
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
     assert run.loss < min(record["loss"] for record in noisy.history)
 
 

@@ -40,7 +40,7 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_the_copy_is_gone_when_the_run_is(strategy: str, copies: list[Any]) -> None:
     task = problem()
     run = minimise(task, "sgd", **{**HOW, "strategy": strategy})
-    assert run.stopped == "epochs"
+    assert run.stop_reason == "epochs"
     assert len(copies) == 1
     assert copies[0] is not None
     assert copies[0]() is None

@@ -74,7 +74,7 @@ def test_so_it_does_from_a_checkpoint_in_between(tmp_path: Path, monkeypatch: py
 def test_out_of_time_and_exploded() -> None:
     """There is no time for another attempt: the last good parameters are kept, here those of the start."""
     run = minimise(slowed(problem("squared"), 0.02), schedule=Constant(1e6), budget=Budget(seconds=0.05), **SGD)
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
     assert told(run, "diverged")[-1]["message"].endswith("back to the last good parameters")
     assert not run.model.weights.any()
     assert run.result["updates"] == 0
@@ -90,9 +90,9 @@ def test_the_mean_of_iterates_goes_back_too() -> None:
 
 def test_the_guard_counts() -> None:
     guard = DivergenceGuard(start=5.0)
-    assert not guard.exploded(4_999.0)
-    assert guard.exploded(5_001.0)
-    assert guard.exploded(0.1, float("inf"))
+    assert not guard.has_diverged(4_999.0)
+    assert guard.has_diverged(5_001.0)
+    assert guard.has_diverged(0.1, float("inf"))
     assert [guard.halve() for _ in range(MOST)] == [0.5, 0.25, 0.125, 0.0625, 0.03125]
     with pytest.raises(DivergedError):
         guard.halve()

@@ -38,7 +38,7 @@ def press(event: str = "progress", times: int = 1) -> Any:
 @pytest.mark.parametrize("strategy", ["serial", "hogwild", "locked", "round-robin", "averaging"])
 def test_within_an_epoch(strategy: str) -> None:
     run = minimise(slowed(problem(), 0.02), callbacks=[press()], **{**HOW, "strategy": strategy})
-    assert run.stopped == "interrupted"
+    assert run.stop_reason == "interrupted"
     assert 0 < run.history[-1]["updates"] < ROWS
     X, y = arrays()
     assert (run.model.predict(X) == y).mean() == pytest.approx(run.result["accuracy"])
@@ -59,14 +59,14 @@ def test_from_outside_at_any_moment() -> None:
                 threading.Thread(target=kill).start()
 
         run = minimise(problem(), budget=10**6, schedule=Constant(0.1), strategy="serial", callbacks=[hear])
-        assert run.stopped == "interrupted"
+        assert run.stop_reason == "interrupted"
         assert run.result["loss"] < 0.7
 
 
 @pytest.mark.parametrize("event", ["epoch", "checkpoint"])
 def test_between_epochs(event: str, tmp_path: Path) -> None:
     run = minimise(problem(), callbacks=[press(event)], checkpoint=tmp_path, **HOW)
-    assert run.stopped == "interrupted"
+    assert run.stop_reason == "interrupted"
     assert run.history[0]["epoch"] == 1
     assert len(run.history) <= 2
 
@@ -81,7 +81,7 @@ def test_while_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Session, "measure", pressed)
     run = minimise(problem(), **HOW)
-    assert (run.stopped, len(run.history)) == ("interrupted", 1)
+    assert (run.stop_reason, len(run.history)) == ("interrupted", 1)
     assert run.result["loss"] < 0.7
 
 
@@ -103,7 +103,7 @@ def test_ones_own_handler_is_left_alone() -> None:
         run = minimise(problem(), callbacks=[press("epoch")], **HOW)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert (run.stopped, pressed) == ("epochs", [signal.SIGINT])
+    assert (run.stop_reason, pressed) == ("epochs", [signal.SIGINT])
 
 
 def test_a_handler_that_raises_ends_the_leg() -> None:
@@ -115,7 +115,7 @@ def test_a_handler_that_raises_ends_the_leg() -> None:
         run = minimise(slowed(problem(), 0.02), callbacks=[press()], **HOW)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert run.stopped == "interrupted"
+    assert run.stop_reason == "interrupted"
 
 
 def test_in_another_thread_nothing_is_touched() -> None:
@@ -137,10 +137,10 @@ def test_nothing_is_lost_when_it_is_resumed(tmp_path: Path) -> None:
     asked = {**HOW, "budget": Budget(epochs=4, patience=3), "test": arrays(seed=1)}
     undisturbed = minimise(problem(), **asked)
     first = minimise(slowed(problem(), 0.02), callbacks=[press()], checkpoint=tmp_path, **asked)
-    assert first.stopped == "interrupted"
+    assert first.stop_reason == "interrupted"
     second = minimise(problem(), checkpoint=tmp_path, resume=True, **asked)
     assert told(second, "resumed")[0]["chunk"] > 0
-    assert second.stopped == "epochs"
+    assert second.stop_reason == "epochs"
     assert same_bits(undisturbed, second)
 
 
@@ -156,7 +156,7 @@ def test_an_interrupted_run_that_exploded_keeps_its_last_good_parameters(monkeyp
 
     monkeypatch.setattr(TrainingLoop, "_leg", explode)
     run = minimise(problem("squared"), "sgd", Constant(0.01), "serial", budget=5)
-    assert run.stopped == "interrupted"
+    assert run.stop_reason == "interrupted"
     assert np.array_equal(run.model.weights, good.model.weights)
     assert [record["epoch"] for record in run.history] == [1]
     assert told(run, "diverged")[0]["scale"] == 1.0

@@ -36,15 +36,15 @@ CASES: dict[str, dict[str, Any]] = {
         "rule": Sequential(), "schedule": Constant(0.02), "problem": problem(l2=1e-3), "average": 0.4,
     },
     "alone and watched": {
-        "rule": Sequential(watches=True), "schedule": Constant(0.02), "problem": problem(l2=1e-3),
-        "budget": Budget(epochs=9, tolerance=1e-2, stalls=2, watch="met"),
+        "rule": Sequential(track_objective=True), "schedule": Constant(0.02), "problem": problem(l2=1e-3),
+        "budget": Budget(epochs=9, tolerance=1e-2, stall_epochs=2, monitor="training_objective"),
     },
     "alone": {"rule": Sequential(), "schedule": Constant(0.02), "problem": problem(l1=1e-3, l2=1e-3)},
     "alone and averaged": {
-        "rule": Sequential(averages=5_000, precision="float64"),
+        "rule": Sequential(average_from=5_000, precision="float64"),
         "schedule": Constant(0.02), "problem": problem(l1=1e-3, l2=1e-3),
     },
-    "unmeasured": {"measure": False},
+    "unmeasured": {"evaluate_every_epoch": False},
     "averaged from the start": {"rule": "sgd", "schedule": Constant(0.02), "average": 1.0},
     "averaged from mid-epoch on": {"rule": "sgd", "schedule": Constant(0.02), "average": 0.4},
     "warmup": {"schedule": Warmup(Constant(0.1), epochs=1.5)},
@@ -71,7 +71,7 @@ def test_from_everywhere_within_epochs(case: str, tmp_path: Path, monkeypatch: p
     survivor, deaths = survive(tmp_path, checkpoint=checkpoints, **asked)
     assert deaths >= 3 * len(undisturbed.history)
     assert same_bits(survivor, undisturbed)
-    assert survivor.stopped == undisturbed.stopped
+    assert survivor.stop_reason == undisturbed.stop_reason
     same = undisturbed.result["loss"]  # but for one that was met on the way, which is added up leg by leg
     assert survivor.result["loss"] == (pytest.approx(same, rel=1e-14) if case == "unmeasured" else same)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest.safetensors", "previous.safetensors"]
@@ -122,7 +122,7 @@ def test_a_finished_run_returns_at_once(budget: Budget, stopped: str, tmp_path: 
     first = minimise(slowed(problem(), 0.001), **asked)
     written = (tmp_path / "latest.safetensors").read_bytes()
     again = minimise(problem(), resume=True, **asked)
-    assert first.stopped == again.stopped == stopped
+    assert first.stop_reason == again.stop_reason == stopped
     assert same_bits(first, again)
     assert first.result | {"at": 0} == again.result | {"at": 0}
     assert again.seconds == pytest.approx(first.seconds)
@@ -134,7 +134,7 @@ def test_more_epochs(tmp_path: Path) -> None:
     minimise(problem(), checkpoint=tmp_path, **{**how, "budget": 2})
     longer = minimise(problem(), checkpoint=tmp_path, resume=True, **{**how, "budget": 5})
     assert same_bits(longer, minimise(problem(), **{**how, "budget": 5}))
-    assert longer.stopped == "epochs"
+    assert longer.stop_reason == "epochs"
 
 
 def test_a_lower_target(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_lower_target(tmp_path: Path) -> None:
     first = minimise(problem(), checkpoint=tmp_path, **{**how, "budget": Budget(epochs=8, target=0.24)})
     second = minimise(problem(), checkpoint=tmp_path, resume=True, **{**how, "budget": Budget(epochs=8, target=0.23)})
     assert first.loss > 0.23 >= second.loss
-    assert second.stopped == "target"
+    assert second.stop_reason == "target"
 
 
 def test_without_resume_it_begins_anew(tmp_path: Path) -> None:

@@ -42,5 +42,5 @@ def test_a_limit_of_time_leaves_nothing_to_prepare(monkeypatch: pytest.MonkeyPat
     original = loop.prefetch_epoch
     monkeypatch.setattr(loop, "prefetch_epoch", lambda n, *rest: prepared.append(n) or original(n, *rest))
     run = minimise(problem(), "sgd", Cosine(0.05), "serial", budget=Budget(seconds=0.05))
-    assert run.stopped == "seconds"
+    assert run.stop_reason == "seconds"
     assert not prepared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hogwild import Adaptive, Budget, Checkpoints, Constant, Linear, PassiveAggressive, Start, minimise
+from hogwild import Adaptive, Budget, Checkpoints, Constant, Linear, PassiveAggressive, WarmStart, minimise
 from hogwild.errors import ParameterError
 from hogwild.training.snapshots import Stall
 
@@ -19,30 +19,30 @@ def test_two_runs_of_one_epoch_are_one_of_two():
     problem, step = Linear((X, Y), "squared"), Constant(0.01)
     whole = minimise(problem, schedule=step, budget=2, shuffle=False, **HOW)
     first = minimise(problem, schedule=step, budget=1, shuffle=False, **HOW)
-    then = Start(first.state, updates=200)
-    second = minimise(problem, schedule=step, budget=1, shuffle=False, start=then, **HOW)
+    then = WarmStart(first.state, updates=200)
+    second = minimise(problem, schedule=step, budget=1, shuffle=False, init=then, **HOW)
     assert np.array_equal(whole.model.weights, second.model.weights)
 
 
 def test_the_schedule_counts_on_from_earlier_updates():
     problem = Linear((X, Y), "squared")
     first = minimise(problem, schedule="inverse-scaling", budget=1, **HOW)
-    again = minimise(problem, schedule="inverse-scaling", budget=1, start=Start(first.state, 10**6), **HOW)
+    again = minimise(problem, schedule="inverse-scaling", budget=1, init=WarmStart(first.state, 10**6), **HOW)
     assert again.history[0]["step"] < first.history[0]["step"] / 5
 
 
 def test_values_alone_are_a_start_too():
     values = (np.arange(5.0).reshape(5, 1), np.ones((1, 1)))
-    run = minimise(Linear((X, Y), "squared"), "adagrad", Constant(1e-12), "serial", budget=1, start=Start(values))
+    run = minimise(Linear((X, Y), "squared"), "adagrad", Constant(1e-12), "serial", budget=1, init=WarmStart(values))
     assert run.model.weights.ravel() == pytest.approx(np.arange(5), abs=1e-6)
     with pytest.raises(ParameterError, match="'start' parameter must be of shape"):
-        minimise(Linear((X, Y), "squared"), start=Start((np.ones((4, 1)), np.ones((1, 1)))))
+        minimise(Linear((X, Y), "squared"), init=WarmStart((np.ones((4, 1)), np.ones((1, 1)))))
 
 
 def test_a_stalled_objective_ends_the_run():
-    problem, budget = Linear((X, Y), "squared"), Budget(epochs=500, tolerance=1e-4, stalls=3)
+    problem, budget = Linear((X, Y), "squared"), Budget(epochs=500, tolerance=1e-4, stall_epochs=3)
     run = minimise(problem, schedule=Constant(0.01), budget=budget, **HOW)
-    assert run.stopped == "tolerance"
+    assert run.stop_reason == "tolerance"
     objectives = [record["objective"] for record in run.history]
     assert all(late > min(objectives[:-3]) - 1e-4 for late in objectives[-3:])
     assert len(objectives) < 500
@@ -50,10 +50,10 @@ def test_a_stalled_objective_ends_the_run():
 
 def test_an_adaptive_step_falls_before_the_run_ends():
     y = Y + RNG.standard_normal(200)
-    budget = Budget(epochs=1_000, tolerance=1e-3, stalls=2)
+    budget = Budget(epochs=1_000, tolerance=1e-3, stall_epochs=2)
     run = minimise(Linear((X, y), "squared"), schedule=Adaptive(0.05), budget=budget, **HOW)
     steps = [record["step"] for record in run.history]
-    assert run.stopped == "tolerance"
+    assert run.stop_reason == "tolerance"
     assert steps[0] == 0.05
     assert steps[-1] <= 1e-6
     constant = minimise(Linear((X, y), "squared"), schedule=Constant(0.05), budget=budget, **HOW)
@@ -61,9 +61,9 @@ def test_an_adaptive_step_falls_before_the_run_ends():
 
 
 def test_stalls_survive_a_checkpoint(tmp_path):
-    problem, budget = Linear((X, Y), "squared"), Budget(epochs=500, tolerance=1e-4, stalls=3)
+    problem, budget = Linear((X, Y), "squared"), Budget(epochs=500, tolerance=1e-4, stall_epochs=3)
     whole = minimise(problem, schedule=Adaptive(0.01), budget=budget, **HOW)
-    short = Budget(epochs=len(whole.history) // 2, tolerance=1e-4, stalls=3)
+    short = Budget(epochs=len(whole.history) // 2, tolerance=1e-4, stall_epochs=3)
     minimise(problem, schedule=Adaptive(0.01), budget=short, checkpoint=Checkpoints(tmp_path), **HOW)
     resumed = minimise(problem, schedule=Adaptive(0.01), budget=budget, checkpoint=tmp_path, resume=True, **HOW)
     assert len(resumed.history) == len(whole.history)
@@ -119,7 +119,7 @@ def test_an_adaptive_step_needs_a_tolerance():
 def test_what_is_met_on_the_way_can_stand_for_the_loss_of_an_epoch():
     how = {"schedule": Constant(0.01), "budget": 1, "shuffle": False, **HOW}
     measured = minimise(Linear((X, Y), "squared"), **how)
-    met = minimise(Linear((X, Y), "squared"), measure=False, **how)
+    met = minimise(Linear((X, Y), "squared"), evaluate_every_epoch=False, **how)
     w, b, losses = np.zeros(5), 0.0, []
     for x, y in zip(X, Y, strict=True):
         error = w @ x + b - y
@@ -132,17 +132,17 @@ def test_what_is_met_on_the_way_can_stand_for_the_loss_of_an_epoch():
 
 
 def test_the_score_of_held_out_rows_can_end_a_run():
-    budget = Budget(epochs=500, tolerance=1e-3, stalls=4, watch="score")
+    budget = Budget(epochs=500, tolerance=1e-3, stall_epochs=4, monitor="score")
     problem, test = Linear((X[:150], Y[:150]), "squared"), (X[150:], Y[150:])
     run = minimise(problem, schedule=Constant(0.01), budget=budget, test=test, **HOW)
     scores = [record["test_r2"] for record in run.history]
     rose = [k == 0 or score >= max(scores[:k]) + 1e-3 for k, score in enumerate(scores)]
-    assert run.stopped == "tolerance"
+    assert run.stop_reason == "tolerance"
     assert rose[-5:] == [True, False, False, False, False]
     with pytest.raises(ParameterError, match="watch the score"):
         minimise(Linear((X, Y), "squared"), budget=budget)
     with pytest.raises(ParameterError, match="'watch'"):
-        Budget(watch="the clock")
+        Budget(monitor="the clock")
 
 
 def test_several_outputs_and_passive_aggressive_steps_are_refused():

@@ -12,7 +12,7 @@ STALER = 1.5  # times the mean, from which on the stalest worker is worth a word
 
 def talked(run: Run, virtual: bool, real_seconds: float) -> dict[str, Any]:
     """The part of a record that is about talking; all null where workers share one memory."""
-    traffic, waiting = run.traffic or {}, run.waiting or {}
+    traffic, waiting = run.traffic or {}, run.idle or {}
     topology = next((event for event in run.events if event["event"] == "topology"), None)
     return {
         "staleness": None if run.staleness is None else _figures(run.staleness),

@@ -135,10 +135,10 @@ def train(
             rich_help_panel=_HOW,
         ),
     ] = False,
-    observe: Annotated[
+    count_conflicts: Annotated[
         bool,
         typer.Option(
-            "--observe",
+            "--count-conflicts",
             help="Count what workers in one memory do to each other, which takes longer.",
             rich_help_panel=_HOW,
         ),
@@ -182,7 +182,7 @@ def train(
     strategy_ = shaped(strategies.named(strategy, _workers(strategy, workers, screen)), talking)
     if buffer != "auto":
         strategy_ = _buffered(strategy_, buffer)
-    by_processes = kind.processes and runtime is None and hasattr(strategy_, "access")
+    by_processes = kind.processes and runtime is None and strategy_.shares_memory
     runtime_ = place("processes" if by_processes else runtime, strategy_, places, talking)
     budget = Budget(epochs, seconds, target, patience, tolerance)
     folder = _folder(checkpoint, resume)
@@ -221,7 +221,7 @@ def train(
             callbacks=_callbacks(screen, watch, log, tensorboard, closing),
             checkpoint=None if folder is None else Checkpoints(folder, checkpoint_seconds),
             resume=resume is not None,
-            observe=observe,
+            count_conflicts=count_conflicts,
         )
     real_seconds = time.perf_counter() - started - run.compile_seconds
     for note in opened.notes:
@@ -234,13 +234,13 @@ def train(
         **record_of(run, made, held_out, load_seconds, out),
         "strategy": kebab(type(strategy_).__name__),
         "runtime": kebab(type(runtime_).__name__),
-        **talked(run, getattr(runtime_, "virtual", False), real_seconds),
+        **talked(run, runtime_.simulated_time, real_seconds),
     }
     if profile:
         record["profile"] = _profile(made, screen)
     screen.show(*picture_of(record))
     screen.result(record)
-    if run.stopped == "interrupted":
+    if run.stop_reason == "interrupted":
         raise typer.Exit(130)
 
 
@@ -254,7 +254,9 @@ def _profile(problem: Any, screen: Output) -> dict[str, float]:
 
 
 def _buffered(strategy: Any, buffer: str) -> Any:
-    if not hasattr(strategy, "buffer"):
+    from hogwild.strategies import Hogwild
+
+    if not isinstance(strategy, Hogwild):
         raise ParameterError("--buffer goes with --strategy hogwild.")
     if not buffer.isdecimal():
         raise ParameterError(f"--buffer is a number of rows, or auto. Got {buffer!r} instead.")

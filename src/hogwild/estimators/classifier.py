@@ -192,7 +192,8 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
 
     def _seeds(self, task: Task, parts: Parts) -> tuple[int, ...]:
         """One for all classes; one for each where scikit-learn's order or a step of each class's own is asked for."""
-        alone = hasattr(parts.rule, "pace") or isinstance(getattr(task.data, "order", None), Reshuffled)
+        own_steps = parts.rule.step_size != "scheduled" or parts.rule.single_worker
+        alone = own_steps or isinstance(getattr(task.data, "order", None), Reshuffled)
         return class_seeds(check_random_state(self.random_state), len(self.classes_) if alone else 2)
 
     def _know_classes(self, classes: Array) -> None:

@@ -124,9 +124,9 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         run = minimise(
             self._problem(train, labels, seed), self.rule, schedule, self._strategy(),
             budget=Budget(self.max_iter, patience=self.n_iter_no_change if self.early_stopping else None),
-            test=held_out, seed=seed, measure=self.early_stopping,
+            test=held_out, seed=seed, evaluate_every_epoch=self.early_stopping,
         )  # fmt: skip
-        if run.stopped == "interrupted":
+        if run.stop_reason == "interrupted":
             raise KeyboardInterrupt
         self.model_, self.n_iter_ = run.model, run.history[-1]["epoch"]
         return self

@@ -20,8 +20,8 @@ from hogwild.estimators.sklearn_parameters import Parts, averaged_share, steadie
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.problems.linear import Linear
 from hogwild.rules import Sequential
-from hogwild.run import Event, Run, Start
-from hogwild.training.divergence_guard import EXPLODED
+from hogwild.run import Event, Run, WarmStart
+from hogwild.training.divergence_guard import DIVERGENCE_FACTOR
 from hogwild.training.minimise import minimise
 
 SPARSE_INTERCEPT_STEP = 0.01  # as in scikit-learn: rare features see few steps, the intercept sees them all
@@ -87,8 +87,8 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
     try:
         run = minimise(
             problem, parts.rule, schedule, parts.strategy, budget=parts.budget, test=task.held_out, average=average,
-            start=Start(task.start, task.earlier), shuffle=asked["shuffle"], measure=False,
-            seed=task.seeds[0], explosion=float("inf"), callbacks=[_tell] if asked["verbose"] else [],
+            init=WarmStart(task.start, task.earlier), shuffle=asked["shuffle"], evaluate_every_epoch=False,
+            seed=task.seeds[0], divergence_factor=float("inf"), callbacks=[_tell] if asked["verbose"] else [],
         )  # fmt: skip
     except DivergedError as error:
         raise ValueError(
@@ -109,7 +109,7 @@ def _heaviest(problem: Linear) -> float:
 
 
 def _outcome(run: Run, parts: Parts) -> Learnt:
-    if run.stopped == "interrupted":
+    if run.stop_reason == "interrupted":
         raise KeyboardInterrupt
     chosen = [event["step"] for event in run.events if event["event"] == "step chosen"]
     state = parts.rule.last(run.state) if isinstance(parts.rule, Sequential) else run.state
@@ -129,9 +129,9 @@ def _complaints(run: Run, parts: Parts) -> frozenset[str]:
             f"The fit diverged {len(exploded)} times and went on with {exploded[-1]['scale']:.3g} of the step. {remedy}"
         )
     start, end = next(event["loss"] for event in run.events if event["event"] == "training"), run.history[-1]["loss"]
-    if end > EXPLODED * max(start, 1.0):
+    if end > DIVERGENCE_FACTOR * max(start, 1.0):
         found.add(f"The fit diverged: the loss went from {start:.3g} to {end:.3g}. {remedy}")
-    elif run.stopped == "epochs" and parts.budget.tolerance is not None:
+    elif run.stop_reason == "epochs" and parts.budget.tolerance is not None:
         found.add(
             "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the fit."
         )

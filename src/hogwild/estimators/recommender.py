@@ -16,7 +16,7 @@ from hogwild.errors import ParameterError
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.matrix_completion import MatrixCompletion
 from hogwild.rules import named as rule_named
-from hogwild.run import Budget, Run, Start
+from hogwild.run import Budget, Run, WarmStart
 from hogwild.schedules import Constant, named, with_step
 from hogwild.training.minimise import minimise
 
@@ -89,7 +89,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         problem = self._problem(ratings, self.model_.mean)
         problem.bounds = _wider(self._bounds, problem.bounds)
         start = problem.grown(self._state, self.model_.users, self.model_.items, self._rule(problem))
-        run = self._minimise(problem, Constant(self.step or LATER), Budget(1), start=Start(start))
+        run = self._minimise(problem, Constant(self.step or LATER), Budget(1), init=WarmStart(start))
         self._keep(run, problem, ratings, self._met)
         return self
 
@@ -139,11 +139,18 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
 
     def _minimise(self, problem: MatrixCompletion, schedule: Any, budget: Budget, **more: Any) -> Run:
         strategy = strategies.named(self.strategy, self.n_jobs) if isinstance(self.strategy, str) else self.strategy
-        if not hasattr(strategy, "access"):
+        if not strategy.shares_memory:
             raise ParameterError("A recommender is fitted in one memory: use a strategy such as 'hogwild'.")
         measured = budget.patience is not None
         return minimise(
-            problem, self._rule(problem), schedule, strategy, budget=budget, seed=self._seed, measure=measured, **more
+            problem,
+            self._rule(problem),
+            schedule,
+            strategy,
+            budget=budget,
+            seed=self._seed,
+            evaluate_every_epoch=measured,
+            **more,
         )
 
     def _keep(

@@ -15,7 +15,7 @@ from hogwild.losses import Loss
 from hogwild.rules import SGD, PassiveAggressive, Rule, Sequential
 from hogwild.run import Budget
 from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal, Schedule
-from hogwild.strategies import Hogwild, Serial, SharedMemoryStrategy
+from hogwild.strategies import Hogwild, Serial, Strategy
 
 NAMES = {  # where ours differ from theirs by more than a dash
     "log_loss": "logistic",
@@ -36,7 +36,7 @@ class Parts:
     l2: float
     rule: Rule
     schedule: Schedule
-    strategy: SharedMemoryStrategy
+    strategy: Strategy
     budget: Budget
 
 
@@ -62,7 +62,7 @@ def translate(
         clipped(loss_of(asked)),
         l1,
         l2,
-        _rule(asked, precision, earlier, _watched(asked) == "met" and epochs is None),
+        _rule(asked, precision, earlier, _monitored(asked) == "training_objective" and epochs is None),
         _schedule(asked, step, epochs == 1),
         strategy_of(asked),
         _budget(asked, epochs),
@@ -147,7 +147,7 @@ def as_theirs(asked: Mapping[str, Any]) -> bool:
     return not ours and isinstance(strategy_of(asked), Serial)
 
 
-def strategy_of(asked: Mapping[str, Any]) -> SharedMemoryStrategy:
+def strategy_of(asked: Mapping[str, Any]) -> Strategy:
     """How many workers share the parameters, and how: one alone, or several without locks.
 
     >>> from hogwild import HogwildClassifier
@@ -169,15 +169,15 @@ def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:
         return Budget(epochs=epochs)
     if tol is None:
         return Budget(epochs=asked["max_iter"])
-    return Budget(epochs=asked["max_iter"], tolerance=float(tol), stalls=stalls, watch=_watched(asked))
+    return Budget(epochs=asked["max_iter"], tolerance=float(tol), stall_epochs=stalls, monitor=_monitored(asked))
 
 
-def _watched(asked: Mapping[str, Any]) -> str:
+def _monitored(asked: Mapping[str, Any]) -> str:
     """What tells whether a fit has converged."""
     if asked["tol"] is not None and asked["early_stopping"]:
         return "score"
     if as_theirs(asked):
-        return "met"
+        return "training_objective"
     return "loss" if asked["learning_rate"] in PASSIVE_AGGRESSIVE else "objective"
 
 
@@ -189,14 +189,14 @@ def steadied(schedule: Schedule, loss: Loss, length: Callable[[], float]) -> Sch
     them grow for hundreds of epochs, cut off at 1e12.
 
     >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), lambda: 10.0)
-    Optimal(alpha=0.01, start=1000.0)
+    Optimal(alpha=0.01, t0=1000.0)
     """
     if not isinstance(schedule, Optimal) or loss.name not in UNBOUNDED_SLOPES:
         return schedule
     assert schedule.alpha is not None
-    assert schedule.start is not None
+    assert schedule.t0 is not None
     bearable = loss.curvature * length() / schedule.alpha
-    return Optimal(schedule.alpha, bearable) if schedule.start < bearable / 2 else schedule
+    return Optimal(schedule.alpha, bearable) if schedule.t0 < bearable / 2 else schedule
 
 
 def averaged_share(average: bool | int, rows: int, epochs: int, earlier: int = 0) -> float:

@@ -60,12 +60,12 @@ def descend(
 
 @functools.cache
 def descend_buffered(
-    layout: str, everything: bool, step: Function, own_rate: Function, rests: bool,
+    layout: str, everything: bool, step: Function, effective_step: Function, rests: bool,
     penalised: tuple[bool, bool], loss: Function, bend: Function, keep: bool, numbers: int, scaled: bool = False,
 ) -> Any:  # fmt: skip
     """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
     columns, some = LAYOUTS[layout], not everything
-    mean_rate = bind(linear_replicated.mean_rate, own_rate=own_rate)
+    mean_rate = bind(linear_replicated.mean_rate, effective_step=effective_step)
     place = {"place": linear_replicated.as_noted if some else linear_replicated.as_numbered}
     column = columns["column"]
     ahead = bind(linear_replicated.look_ahead, column=column, note=bind(linear_replicated.note, column=column))
@@ -87,18 +87,23 @@ def descend_buffered(
     )
     loop = bind(work_queue.without_turns, kernel=kernel)
     return specialise(
-        work_queue.run_queue, cache=keep, fused=True, descend=loop, begin=linear_replicated.begin, end=_settle(own_rate)
+        work_queue.run_queue,
+        cache=keep,
+        fused=True,
+        descend=loop,
+        begin=linear_replicated.begin,
+        end=_settle(effective_step),
     )
 
 
 @functools.cache
-def settle(own_rate: Function) -> Any:
+def settle(effective_step: Function) -> Any:
     """The compiled end of such descents: everything is merged."""
-    return specialise(_settle(own_rate), cache=True, fused=True)
+    return specialise(_settle(effective_step), cache=True, fused=True)
 
 
-def _settle(own_rate: Function) -> Function:
-    return bind(linear_replicated.settle, mean_rate=bind(linear_replicated.mean_rate, own_rate=own_rate))
+def _settle(effective_step: Function) -> Function:
+    return bind(linear_replicated.settle, mean_rate=bind(linear_replicated.mean_rate, effective_step=effective_step))
 
 
 def _penalties(

@@ -5,7 +5,7 @@ worker steps its own copy of the frequent ("hot") coordinates and merges it with
 frequent often, the rarer the more seldom. Rare coordinates are read and written as ever.
 
 A template like those in :mod:`hogwild.kernels.linear`; besides their names it has ``table`` and ``place`` (where a
-coordinate is stepped), ``own_rate`` (how far a unit of gradient moves it) and ``bend`` (of the loss).
+coordinate is stepped), ``effective_step`` (how far a unit of gradient moves it) and ``bend`` (of the loss).
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def mean_rate(own: Any, places: Any, low: Any, high: Any, rate: Any, constants: 
     """
     total, count = np.float32(0), np.float32(0)
     for p in range(low, high, SAMPLED):
-        total += np.float32(1) / own_rate(own, places[p], rate, constants) ** 2
+        total += np.float32(1) / effective_step(own, places[p], rate, constants) ** 2
         count += np.float32(1)
     return np.sqrt(count / total)
 

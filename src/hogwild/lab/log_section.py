@@ -39,7 +39,7 @@ def section_of_log(path: Path) -> Section:
     for event in events:
         if event["event"] == "staleness" and event.get("histogram"):
             parts.append(staleness_chart(event["histogram"]))
-        elif event["event"] == "observation":
+        elif event["event"] == "conflicts":
             findings.append(Finding(
                 f"{event['collided']:.3g} of updates met another's change of a coordinate of theirs, where "
                 f"{event['predicted']['collided']:.3g} were to be expected of {event['workers']} workers; "

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Vector, surface
+from hogwild.problems.problem import Problem
 from hogwild.run import Callback, Event, Run
 
 
@@ -61,8 +62,8 @@ def _of_rows(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], more
     runtime = how[3]
     if runtime is not None and isinstance(runtimes.named(runtime), runtimes.Ray):
         raise ParameterError("A path is noted in this process: use runtime=Local() or Simulator() instead of Ray().")
-    start = more.get("start")
-    first = np.zeros(ground.size) if start is None else ground.vector(_values(start.state))
+    init = more.get("init")
+    first = np.zeros(ground.size) if init is None else ground.vector(_values(init.state))
     notes = _Notes()
     run = minimise(_Noted(problem, notes, ground), *how, callbacks=[*callbacks, notes], **more)
     return Path(np.array([first, *notes.points]), (0, *notes.epochs), run)
@@ -97,15 +98,18 @@ class _Noted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._problem, name)
 
-    def suited(self, rule: Any) -> _Noted:
+    def for_rule(self, rule: Any) -> _Noted:
         """The same for a rule."""
-        return _Noted(self._problem.suited(rule), self._notes, self._ground, rule)
+        return _Noted(self._problem.for_rule(rule), self._notes, self._ground, rule)
 
     def penalty(self, state: Any) -> float:
         """What the objective has besides the loss."""
-        self._notes.measured.append(self._ground.vector(_values(self._problem.outward(state, self._rule))))
+        self._notes.measured.append(self._ground.vector(_values(self._problem.from_training_space(state, self._rule))))
         penalty: float = self._problem.penalty(state)
         return penalty
+
+
+Problem.register(_Noted)
 
 
 def _values(state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -122,7 +126,7 @@ def _of_module(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], mo
 
     ground: Any = surface(problem)
     _, _, strategy, runtime, _ = how
-    if not hasattr(strategies.named(strategy), "access") or hasattr(runtimes.named(runtime or "processes"), "play"):
+    if not strategies.named(strategy).shares_memory or runtimes.named(runtime or "processes").passes_messages:
         raise ParameterError(
             "The path of a Module is noted where processes share it: use Hogwild(), Locked(), RoundRobin(), "
             f"Averaging() or Serial(), and leave out the runtime. Got {strategy!r} instead."

@@ -36,8 +36,8 @@ class StatefulTrainer(LocalTrainer, Protocol):
 class MessageJob:
     """Who takes part, how they learn, and whom to tell."""
 
-    setting: RunConfig
-    cast: Mapping[str, Callable[[], Role]]
+    config: RunConfig
+    roles: Mapping[str, Callable[[], Role]]
     learner: Callable[[int], LocalTrainer]  # (worker) -> its learner, a fresh one for each life
     measure: Callable[[Floats], dict[str, float]]
     tell: Callable[..., None]  # (event, **what)

@@ -25,8 +25,8 @@ _MADE_ANEW = ("me", "patience", "_alarmed")  # of a post
 class SnapshottingNode:
     """A participant that takes part in cuts, and can go on from one."""
 
-    def __init__(self, participant: Node, setting: RunConfig) -> None:
-        self.participant, self.setting = participant, setting
+    def __init__(self, participant: Node, config: RunConfig) -> None:
+        self.participant, self.config = participant, config
         self.cut = 0
         self._training: Train | None = None  # the burst that is going on
         self._measuring: Evaluate | None = None
@@ -85,15 +85,15 @@ class SnapshottingNode:
         return {
             "role": attributes(self.role), "post": attributes(self.post, without=_MADE_ANEW),
             "beside": attributes(self.participant, without=("role", "post")),
-            "here": attributes(self, without=("participant", "setting", "_due")),
+            "here": attributes(self, without=("participant", "config", "_due")),
         }  # fmt: skip
 
     def put_back(self, known: dict[str, Any]) -> None:
         """Go on from a cut: this participant was made anew."""
-        restore(self.role, known["role"], self.setting)
-        restore(self.post, known["post"], self.setting)
-        restore(self.participant, known["beside"], self.setting)
-        restore(self, known["here"], self.setting)
+        restore(self.role, known["role"], self.config)
+        restore(self.post, known["post"], self.config)
+        restore(self.participant, known["beside"], self.config)
+        restore(self, known["here"], self.config)
         self._due = [action for action in (self._training, self._measuring) if action is not None]
 
     def _again(self) -> Iterator[Action]:

@@ -46,7 +46,7 @@ def encode_state(thing: Any) -> Any:
     if type(thing).__name__ in _MAPPINGS:
         return {type(thing).__name__: [[encode_state(key), encode_state(value)] for key, value in thing.items()]}
     if isinstance(thing, RunConfig):
-        return {"setting": None}
+        return {"config": None}
     if isinstance(thing, np.random.Generator):
         return {"random": thing.bit_generator.state}
     kind = type(thing)
@@ -64,16 +64,16 @@ def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def decode_state(tree: Any, setting: RunConfig | None) -> Any:
-    """The thing that such a tree was made of, in a run with this setting.
+def decode_state(tree: Any, config: RunConfig | None) -> Any:
+    """The thing that such a tree was made of, in a run with this config.
 
     >>> from hogwild.messaging.messages import Pull
-    >>> setting = RunConfig(1, np.zeros(1), 1, 1)
-    >>> decode_state(encode_state([Pull(3), {"a": (1.0, float("inf"))}]), setting)
+    >>> config = RunConfig(1, np.zeros(1), 1, 1)
+    >>> decode_state(encode_state([Pull(3), {"a": (1.0, float("inf"))}]), config)
     [Pull(clock=3), {'a': (1.0, inf)}]
     """
     if isinstance(tree, list):
-        return [decode_state(one, setting) for one in tree]
+        return [decode_state(one, config) for one in tree]
     if not isinstance(tree, dict):
         return tree
     (kind, content), *_ = tree.items()
@@ -84,21 +84,21 @@ def decode_state(tree: Any, setting: RunConfig | None) -> Any:
         array.flags.writeable = tree["writeable"]
         return array
     if kind in _COLLECTIONS:
-        return _COLLECTIONS[kind](decode_state(one, setting) for one in content)
+        return _COLLECTIONS[kind](decode_state(one, config) for one in content)
     if kind in _MAPPINGS:
-        return _MAPPINGS[kind]({decode_state(key, setting): decode_state(value, setting) for key, value in content})
-    if kind == "setting":
-        return setting
+        return _MAPPINGS[kind]({decode_state(key, config): decode_state(value, config) for key, value in content})
+    if kind == "config":
+        return config
     if kind == "random":
         generator = np.random.default_rng()
         generator.bit_generator.state = content
         return generator
     thing: Any = object.__new__(_known(content))
-    restore(thing, tree["has"], setting)
+    restore(thing, tree["has"], config)
     return thing
 
 
-def restore(thing: Any, has: Mapping[str, Any], setting: RunConfig | None) -> None:
+def restore(thing: Any, has: Mapping[str, Any], config: RunConfig | None) -> None:
     """Let an object have these attributes again.
 
     A part of it that is there goes on with its own, and keeps the functions that it was made with; one that is a plain
@@ -112,9 +112,9 @@ def restore(thing: Any, has: Mapping[str, Any], setting: RunConfig | None) -> No
             and not is_dataclass(part)
             and type(part) is _known(tree["object"])
         ):
-            restore(part, tree["has"], setting)
+            restore(part, tree["has"], config)
         else:
-            object.__setattr__(thing, name, decode_state(tree, setting))
+            object.__setattr__(thing, name, decode_state(tree, config))
 
 
 def _known(name: str) -> type:

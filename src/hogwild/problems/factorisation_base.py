@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from numbers import Real
@@ -25,9 +25,9 @@ from hogwild.models.factorisation_machine import FactorisationModel
 from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, Defaults, State
+from hogwild.problems.problem import BoundKernel, Defaults, Problem, State
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import positions
+from hogwild.rules.rule import Rule
 
 NEAR = 2**20  # bytes of factors that are as good as in a core's cache, and among which workers always meet
 STEP, EPOCHS = 0.1, 20  # as usual
@@ -36,14 +36,14 @@ LINE = 64  # bytes of a cache line
 OwnLoss = Callable[[float, float], tuple[float, float]]
 
 
-class FactorisationProblem(ABC):
+class FactorisationProblem(Problem):
     """A model with factors. How features meet in them is for the two final classes to say."""
 
     kind: ClassVar[str]  # of pairs, as the kernels call them
     name: ClassVar[str]  # as models and the command line have it
     vector: ClassVar[int]  # factors that are stepped at once; a row has whole vectors of them
 
-    sums = 6  # that are measured
+    n_sums = 6
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class FactorisationProblem(ABC):
     # What training asks
 
     @property
-    def usual(self) -> Defaults:
+    def defaults(self) -> Defaults:
         """Steps that learn what rows have in common: those that fit the rows best learn them by heart.
 
         Numbers to predict may be of any size, and so the steps to them.
@@ -136,23 +136,15 @@ class FactorisationProblem(ABC):
             )
         return data.with_labels(partial(self.labels.encode, name=data.name))
 
-    def suited(self, rule: Any) -> FactorisationProblem:
+    def for_rule(self, rule: Rule) -> FactorisationProblem:
         """This problem, if the rule goes with it."""
-        if getattr(rule, "alone", False) or getattr(rule, "pace", "scheduled") != "scheduled":
+        if rule.single_worker or rule.step_size != "scheduled":
             raise ParameterError(
                 f"{type(rule).__name__} is for linear models. For factors use 'adagrad', 'ftrl', 'sgd' or 'adam'."
             )
         return self
 
-    def inward(self, state: State, rule: Any) -> State:
-        """Parameters are trained as a model has them."""
-        return state
-
-    def outward(self, state: State, rule: Any) -> State:
-        """Parameters are trained as a model has them."""
-        return state
-
-    def start(self, rule: Any) -> State:
+    def start(self, rule: Rule) -> State:
         """Weights and intercept at zero, small random factors, with fresh memory for the rule.
 
         At zero all factors would stay there: what moves one is the others.
@@ -164,20 +156,20 @@ class FactorisationProblem(ABC):
         factors[:] = row
         random = np.random.default_rng([self.seed, features, self.rows_each])
         drawn = self.spread * random.standard_normal((features * self.rows_each, self.rank), np.float32)
-        for column in positions(rule):
+        for column in rule.position_columns:
             factors[:, column].reshape(-1, self.padded)[:, : self.rank] = drawn
         return np.tile(row, (features, 1)), np.tile(row, (1, 1)), factors
 
-    def sync(self, access: str) -> Array:
+    def sync_buffer(self, access: str) -> Array:
         """A lock per feature and one for the intercept, or the turns of workers."""
         return new_sync(access, self.source.n_features + 1)
 
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
+    def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing."""
         penalised = self.l2 > 0, self.l2_factors > 0
         kernel = factorisation_machine_build.descend(
-            self.kind, self._layout, access, rule.step, rule.rests, penalised, self.normalise, self.loss.function,
-            self.loss.ours, len(rule.initial), self._is_far(rule),
+            self.kind, self._layout, access, rule.step, rule.skips_zero_gradient, penalised, self.normalise,
+            self.loss.function, self.loss.ours, len(rule.initial), self._is_far(rule),
         )  # fmt: skip
         constants = tuple(np.float32(c) for c in rule.constants)
         # With locks and turns no update may be lost or damped, so each is merged at once.
@@ -194,27 +186,27 @@ class FactorisationProblem(ABC):
 
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
-    def crowds(self, rule: Any) -> bool:
+    def always_contended(self, rule: Rule) -> bool:
         """Whether workers would always write to the same few places."""
         return self._size(rule) < NEAR
 
-    def _is_far(self, rule: Any) -> bool:
+    def _is_far(self, rule: Rule) -> bool:
         """Whether the parameters are too many for a core's cache."""
         return self._size(rule) > NEAR
 
-    def _size(self, rule: Any) -> int:
+    def _size(self, rule: Rule) -> int:
         return 4 * len(rule.initial) * self.source.n_features * self.rows_each * self.padded
 
     # How good it is
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
-        sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
-        self.survey(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
+        sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
+        self.evaluate_parts(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
-    def survey(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         values = state[2][:, :1]
         rest = *state[:2], values, self._fields, self.padded, self._class_weights, float(self.loss.parameter)

@@ -21,14 +21,13 @@ from hogwild.models.graph_cut import GraphCutModel
 from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.graph_cut_rounding import Edges, round_cut
 from hogwild.problems.neighbourhood import nearest_edges
-from hogwild.problems.problem import BoundKernel, Defaults, State
-from hogwild.problems.unframed import NoStandardisation
-from hogwild.rules.rule import positions
+from hogwild.problems.problem import BoundKernel, Defaults, Problem, State
+from hogwild.rules.rule import Rule
 
 LEAST_EPOCHS = 100
 
 
-class GraphCut(NoStandardisation):
+class GraphCut(Problem):
     r"""The relaxed cut of a graph, in two parts or more, as in the Hogwild! paper.
 
     Each node v has a share in each part, :math:`x_v` in the simplex; what is minimised over the edges is
@@ -51,7 +50,7 @@ class GraphCut(NoStandardisation):
     (array([0, 0, 1, 1]), 1.0)
     """
 
-    sums = 2  # that are measured
+    n_sums = 2
     n_outputs = 1
 
     def __init__(self, graph: Any, seeds: Any = None, costs: Any = None) -> None:
@@ -78,7 +77,7 @@ class GraphCut(NoStandardisation):
         return self.source
 
     @property
-    def usual(self) -> Defaults:
+    def defaults(self) -> Defaults:
         """Shares are between zero and one, whatever the graph: so one step suits all."""
         return Defaults("sgd", "cosine", 0.1, LEAST_EPOCHS)
 
@@ -95,7 +94,7 @@ class GraphCut(NoStandardisation):
         free.setflags(write=False)
         return free
 
-    def open_like(self, source: Any) -> Dataset:
+    def open_held_out(self, source: Any) -> Dataset:
         """There is no held-out data."""
         raise ParameterError("A graph is cut as a whole: there is no test data for GraphCut. Leave it out.")
 
@@ -103,9 +102,9 @@ class GraphCut(NoStandardisation):
         """Edges have no labels."""
         return data
 
-    def start(self, rule: Any) -> State:
+    def start(self, rule: Rule) -> State:
         """Seeds in their parts, and all others in all parts alike."""
-        if positions(rule) != (0,) or getattr(rule, "pace", "scheduled") != "scheduled":
+        if rule.position_columns != (0,) or rule.step_size != "scheduled":
             raise ParameterError(
                 f"{type(rule).__name__} cannot keep shares in the simplex: use 'sgd', 'adagrad', 'momentum' or 'adam'."
             )
@@ -116,11 +115,11 @@ class GraphCut(NoStandardisation):
         shares[nodes] = np.eye(self.parts, dtype=np.float32)[list(self.seeds.values())]
         return (state,)
 
-    def sync(self, access: str) -> Array:
+    def sync_buffer(self, access: str) -> Array:
         """A lock for each node, or the turns of workers."""
         return new_sync(access, self.source.n_features)
 
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
+    def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing."""
         kernel = graph_cut.descent(access, rule.step, len(rule.initial))
         constants, free = tuple(np.float32(c) for c in rule.constants), self.free
@@ -132,12 +131,12 @@ class GraphCut(NoStandardisation):
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """The summed weight of what is cut, and the number of edges."""
-        sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
-        self.survey(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
+        sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
+        self.evaluate_parts(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
-    def survey(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         graph_cut.evaluation()(board, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
 

@@ -30,16 +30,16 @@ from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.hot_replicas import HotReplicas, WorkerReplica, replica_layout, rows_between_merges
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, State
+from hogwild.problems.problem import BoundKernel, Problem, State
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import positions
+from hogwild.rules.rule import Rule
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
 
 
-class Linear:
+class Linear(Problem):
     r"""A linear model of sparse or dense rows.
 
     What is minimised over weights :math:`w` and intercept :math:`b`, with n rows and their weights s:
@@ -68,7 +68,7 @@ class Linear:
     (1, array([-1.,  1.]))
     """
 
-    sums = 6  # that are measured
+    n_sums = 6
 
     def __init__(
         self,
@@ -119,40 +119,42 @@ class Linear:
         known = data.with_labels(partial(self.labels.encode, name=data.name))
         return known if self.frame is None else known.with_rows(self.frame.rows)
 
-    def suited(self, rule: Any) -> Linear:
+    def for_rule(self, rule: Rule) -> Linear:
         """This problem for a rule: with one whose parameters cannot be moved, columns stay as they are."""
-        return self if positions(rule) or self.frame is None else self._with(self.source, None)
+        return self if rule.position_columns or self.frame is None else self._with(self.source, None)
 
-    def inward(self, state: State, rule: Any) -> State:
+    def to_training_space(self, state: State, rule: Rule) -> State:
         """Parameters of the model as those that are trained."""
-        return state if self.frame is None else self.frame.inward(state, positions(rule))
+        return state if self.frame is None else self.frame.to_training_space(state, rule.position_columns)
 
-    def outward(self, state: State, rule: Any) -> State:
+    def from_training_space(self, state: State, rule: Rule) -> State:
         """Parameters that were trained as those of the model."""
-        kept = tuple(column for column in positions(rule) if column < state[0].shape[1])  # values alone have but one
-        return state if self.frame is None else self.frame.outward(state, kept)
+        kept = tuple(
+            column for column in rule.position_columns if column < state[0].shape[1]
+        )  # values alone have but one
+        return state if self.frame is None else self.frame.from_training_space(state, kept)
 
-    def start(self, rule: Any) -> State:
+    def start(self, rule: Rule) -> State:
         """Weights and intercept at zero, with fresh memory for the rule."""
-        row = np.array(rule.initial, getattr(rule, "precision", np.float32))
-        beside = np.array(rule.initial_intercept, np.float64) if hasattr(rule, "initial_intercept") else row
+        row = np.array(rule.initial, rule.precision)
+        beside = np.array(rule.initial_intercept, rule.intercept_precision)
         check_memory(self.source, self.n_outputs, row.nbytes)
         weights = np.tile(row, (self.source.n_features * self.n_outputs, 1))
-        if self._layout == "dense" and self.n_outputs == 1 and not getattr(rule, "alone", False):
+        if self._layout == "dense" and self.n_outputs == 1 and not rule.single_worker:
             weights = np.asfortranarray(weights)  # numbers of a kind side by side: then several are stepped at once
         return weights, np.tile(beside, (self.n_outputs, 1))
 
-    def sync(self, access: str) -> Array:
+    def sync_buffer(self, access: str) -> Array:
         """A lock per feature and one for the intercept, or the turns of workers."""
         return new_sync(access, self.source.n_features + 1)
 
     @property
-    def watchable(self) -> bool:
+    def counts_conflicts(self) -> bool:
         """Whether what workers do to each other can be watched: :meth:`descent` takes an eye."""
         return self.n_outputs == 1
 
-    def descent(
-        self, rule: Any, access: str, workers: int, alone: bool | None = None, eye: ConflictCounters | None = None
+    def kernel(
+        self, rule: Rule, access: str, workers: int, alone: bool | None = None, eye: ConflictCounters | None = None
     ) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing; with an ``eye``, for a worker that is watched.
 
@@ -160,7 +162,7 @@ class Linear:
         rule that moves all coordinates alike it is a factor that all weights have in common.
         """
         penalised = self.l1 > 0, self.l2 > 0
-        pace = getattr(rule, "pace", "scheduled")
+        pace = rule.step_size
         if pace != "scheduled" and self.loss.name not in (HINGE.name, EPSILON_INSENSITIVE.name):
             raise ParameterError(
                 f"PassiveAggressive goes with the losses 'hinge' and 'epsilon-insensitive'. Got '{self.loss}' instead."
@@ -169,14 +171,14 @@ class Linear:
             raise ParameterError(
                 "PassiveAggressive goes with one output: learn each class against the rest in a run of its own."
             )
-        if getattr(rule, "alone", False):
+        if rule.single_worker:
             return self._descent_alone(rule, workers)
         scaled = (workers == 1 if alone is None else alone) and self._is_scaled(rule)
         kernel = linear_build.descend(
             self._layout,
             access,
             rule.step,
-            rule.rests and not self.tilt,
+            rule.skips_zero_gradient and not self.tilt,
             pace,
             penalised,
             *self._functions,
@@ -206,7 +208,7 @@ class Linear:
 
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
-    def buffers(self, rule: Any, rows: int | str, workers: int) -> HotReplicas | None:
+    def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> HotReplicas | None:
         """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there are none."""
         width, dense = len(rule.initial), self._layout == "dense"
         if rows == 0 or workers == 1 or not self._can_be_copied(rule):
@@ -220,8 +222,8 @@ class Linear:
         # Of dense rows it is known what one step does to the next; of others too little to count on gentle losses.
         bend = self.loss.bend if plan.dense else fully
         kernel = linear_build.descend_buffered(
-            self._layout, plan.everything, rule.step, rule.own_rate, rule.rests and not self.tilt, penalised,
-            self._functions[0], bend, self.loss.ours, width,
+            self._layout, plan.everything, rule.step, rule.effective_step, rule.skips_zero_gradient and not self.tilt,
+            penalised, self._functions[0], bend, self.loss.ours, width,
             self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
         shares = self._shares if any(penalised) else np.empty(0, np.float32)
@@ -238,19 +240,19 @@ class Linear:
                 bias_rate, tilt, door,
             )  # fmt: skip
 
-        return HotReplicas(plan, kernel, rest, linear_build.settle(rule.own_rate), workers, width)
+        return HotReplicas(plan, kernel, rest, linear_build.settle(rule.effective_step), workers, width)
 
-    def crowds(self, rule: Any) -> bool:
+    def always_contended(self, rule: Rule) -> bool:
         """Whether workers would always write to the same few places, because they cannot have copies."""
         size = 4 * len(rule.initial) * self.n_outputs * self.source.n_features
         return size < CROWDED and not self._can_be_copied(rule)
 
-    def _can_be_copied(self, rule: Any) -> bool:
-        return self.n_outputs == 1 and len(rule.initial) <= 2 and hasattr(rule, "own_rate")
+    def _can_be_copied(self, rule: Rule) -> bool:
+        return self.n_outputs == 1 and len(rule.initial) <= 2 and rule.effective_step is not None
 
-    def _is_scaled(self, rule: Any) -> bool:
+    def _is_scaled(self, rule: Rule) -> bool:
         """Whether L2 can be a factor that all weights have in common."""
-        alike = getattr(rule, "uniform", False) and self.frame is None and not self.l1
+        alike = rule.uniform_step and self.frame is None and not self.l1
         return alike and self.l2 > 0 and self.n_outputs == 1 and self._few
 
     @cached_property
@@ -259,39 +261,39 @@ class Linear:
         rows = rows_per_chunk(self.source.n_rows, self.source.nonzeros)
         return self.source.n_features * self.source.n_rows <= rows * self.source.nonzeros
 
-    def _is_far(self, rule: Any) -> bool:
+    def _is_far(self, rule: Rule) -> bool:
         """Whether the parameters are too many for a core's cache."""
         return self.n_outputs == 1 and 4 * len(rule.initial) * self._width > NEAR
 
-    def _descent_alone(self, rule: Any, workers: int) -> BoundKernel:
+    def _descent_alone(self, rule: Rule, workers: int) -> BoundKernel:
         """The inner loop of the rule Sequential."""
         if workers > 1 or self.n_outputs > 1:
             raise ParameterError(
                 "Sequential goes with one worker and one output: use the strategy 'serial', or the rule 'sgd'."
             )
-        if self.l1 and not rule.owes:
-            raise ParameterError("A penalty l1 needs a rule Sequential(owes=True).")
-        kernel = linear_build.descend_alone(self._layout, rule.pace, self._functions[0], self.loss.ours)
+        if self.l1 and not rule.l1:
+            raise ParameterError("A penalty l1 needs a rule Sequential(l1=True).")
+        kernel = linear_build.descend_alone(self._layout, rule.step_size, self._functions[0], self.loss.ours)
         alpha, share1 = rule.mixture(self.l1, self.l2)
-        weighs = rule.watches and alpha > 0 and rule.pace == "scheduled"
+        weighs = rule.track_objective and alpha > 0 and rule.step_size == "scheduled"
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
             return (
                 *state, self.intercept, alpha, share1, (self.l1 > 0, self.l2 > 0), self._class_weights,
-                float(self.loss.parameter), float(self.intercept_step), float(self.tilt), int(rule.averages),
-                rule.watches, weighs,
+                float(self.loss.parameter), float(self.intercept_step), float(self.tilt), int(rule.average_from),
+                rule.track_objective, weighs,
             )  # fmt: skip
 
         return RangeKernel(kernel, rest, turns=False)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
-        sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
-        self.survey(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
+        sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
+        self.evaluate_parts(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
-    def survey(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         rest = *state, self._class_weights, float(self.loss.parameter)
         rows, kernel = whole.rows, self._evaluate(whole.rows.layout)

@@ -24,9 +24,9 @@ from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, Defaults, State
-from hogwild.problems.unframed import NoStandardisation
+from hogwild.problems.problem import BoundKernel, Defaults, Problem, State
 from hogwild.registry import invalid_parameter, lookup
+from hogwild.rules.rule import Rule
 
 LANES = 8  # numbers that are multiplied at once: the factors of a row are as many, or a multiple
 CACHED = 2**18  # bytes of factors that stay in a core's cache beside everything else
@@ -34,7 +34,7 @@ SPREAD = 0.1  # of factors at the start
 LOSSES = {"squared": "squared", "bpr": "bpr"}
 
 
-class MatrixCompletion(NoStandardisation):
+class MatrixCompletion(Problem):
     r"""Ratings of items by users, completed by factors of low rank and biases.
 
     What is minimised over factors p, q and biases b, with mean rating :math:`\mu` and n ratings r:
@@ -56,8 +56,8 @@ class MatrixCompletion(NoStandardisation):
     (2, 2, 4.0)
     """
 
-    sums = 4  # that are measured
-    alike = 64  # updates that take the same step: a cosine takes longer than a rating does
+    n_sums = 4
+    updates_per_step = 64  # updates that take the same step: a cosine takes longer than a rating does
     usual: ClassVar[Defaults] = Defaults("sgd", "cosine", 0.03, 20)
 
     def __init__(
@@ -115,7 +115,7 @@ class MatrixCompletion(NoStandardisation):
         """How large it is, in its own words."""
         return {"ratings": self.data.n_rows, "users": self.ratings.n_users, "items": self.ratings.n_items}
 
-    def open_like(self, source: Any) -> InMemoryDataset:
+    def open_held_out(self, source: Any) -> InMemoryDataset:
         """Held-out ratings; users and items are known by the names they have here."""
         return open_ratings(source, known=(self.ratings.users, self.ratings.items)).data
 
@@ -125,9 +125,9 @@ class MatrixCompletion(NoStandardisation):
             raise ParameterError("Held-out ratings must be numbered as those of the problem: give their names.")
         return data.with_labels(_single)
 
-    def start(self, rule: Any) -> State:
+    def start(self, rule: Rule) -> State:
         """Small random factors, the same for the same seed, and no biases; with fresh memory for the rule."""
-        if getattr(rule, "alone", False) or getattr(rule, "pace", "scheduled") != "scheduled":
+        if rule.single_worker or rule.step_size != "scheduled":
             raise ParameterError(f"{type(rule).__name__} is for linear models: use the rule 'sgd' or 'adagrad'.")
         row = np.array(rule.initial, np.float32)
         check_memory(self.data, self.room, row.nbytes)
@@ -142,7 +142,7 @@ class MatrixCompletion(NoStandardisation):
             values[first : first + count, : self.rank] += SPREAD * (np.abs(drawn) if self.nonnegative else drawn)
         return (table,)
 
-    def grown(self, state: State, users: Ids, items: Ids, rule: Any) -> State:
+    def grown(self, state: State, users: Ids, items: Ids, rule: Rule) -> State:
         """Parameters that were trained for these users and items, for those there are now: new ones begin afresh."""
         (table,) = self.start(rule)
         numbers, room = table.shape[1], self.room
@@ -154,11 +154,11 @@ class MatrixCompletion(NoStandardisation):
         now[:, first : first + len(items)] = before[:, len(users) : -1]
         return (table,)
 
-    def sync(self, access: str) -> Array:
+    def sync_buffer(self, access: str) -> Array:
         """A lock for each user and each item, or the turns of workers."""
         return new_sync(access, self.data.n_features)
 
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
+    def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """The compiled inner loop for a rule and a way of sharing."""
         constants = tuple(np.float32(c) for c in rule.constants)
         wide, room, l2, numbers = np.uint64(self.wide), np.uint64(self.room), np.float32(self.l2), len(rule.initial)
@@ -181,12 +181,12 @@ class MatrixCompletion(NoStandardisation):
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Sums over a chunk: loss, weight, squared error or preferences met, ratings."""
-        sums, starts = np.zeros((1, self.sums)), np.array([0, len(chunk.order)])
-        self.survey(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
+        sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
+        self.evaluate_parts(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
-    def survey(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
         """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
         size = np.uint64(self.wide), np.uint64(self.room)
         if self.loss == "bpr":

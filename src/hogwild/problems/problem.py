@@ -1,15 +1,18 @@
-"""What a problem is to whoever runs it in one memory."""
+"""The contract of problems: sums of many small terms."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.data.dataset import Chunk, Dataset
+from hogwild.data.dataset import Chunk, Dataset, EpochPlan
+from hogwild.errors import ParameterError
+from hogwild.rules.rule import Rule
 
 State = tuple[NDArray[Any], ...]
 """The parameters: arrays with one row per coordinate, its value first, then what the rule remembers about it."""
@@ -36,60 +39,118 @@ class BoundKernel(Protocol):
         """Descend along the terms of a chunk, in place; return their summed loss."""
 
 
-class Problem(Protocol):
-    """A sum of many small terms, each of which can descend in place.
+class Problem(ABC):
+    """A sum of many small terms, such as the losses of rows, each of which is one update.
 
-    A problem may have more than these, and is asked whether it has:
-
-    - ``usual``, a :class:`Defaults`;
-    - ``open_like(source)``, which opens held-out data where that is not rows of the same features;
-    - ``buffers(rule, rows, workers)`` and ``crowds(rule)``, about copies of frequent coordinates for each worker;
-    - ``sizes``, how large it is, by names of its own;
-    - ``alike``, how many updates in a row may take the same step, where terms are short;
-    - ``work``, how many multiplications an epoch takes, where that is not about one for each non-zero;
-    - ``watchable``, whether ``descent`` takes an ``eye``, for workers that are watched;
-    - ``survey`` and ``sums``, with which a worker measures parts of a walk until none is left.
+    A problem derives from this class. What most problems have no use for has a default.
     """
 
+    n_sums: ClassVar[int]  # how many sums :meth:`measure` returns
+
+    # What it is made of
+
     @property
+    @abstractmethod
     def data(self) -> Dataset:
         """The terms, their labels encoded as the kernels want them."""
 
-    def start(self, rule: Any) -> State:
-        """Fresh parameters for a rule."""
-
-    def descent(self, rule: Any, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
-        """The compiled inner loop for a rule and a way of sharing; ``alone``: as if there were no other workers."""
-
-    def sync(self, access: str) -> NDArray[Any]:
-        """The locks or the turn counter that this way of sharing needs."""
-
+    @abstractmethod
     def encoded(self, data: Dataset) -> Dataset:
         """Other data of the same kind, its labels encoded like those of :attr:`data`."""
 
-    def measure(self, chunk: Chunk, state: State) -> NDArray[np.float64]:
-        """Sums over a chunk from which :meth:`metrics` tells how good the parameters are."""
+    @abstractmethod
+    def describe(self) -> Mapping[str, Any]:
+        """What was asked, for records: plain values only."""
 
-    def metrics(self, sums: NDArray[np.float64]) -> dict[str, float]:
-        """The mean "loss", and scores such as "accuracy" by their names, from sums over all chunks."""
-
-    def penalty(self, state: State) -> float:
-        """What the objective has besides the loss."""
-
-    def suited(self, rule: Any) -> Problem:
-        """The same problem in the form that suits a rule."""
-
-    def inward(self, state: State, rule: Any) -> State:
-        """Parameters as a model has them, in the form in which they are trained."""
-
-    def outward(self, state: State, rule: Any) -> State:
-        """Parameters in the form in which they are trained, as a model has them."""
-
+    @abstractmethod
     def sample(self, rows: int, seed: int, narrow: bool = False) -> Problem:
         """The same problem on few rows in memory, for trials; a narrow one may leave out parameters that they lack."""
 
-    def model(self, values: State, training: Mapping[str, Any]) -> Any:
-        """What is kept of a run: something with ``save(path)``."""
+    def open_held_out(self, source: Any) -> Dataset | None:
+        """Held-out data where that is not rows of the same features; None where it is."""
+        return None
 
-    def describe(self) -> Mapping[str, Any]:
-        """What was asked, for records: plain values only."""
+    @property
+    def defaults(self) -> Defaults:
+        """The rule, the schedule and the epochs to use where none are given."""
+        return Defaults()
+
+    @property
+    def work(self) -> int:
+        """Multiplications of one epoch."""
+        return self.data.nonzeros
+
+    @property
+    def sizes(self) -> dict[str, int] | None:
+        """How large it is, by names of its own, where rows and features do not say it."""
+        return None
+
+    # Its parameters
+
+    @abstractmethod
+    def start(self, rule: Rule) -> State:
+        """Fresh parameters for a rule."""
+
+    @abstractmethod
+    def penalty(self, state: State) -> float:
+        """What the objective has besides the loss."""
+
+    @abstractmethod
+    def model(self, values: State, training: Mapping[str, Any]) -> Any:
+        """The model that is made of trained parameters: something with ``save(path)``."""
+
+    def for_rule(self, rule: Rule) -> Self:
+        """The same problem in the form that suits a rule."""
+        return self
+
+    def to_training_space(self, state: State, rule: Rule) -> State:
+        """Parameters of the model as those that are trained."""
+        return state
+
+    def from_training_space(self, state: State, rule: Rule) -> State:
+        """Parameters that were trained as those of the model."""
+        return state
+
+    # Its kernels
+
+    @abstractmethod
+    def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
+        """The compiled inner loop for a rule and a way of sharing; ``alone``: as if there were no other workers."""
+
+    @abstractmethod
+    def sync_buffer(self, access: str) -> NDArray[Any]:
+        """The locks or the turn counter that a way of sharing needs."""
+
+    @abstractmethod
+    def measure(self, chunk: Chunk, state: State) -> NDArray[np.float64]:
+        """Sums over a chunk from which :meth:`metrics` tells how good the parameters are."""
+
+    @abstractmethod
+    def evaluate_parts(
+        self, whole: EpochPlan, board: NDArray[Any], tally: NDArray[Any], sums: NDArray[Any], state: State
+    ) -> None:
+        """Measure chunks of data in memory, which workers claim from a queue, until none is left."""
+
+    @abstractmethod
+    def metrics(self, sums: NDArray[np.float64]) -> dict[str, float]:
+        """The mean "loss", and scores such as "accuracy" by their names, from sums over all chunks."""
+
+    @property
+    def counts_conflicts(self) -> bool:
+        """Whether its kernel can count staleness, collisions and lost writes."""
+        return False
+
+    @property
+    def updates_per_step(self) -> int:
+        """How many updates in a row may take the same step; more than one where a schedule costs more than a term."""
+        return 1
+
+    def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> Any:
+        """Replicas of the frequent coordinates for each worker, merged every ``rows``; None where there are none."""
+        if isinstance(rows, int) and rows > 0:
+            raise ParameterError(f"Workers have no buffers with {type(self).__name__}: leave out 'buffer'.")
+        return None
+
+    def always_contended(self, rule: Rule) -> bool:
+        """Whether workers would always write to the same few places, because they cannot have replicas."""
+        return False

@@ -37,7 +37,7 @@ class Standardisation:
         values = ((_table(rows, columns) - self.middle) * self.scale).astype(rows.values.dtype).ravel()
         return replace(rows, indptr=indptr, indices=NO_INDICES, values=values, features=columns, layout="dense")
 
-    def inward(self, state: State, positions: tuple[int, ...]) -> State:
+    def to_training_space(self, state: State, positions: tuple[int, ...]) -> State:
         """A model's parameters as those of moved columns. ``positions`` are the entries that say where one is."""
         weights, intercept = state[0].copy(), state[1].copy()
         intercept[:, positions] += self._shift(weights)[:, None]
@@ -46,7 +46,7 @@ class Standardisation:
         )
         return weights, intercept
 
-    def outward(self, state: State, positions: tuple[int, ...]) -> State:
+    def from_training_space(self, state: State, positions: tuple[int, ...]) -> State:
         """The parameters of moved columns as those of a model."""
         weights, intercept = state[0].copy(), state[1].copy()
         weights[:, positions] = self.unscaled(weights[:, positions])

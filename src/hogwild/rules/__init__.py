@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hogwild.registry import kebab, lookup
+from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.rules.adagrad import AdaGrad
 from hogwild.rules.adam import Adam
 from hogwild.rules.ftrl import FTRL
@@ -22,7 +22,11 @@ def named(rule: str | Rule) -> Rule:
     >>> named("momentum")
     Momentum(beta=0.9)
     """
-    return lookup("rule", rule, RULES)() if isinstance(rule, str) else rule
+    if isinstance(rule, Rule):
+        return rule
+    if not isinstance(rule, str):
+        raise invalid_parameter("rule", "a rule such as AdaGrad() or its name", rule)
+    return lookup("rule", rule, RULES)()
 
 
 __all__ = ["FTRL", "RULES", "SGD", "AdaGrad", "Adam", "Momentum", "PassiveAggressive", "Rule", "Sequential", "named"]

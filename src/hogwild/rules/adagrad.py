@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import shrink
+from hogwild.rules.rule import Rule, shrink
 
 
 def adagrad(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
@@ -30,27 +30,26 @@ def shrinking(state: Any, p: Any, rate: Any, constants: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class AdaGrad:
+class AdaGrad(Rule):
     """AdaGrad (Duchi et al. 2011): the step of a coordinate is ``rate / sqrt(sum of its squared gradients)``.
 
     Frequent coordinates take small steps and rare ones large steps, and delayed gradients do little harm
-    (Duchi et al. 2013), which makes it the rule of choice for sparse data and many workers. ``floor`` is what the sum
-    starts from.
+    (Duchi et al. 2013), which makes it the rule of choice for sparse data and many workers. ``initial_accumulator``
+    is what the sum starts from.
     """
 
-    floor: float = 1e-6
+    initial_accumulator: float = 1e-6
 
-    constants = (0.0,)
     step = staticmethod(adagrad)
-    own_rate = staticmethod(shrinking)
-    rests = True
-    tapers = True
+    effective_step = staticmethod(shrinking)
+    skips_zero_gradient = True
+    self_annealing = True
 
     def __post_init__(self) -> None:
-        if not self.floor > 0:
-            raise invalid_parameter("floor", "a positive number", self.floor)
+        if not self.initial_accumulator > 0:
+            raise invalid_parameter("initial_accumulator", "a positive number", self.initial_accumulator)
 
     @property
     def initial(self) -> tuple[float, ...]:
         """The value, and the sum of squared gradients."""
-        return 0.0, self.floor
+        return 0.0, self.initial_accumulator

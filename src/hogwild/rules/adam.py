@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import ONE, shrink
+from hogwild.rules.rule import ONE, Rule, shrink
 
 
 def adam(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
@@ -29,7 +29,7 @@ def adam(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Adam:
+class Adam(Rule):
     """Adam (Kingma and Ba 2015), lazily: the means of a coordinate rest while no term touches it."""
 
     beta1: float = 0.9
@@ -38,7 +38,6 @@ class Adam:
 
     initial = (0.0, 0.0, 0.0, 1.0, 1.0)
     step = staticmethod(adam)
-    rests = False
 
     def __post_init__(self) -> None:
         for name in ("beta1", "beta2"):

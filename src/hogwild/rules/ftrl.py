@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import ONE, shrink
+from hogwild.rules.rule import ONE, Rule, shrink
 
 
 def ftrl(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
@@ -31,7 +31,7 @@ def ftrl(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any
 
 
 @dataclass(frozen=True, slots=True)
-class FTRL:
+class FTRL(Rule):
     """FTRL-Proximal (McMahan et al. 2013): per-coordinate steps as in AdaGrad, and exact zeros under an L1 penalty.
 
     The penalties are those of the problem, counted once per visit, so that what is minimised is the same as with any
@@ -41,10 +41,9 @@ class FTRL:
     beta: float = 1.0
 
     initial = (0.0, 0.0, 0.0, 0.0, 0.0)
-    positions = (0, 1)
+    position_columns = (0, 1)
     step = staticmethod(ftrl)
-    rests = False
-    tapers = True
+    self_annealing = True
 
     def __post_init__(self) -> None:
         if not self.beta > 0:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import shrink
+from hogwild.rules.rule import Rule, shrink
 
 
 def momentum(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
@@ -20,7 +20,7 @@ def momentum(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants:
 
 
 @dataclass(frozen=True, slots=True)
-class Momentum:
+class Momentum(Rule):
     """Heavy-ball momentum; a coordinate's velocity rests while no term touches it.
 
     Asynchrony itself acts like momentum (Mitliagkas et al. 2016): with many workers, less is more.
@@ -30,7 +30,6 @@ class Momentum:
 
     initial = (0.0, 0.0)
     step = staticmethod(momentum)
-    rests = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.beta < 1:

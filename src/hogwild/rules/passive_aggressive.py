@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hogwild.registry import invalid_parameter
+from hogwild.rules.rule import Rule
 from hogwild.rules.sgd import sgd
 
 
 @dataclass(frozen=True, slots=True)
-class PassiveAggressive:
+class PassiveAggressive(Rule):
     """Each step just satisfies its term (Crammer et al. 2006), for the hinge and epsilon-insensitive losses.
 
     With ``variant=1`` the schedule's step is the most a step may be (their C); with 2 it softens every step.
@@ -18,15 +19,14 @@ class PassiveAggressive:
     variant: int = 1
 
     initial = (0.0,)
-    constants = (0.0,)
     step = staticmethod(sgd)
-    rests = True
+    skips_zero_gradient = True
 
     def __post_init__(self) -> None:
         if self.variant not in (1, 2):
             raise invalid_parameter("variant", "1 or 2", self.variant)
 
     @property
-    def pace(self) -> str:
+    def step_size(self) -> str:
         """How large the step of a term is; see ``hogwild.kernels.step_size``."""
         return "passive-aggressive" if self.variant == 1 else "passive-aggressive-2"

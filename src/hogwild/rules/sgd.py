@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.rules.rule import shrink
+from hogwild.rules.rule import Rule, shrink
 
 
 def sgd(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
@@ -19,12 +19,11 @@ def whole(state: Any, p: Any, rate: Any, constants: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class SGD:
+class SGD(Rule):
     """Plain stochastic gradient descent: ``w -= rate * g``."""
 
     initial = (0.0,)
-    constants = (0.0,)
     step = staticmethod(sgd)
-    own_rate = staticmethod(whole)
-    rests = True
-    uniform = True  # all coordinates are moved alike, so that L2 shrinks all by the same factor
+    effective_step = staticmethod(whole)
+    skips_zero_gradient = True
+    uniform_step = True  # all coordinates are moved alike, so that L2 shrinks all by the same factor

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from hogwild.registry import invalid_parameter
+from hogwild.rules.rule import Rule, State
 from hogwild.rules.sgd import sgd
 
 PAID, SUM, SINCE = 1, 2, 3  # what a weight remembers: L1 it has paid, the sum of its iterates, and up to where
@@ -14,42 +14,51 @@ PAID, SUM, SINCE = 1, 2, 3  # what a weight remembers: L1 it has paid, the sum o
 OWED, SCALE, SQUARES, ABSOLUTES, MET, SEEN, AVERAGED = 1, 3, 4, 5, 6, 7, 8
 UNKNOWN = -1.0
 
-State = tuple[Any, ...]
-
 
 @dataclass(frozen=True, slots=True)
-class Sequential:
-    """Steps of plain SGD whose penalties pull *all* weights at every step, instead of a term's own by its share.
+class Sequential(Rule):
+    """Plain SGD by one worker, whose penalties pull *all* weights at every step, as in scikit-learn.
 
-    Every weight follows the path it has in scikit-learn's SGD, to the last bit. It takes a worker of its own: a step
-    that reaches all weights cannot be shared without locks. ``pace`` says how large a step is (see
-    ``hogwild.kernels.step_size``). An L1 penalty needs a rule that ``owes``: it remembers what each weight has paid.
-    From update number ``averages`` on (0: never) what counts is the mean of the iterates, after every step; it takes
-    the digits of float64. ``precision`` is that of the weights. One who ``watches`` adds up the objective on the way,
-    for a budget that watches what was ``met``. ``mix`` is the strength of the whole penalty and the share of L1 in it,
-    where they are known better than from their products, the problem's ``l1`` and ``l2``.
+    Every weight follows the path it has in scikit-learn's SGD, to the last bit. A step that reaches all weights cannot
+    be shared without locks, so there is one worker.
+
+    Parameters
+    ----------
+    step_size : str, default "scheduled"
+        How large the step of a term is; see ``hogwild.kernels.step_size``.
+    l1 : bool, default True
+        Whether weights remember the L1 penalty they have paid; a problem with an L1 penalty needs it.
+    average_from : int, default 0
+        The update from which the mean of the iterates is the result; 0 is never. It needs float64.
+    precision : {"float32", "float64"}, default "float32"
+        The type of the weights.
+    track_objective : bool, default False
+        Whether the objective is added up during the epoch, for ``Budget(monitor="training_objective")``.
+    elastic_net : tuple of float, optional
+        The strength of the whole penalty and the share of L1 in it, where they are known better than from the problem's
+        ``l1`` and ``l2``.
     """
 
-    pace: str = "scheduled"
-    owes: bool = True
-    averages: int = 0
+    step_size: str = "scheduled"
+    l1: bool = True
+    average_from: int = 0
     precision: str = "float32"
-    watches: bool = False
-    mix: tuple[float, float] | None = None
+    track_objective: bool = False
+    elastic_net: tuple[float, float] | None = None
 
-    constants = (0.0,)
     step = staticmethod(sgd)
-    rests = False
-    alone = True
+    single_worker = True
+    position_columns = ()
+    intercept_precision = "float64"
 
     def __post_init__(self) -> None:
-        if self.precision not in ("float32", "float64") or (self.averages and self.precision == "float32"):
+        if self.precision not in ("float32", "float64") or (self.average_from and self.precision == "float32"):
             raise invalid_parameter("precision", "float32, or float64, which averages need", self.precision)
 
     @property
     def initial(self) -> tuple[float, ...]:
         """A weight, and what it remembers."""
-        return (0.0, 0.0, 0.0, 0.0) if self.owes or self.averages else (0.0,)
+        return (0.0, 0.0, 0.0, 0.0) if self.l1 or self.average_from else (0.0,)
 
     @property
     def initial_intercept(self) -> tuple[float, ...]:
@@ -59,11 +68,11 @@ class Sequential:
     def mixture(self, l1: float, l2: float) -> tuple[float, float]:
         """The strength of a penalty and the share of L1 in it.
 
-        >>> Sequential().mixture(0.25, 0.75), Sequential().mixture(0.0, 0.0), Sequential(mix=(0.1, 0.3)).mixture(1, 2)
-        ((1.0, 0.25), (0.0, 0.0), (0.1, 0.3))
+        >>> Sequential().mixture(0.25, 0.75), Sequential(elastic_net=(0.1, 0.3)).mixture(1, 2)
+        ((1.0, 0.25), (0.1, 0.3))
         """
-        if self.mix is not None:
-            return self.mix
+        if self.elastic_net is not None:
+            return self.elastic_net
         return l1 + l2, l1 / (l1 + l2) if l1 else 0.0
 
     def values(self, state: State) -> State:
@@ -79,7 +88,7 @@ class Sequential:
         weights, bias = state
         return weights[:, :1] * weights.dtype.type(bias[0, SCALE]), bias[:, :1].astype(weights.dtype)
 
-    def take_met(self, state: State) -> float:
+    def take_objective(self, state: State) -> float:
         """The sum of the objective over the terms since the last call."""
         found = float(state[1][0, MET])
         state[1][0, MET] = 0.0

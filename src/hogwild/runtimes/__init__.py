@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from hogwild.registry import kebab, lookup
+from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.runtimes.local.config import Local
 from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.ray.config import Ray
+from hogwild.runtimes.runtime import Runtime
 from hogwild.runtimes.shared_memory.threads import Threads
 from hogwild.runtimes.simulator.config import Simulator
+from hogwild.strategies.strategy import Strategy
 
-RUNTIMES: dict[str, Any] = {kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator, Local, Ray)}
+RUNTIMES: dict[str, type[Runtime]] = {
+    kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator, Local, Ray)
+}
 
 
-def usual(strategy: Any) -> str:
+def usual(strategy: Strategy) -> str:
     """Where the workers of a strategy run unless something else is asked for: in one memory if they can."""
-    return "local" if hasattr(strategy, "cast") and not hasattr(strategy, "access") else "threads"
+    return "local" if strategy.passes_messages and not strategy.shares_memory else "threads"
 
 
-def named(runtime: str | Any) -> Any:
+def named(runtime: str | Runtime) -> Runtime:
     """A runtime from its name, or from itself.
 
     >>> named("threads")
     Threads()
     """
-    return lookup("runtime", runtime, RUNTIMES)() if isinstance(runtime, str) else runtime
+    if isinstance(runtime, Runtime):
+        return runtime
+    if not isinstance(runtime, str):
+        raise invalid_parameter("runtime", "a runtime such as Threads() or its name", runtime)
+    return lookup("runtime", runtime, RUNTIMES)()
 
 
-__all__ = ["RUNTIMES", "Local", "Processes", "Ray", "Simulator", "Threads", "named", "usual"]
+__all__ = ["RUNTIMES", "Local", "Processes", "Ray", "Runtime", "Simulator", "Threads", "named", "usual"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hogwild.registry import kebab, lookup
+from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.schedules.backoff import Backoff
 from hogwild.schedules.constant import Constant
 from hogwild.schedules.cosine import Cosine
 from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
 from hogwild.schedules.linear_scaling import LinearScaling, scales, with_total
 from hogwild.schedules.reduce_on_plateau import Adaptive
-from hogwild.schedules.schedule import Moment, Schedule, step_of, with_step
+from hogwild.schedules.schedule import Moment, Schedule, step_of, with_base, with_step
 from hogwild.schedules.step_decay import Steps
 from hogwild.schedules.warmup import Warmup
 
@@ -30,13 +30,19 @@ SCHEDULES: dict[str, type[Schedule]] = {
 }
 
 
-def named(schedule: str | Schedule) -> Schedule:
-    """A schedule from its name, or from itself.
+def named(schedule: str | float | Schedule) -> Schedule:
+    """A schedule from its name, from a constant step, or from itself.
 
     >>> named("backoff")
     Backoff(step='auto', beta=0.9, epochs=1.0)
     """
-    return lookup("schedule", schedule, SCHEDULES)() if isinstance(schedule, str) else schedule
+    if isinstance(schedule, Schedule):
+        return schedule
+    if isinstance(schedule, int | float) and not isinstance(schedule, bool):
+        return Constant(schedule)
+    if not isinstance(schedule, str):
+        raise invalid_parameter("schedule", "a schedule such as Cosine(0.1), its name, or a step", schedule)
+    return lookup("schedule", schedule, SCHEDULES)()
 
 
 __all__ = [
@@ -56,6 +62,7 @@ __all__ = [
     "named",
     "scales",
     "step_of",
+    "with_base",
     "with_step",
     "with_total",
 ]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step, positive_step
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(Schedule):
     """A stretch of ``epochs`` at ``step``, then ``epochs / beta`` at ``beta * step``, and so on.
 
     Gives a 1/k rate (Niu et al. 2011, section 5). The paper's experiments use beta 0.9; about 0.37 is best in theory.

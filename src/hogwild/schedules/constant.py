@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step, positive_step
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Schedule):
     """The same step throughout."""
 
     step: Step = "auto"
 
-    flat = True  # every step is like the first
+    is_constant = True
 
     def __post_init__(self) -> None:
         check_step(self.step)

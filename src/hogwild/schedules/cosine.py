@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step, positive_step
 
 
 @dataclass(frozen=True, slots=True)
-class Cosine:
+class Cosine(Schedule):
     """From ``step`` to ``floor * step`` along half a cosine, over the budget of the run."""
 
     step: Step = "auto"

@@ -10,11 +10,11 @@ import numpy as np
 
 from hogwild.jit import compiled
 from hogwild.registry import invalid_parameter
-from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step, positive_step
 
 
 @dataclass(frozen=True, slots=True)
-class InverseTime:
+class InverseTime(Schedule):
     """``step / (1 + decay * epochs)``."""
 
     step: Step = "auto"
@@ -41,7 +41,7 @@ def _powers(numbers: Any, power: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class InverseScaling:
+class InverseScaling(Schedule):
     """``step / updates ** power``, scikit-learn's ``invscaling``."""
 
     step: Step = "auto"
@@ -58,23 +58,23 @@ class InverseScaling:
 
 
 @dataclass(frozen=True, slots=True)
-class Optimal:
-    """``1 / (alpha * (start + updates - 1))``, Bottou's, as in scikit-learn.
+class Optimal(Schedule):
+    """``1 / (alpha * (t0 + updates - 1))``, Bottou's, as in scikit-learn.
 
-    ``alpha`` is the strength of the penalty and ``start`` is chosen so that the first step is of the size of the
+    ``alpha`` is the strength of the penalty and ``t0`` is chosen so that the first step is of the size of the
     weights to be expected; None takes both from the problem.
     """
 
     alpha: float | None = None
-    start: float | None = None
+    t0: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "start"):
+        for name in ("alpha", "t0"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise invalid_parameter(name, "a positive number", value)
 
     def __call__(self, moment: Moment) -> Rates:
         assert self.alpha is not None
-        assert self.start is not None
-        return 1 / (self.alpha * (self.start + moment.updates - 1))
+        assert self.t0 is not None
+        return 1 / (self.alpha * (self.t0 + moment.updates - 1))

@@ -9,14 +9,14 @@ import numpy as np
 
 from hogwild.registry import invalid_parameter
 from hogwild.schedules.constant import Constant
-from hogwild.schedules.schedule import Moment, Rates, Schedule
+from hogwild.schedules.schedule import Moment, Rates, Schedule, with_base
 
-S = TypeVar("S")
+S = TypeVar("S", bound=Schedule)
 
 
 @dataclass(frozen=True, slots=True)
-class LinearScaling:
-    """A schedule ``then``, made for ``reference`` samples in a batch, with k = ``total`` / ``reference`` times as many.
+class LinearScaling(Schedule):
+    """A schedule ``base``, made for ``reference`` samples in a batch, with k = ``total`` / ``reference`` times as many.
 
     Its steps are multiplied by k: k small steps at nearly the same place are one large one. At the start of a run that
     is not so, and the factor rises from 1 to k over the first ``warmup`` epochs, a little with every step (Goyal et al.
@@ -26,10 +26,12 @@ class LinearScaling:
     array([0.1 , 0.25, 0.4 ])
     """
 
-    then: Schedule = field(default_factory=Constant)
+    base: Schedule = field(default_factory=Constant)
     reference: int = 256
     total: int | None = None
     warmup: float = 5.0
+
+    scales_with_batch = True
 
     def __post_init__(self) -> None:
         if not self.reference > 0:
@@ -45,7 +47,7 @@ class LinearScaling:
             factor = 1 + (times - 1) * np.minimum(moment.epochs / self.warmup, 1)
         else:
             factor = np.full(moment.epochs.shape, times)
-        rates: Rates = self.then(moment) * factor
+        rates: Rates = self.base(moment) * factor
         return rates
 
 
@@ -57,15 +59,13 @@ def with_total(schedule: S, total: int) -> S:
     """
     if isinstance(schedule, LinearScaling) and schedule.total is None:
         schedule = replace(schedule, total=total)
-    if hasattr(schedule, "then"):
-        return replace(schedule, then=with_total(schedule.then, total))  # type: ignore[type-var]
-    return schedule
+    return schedule if schedule.base is None else with_base(schedule, with_total(schedule.base, total))
 
 
-def scales(schedule: object) -> bool:
+def scales(schedule: Schedule) -> bool:
     """Whether a schedule goes by the size of the batch.
 
     >>> scales(LinearScaling()), scales(Constant())
     (True, False)
     """
-    return isinstance(schedule, LinearScaling) or scales(schedule.then) if hasattr(schedule, "then") else False
+    return schedule.scales_with_batch or (schedule.base is not None and scales(schedule.base))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step, positive_step
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptive:
+class Adaptive(Schedule):
     """The same step as long as the objective falls, then ``step / factor``, and so on down to ``least``.
 
     It goes with a budget that has a ``tolerance``, which says what falling means; scikit-learn's ``adaptive``.
@@ -23,6 +23,8 @@ class Adaptive:
     step: Step = "auto"
     factor: float = 5.0
     least: float = 1e-6
+
+    needs_stall = True
 
     def __post_init__(self) -> None:
         check_step(self.step)

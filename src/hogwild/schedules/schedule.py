@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +29,55 @@ class Moment:
     fraction: Rates
 
 
-class Schedule(Protocol):
-    """How large the step is. Called with a stretch of moments, it returns the step of each."""
+class Schedule(ABC):
+    """The step size over the run. Called with a stretch of moments, a schedule returns the step of each.
 
-    def __call__(self, moment: Moment) -> Rates: ...
+    A schedule derives from this class and says how it is called; all else has a default. Schedules are frozen data
+    classes: ``step`` and ``base`` are fields of those that have them.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, moment: Moment) -> Rates:
+        """The steps of a stretch of updates."""
+
+    @property
+    def step(self) -> Step | None:
+        """The step it starts from, or "auto"; None where it takes none."""
+        return None
+
+    @property
+    def base(self) -> Schedule | None:
+        """The schedule that it modifies; None for a schedule that stands by itself."""
+        return None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every step is the same, so that one stands for many."""
+        return False
+
+    @property
+    def needs_stall(self) -> bool:
+        """Whether it waits for the objective to stall, which takes a budget with a tolerance."""
+        return False
+
+    @property
+    def scales_with_batch(self) -> bool:
+        """Whether it depends on the number of samples in a step."""
+        return False
+
+    def after_stall(self) -> Schedule | None:
+        """The schedule to go on with when the objective has stalled; None: it is time to stop."""
+        return None
 
 
-S = TypeVar("S")
+S = TypeVar("S", bound=Schedule)
 
 
-def positive_step(schedule: Any) -> float:
+def positive_step(schedule: Schedule) -> float:
     """The schedule's own step, which must be known by the time it is called."""
+    assert isinstance(schedule.step, int | float)
     return float(schedule.step)
 
 
@@ -48,16 +87,14 @@ def check_step(step: Step) -> None:
         raise invalid_parameter("step", "a positive number or 'auto'", step)
 
 
-def step_of(schedule: Any) -> Step | None:
+def step_of(schedule: Schedule) -> Step | None:
     """The step a schedule starts from, its own or its inner one's; None where it needs none.
 
     >>> from hogwild.schedules import Constant, Warmup
     >>> step_of(Warmup(Constant(0.5)))
     0.5
     """
-    if hasattr(schedule, "step"):
-        return schedule.step  # type: ignore[no-any-return]
-    return step_of(schedule.then) if hasattr(schedule, "then") else None
+    return schedule.step if schedule.base is None else step_of(schedule.base)
 
 
 def with_step(schedule: S, step: Step) -> S:
@@ -67,8 +104,11 @@ def with_step(schedule: S, step: Step) -> S:
     >>> with_step(Cosine(), 0.25)
     Cosine(step=0.25, floor=0.0)
     """
-    if hasattr(schedule, "step"):
-        return dataclasses.replace(schedule, step=step)  # type: ignore[type-var]
-    if hasattr(schedule, "then"):
-        return dataclasses.replace(schedule, then=with_step(schedule.then, step))  # type: ignore[type-var]
-    return schedule
+    if schedule.base is not None:
+        return with_base(schedule, with_step(schedule.base, step))
+    return schedule if schedule.step is None else dataclasses.replace(schedule, step=step)  # type: ignore[type-var]
+
+
+def with_base(schedule: S, base: Schedule) -> S:
+    """The same modification of another schedule."""
+    return dataclasses.replace(schedule, base=base)  # type: ignore[type-var]

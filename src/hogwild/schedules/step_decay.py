@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.schedules.schedule import Moment, Rates, Step, check_step, positive_step
+from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step, positive_step
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Schedule):
     """Multiply the step by ``factor`` each time the run passes one of the fractions ``at`` of its budget."""
 
     step: Step = "auto"

@@ -12,10 +12,10 @@ from hogwild.schedules.schedule import Moment, Rates, Schedule
 
 
 @dataclass(frozen=True, slots=True)
-class Warmup:
-    """Rise linearly to the schedule ``then`` over the first ``epochs``, from ``start`` times it (Goyal et al. 2017)."""
+class Warmup(Schedule):
+    """Rise linearly to the schedule ``base`` over the first ``epochs``, from ``start`` times it (Goyal et al. 2017)."""
 
-    then: Schedule = field(default_factory=Constant)
+    base: Schedule = field(default_factory=Constant)
     epochs: float = 1.0
     start: float = 0.1
 
@@ -27,5 +27,5 @@ class Warmup:
 
     def __call__(self, moment: Moment) -> Rates:
         risen = np.minimum(moment.epochs / self.epochs, 1)
-        rates: Rates = self.then(moment) * (self.start + (1 - self.start) * risen)
+        rates: Rates = self.base(moment) * (self.start + (1 - self.start) * risen)
         return rates

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hogwild.errors import ParameterError
-from hogwild.registry import kebab, lookup
+from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.strategies.all_to_all import AllToAll
 from hogwild.strategies.averaging import Averaging
 from hogwild.strategies.elastic_averaging import ElasticAveraging
@@ -16,10 +14,10 @@ from hogwild.strategies.locked import Locked
 from hogwild.strategies.parameter_server import ParameterServer
 from hogwild.strategies.round_robin import RoundRobin
 from hogwild.strategies.serial import Serial
-from hogwild.strategies.shared_memory import SharedMemoryStrategy, worker_count
+from hogwild.strategies.strategy import Strategy, worker_count
 from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
-STRATEGIES: dict[str, Any] = {
+STRATEGIES: dict[str, type[Strategy]] = {
     kebab(kind.__name__): kind
     for kind in (
         Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer, LocalSGD, DiLoCo,
@@ -28,20 +26,22 @@ STRATEGIES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def named(strategy: str | SharedMemoryStrategy, workers: int | None = None) -> SharedMemoryStrategy:
+def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
     """A strategy from its name and a number of workers, or from itself.
 
     >>> named("round-robin", workers=2)
     RoundRobin(workers=2)
     """
-    if not isinstance(strategy, str):
+    if isinstance(strategy, Strategy):
         return strategy
+    if not isinstance(strategy, str):
+        raise invalid_parameter("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     kind = lookup("strategy", strategy, STRATEGIES)
     if kind is Serial:
         if workers not in (None, 1):
             raise ParameterError(f"The strategy 'serial' has one worker. Got {workers}: use 'hogwild' for more.")
         return Serial()
-    return kind(workers=workers)  # type: ignore[no-any-return]
+    return kind(workers=workers)  # type: ignore[call-arg]
 
 
 __all__ = [
@@ -58,7 +58,7 @@ __all__ = [
     "ParameterServer",
     "RoundRobin",
     "Serial",
-    "SharedMemoryStrategy",
+    "Strategy",
     "Synchronous",
     "named",
     "worker_count",

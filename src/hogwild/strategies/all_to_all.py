@@ -11,19 +11,19 @@ from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
 from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import invalid_parameter
-from hogwild.strategies.message_passing import Cast, peer_roles
+from hogwild.strategies.message_passing import peer_roles
 from hogwild.strategies.parameter_server import COMBINATIONS
 from hogwild.strategies.roles.broadcast_worker import BroadcastWorker
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.mixing import SumExchange
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
-from hogwild.strategies.shared_memory import check_count, check_workers
+from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
 from hogwild.topologies import Clique
 from hogwild.topologies.mixing_matrix import about
 
 
 @dataclass(frozen=True, slots=True)
-class AllToAll:
+class AllToAll(Strategy):
     """A small cluster of equals: n workers, each with all parameters, and n * (n - 1) messages a round.
 
     When ``synchronous``, all train ``period`` updates, wait for everybody's change and add the mean, so they stay the
@@ -40,7 +40,9 @@ class AllToAll:
     period: int = 1
     combine: str | None = None
     compression: Any = None
-    within: Any = None
+    within: Strategy | str | None = None
+
+    passes_messages = True
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
@@ -54,17 +56,17 @@ class AllToAll:
         """Whether workers wait for others."""
         return self.synchronous
 
-    def cast(self, setting: RunConfig) -> Cast:
+    def roles(self, config: RunConfig) -> Roles:
         """A coordinator, and workers."""
         compression = compressions.named(self.compression)
         mean = (self.combine or ("mean" if self.synchronous else "sum")) == "mean"
 
         def works(number: int) -> Role:
             if self.synchronous:
-                return SynchronousWorker(number, setting, self.period, SumExchange(number, setting, mean, compression))
-            return BroadcastWorker(number, setting, self.period, mean, compression)
+                return SynchronousWorker(number, config, self.period, SumExchange(number, config, mean, compression))
+            return BroadcastWorker(number, config, self.period, mean, compression)
 
-        return peer_roles(setting, self.synchronous, partial(Membership, _about, replicas=self.synchronous), works)
+        return peer_roles(config, self.synchronous, partial(Membership, _about, replicas=self.synchronous), works)
 
 
 def _about(members: tuple[str, ...]) -> dict[str, Any]:

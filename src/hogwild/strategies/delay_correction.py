@@ -34,24 +34,26 @@ class Late:
 class DelayAdaptive:
     """Smaller steps for changes that are later than usual (Mishchenko et al. 2022, arXiv 2206.07638).
 
-    A change that comes after ``usual`` others is added in full, one that comes after k times as many a k-th of it. Left
-    out, it is the number of workers: with workers alike, a change is as late as there are others.
+    A change that comes after ``reference_delay`` others is added in full, one that comes after k times as many a k-th of
+    it. Left out, it is the number of workers: with workers alike, a change is as late as there are others.
 
-    >>> DelayAdaptive(usual=4).factor(delay=8, workers=2)
+    >>> DelayAdaptive(reference_delay=4).factor(delay=8, workers=2)
     0.5
     """
 
-    usual: int | None = None
+    reference_delay: int | None = None
 
     def __post_init__(self) -> None:
-        if self.usual is not None and (not isinstance(self.usual, int) or self.usual < 1):
+        if self.reference_delay is not None and (not isinstance(self.reference_delay, int) or self.reference_delay < 1):
             raise invalid_parameter(
-                "usual", "a positive number of changes, or None for the number of workers", self.usual
+                "reference_delay",
+                "a positive number of changes, or None for the number of workers",
+                self.reference_delay,
             )
 
     def factor(self, delay: int, workers: int) -> float:
         """What is left of a change."""
-        return min(1.0, (self.usual or workers) / max(1, delay))
+        return min(1.0, (self.reference_delay or workers) / max(1, delay))
 
     def __call__(self, change: Vector, late: Late) -> Vector:
         factor = self.factor(late.delay, late.workers)
@@ -96,7 +98,7 @@ def named(correction: str | Correction | None) -> Correction | None:
     """A correction from its name, with a number or without, or from itself.
 
     >>> named("delay-adaptive"), named("delay-adaptive:8"), named("delay-compensation:0.1")
-    (DelayAdaptive(usual=None), DelayAdaptive(usual=8), DelayCompensation(strength=0.1))
+    (DelayAdaptive(reference_delay=None), DelayAdaptive(reference_delay=8), DelayCompensation(strength=0.1))
     """
     if not isinstance(correction, str):
         return correction

@@ -13,17 +13,17 @@ from hogwild.messaging.compression import Half
 from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
 from hogwild.messaging.run_config import RunConfig
-from hogwild.strategies.message_passing import Cast, peer_roles
+from hogwild.strategies.message_passing import peer_roles
 from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.mixing import AverageExchange, MixingPlan
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
-from hogwild.strategies.shared_memory import check_count, check_workers
+from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
 from hogwild.topologies.mixing_matrix import about
 
 
 @dataclass(frozen=True, slots=True)
-class Gossip:
+class Gossip(Strategy):
     """Decentralised SGD: each worker has parameters of its own and talks to its neighbours only.
 
     ``topology`` is who they are: "ring", "clique", "star", "grid", "torus", "hypercube", "exponential",
@@ -44,9 +44,11 @@ class Gossip:
     workers: int | None = None
     period: int = 1
     compression: Any = None
-    within: Any = None
+    within: Strategy | str | None = None
 
     mixes: ClassVar[bool] = True  # parameters, instead of adding changes to them
+
+    passes_messages = True
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
@@ -65,20 +67,20 @@ class Gossip:
         """Whether workers wait for others."""
         return self.synchronous
 
-    def cast(self, setting: RunConfig) -> Cast:
+    def roles(self, config: RunConfig) -> Roles:
         """A coordinator, and workers."""
-        self.topology.check(setting.workers)
+        self.topology.check(config.workers)
         compression = compressions.named(self.compression)
         plan = MixingPlan(self.topology)
 
         def works(number: int) -> Role:
             if self.synchronous:
                 return SynchronousWorker(
-                    number, setting, self.period, AverageExchange(number, setting, plan, compression)
+                    number, config, self.period, AverageExchange(number, config, plan, compression)
                 )
-            return ADPSGDWorker(number, setting, plan, self.period, compression)
+            return ADPSGDWorker(number, config, plan, self.period, compression)
 
-        return peer_roles(setting, self.synchronous, partial(Membership, self._about), works)
+        return peer_roles(config, self.synchronous, partial(Membership, self._about), works)
 
     def _about(self, members: tuple[str, ...]) -> dict[str, Any]:
         return about(self.topology, tuple(number_of(name) for name in members))

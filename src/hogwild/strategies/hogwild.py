@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hogwild.registry import invalid_parameter
-from hogwild.strategies.shared_memory import Access, check_workers
+from hogwild.strategies.strategy import Strategy, check_workers
 
 
 @dataclass(frozen=True, slots=True)
-class Hogwild:
+class Hogwild(Strategy):
     """Hogwild! (Niu et al. 2011): every worker reads, computes and writes the shared parameters, with no lock at all.
 
     When terms are sparse, two workers seldom touch the same coordinate at the same time, and little is lost when they
@@ -26,8 +25,7 @@ class Hogwild:
     workers: int | None = None
     buffer: int | str = "auto"
 
-    access: ClassVar[Access] = "free"
-    replicas = False
+    shares_memory = True
 
     def __post_init__(self) -> None:
         check_workers(self.workers)

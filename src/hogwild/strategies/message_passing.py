@@ -1,11 +1,10 @@
-"""What strategies by messages have in common: a role for each participant."""
+"""Roles that several message-passing strategies share: with servers, among peers, in rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol
 
 from hogwild.messaging.compression import Compression
 from hogwild.messaging.messages import COORDINATOR, server, worker
@@ -16,24 +15,7 @@ from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
-
-Cast = Mapping[str, Callable[[], Role]]
-"""For each participant how its role begins, at the start and after each crash."""
-
-
-class MessageStrategy(Protocol):
-    """A strategy whose participants talk to each other."""
-
-    @property
-    def workers(self) -> int | None:
-        """How many workers; None: one per core."""
-
-    @property
-    def within(self) -> Any:
-        """The strategy in memory that each node uses on its own cores; None: one worker a node."""
-
-    def cast(self, setting: RunConfig) -> Cast:
-        """Who takes part."""
+from hogwild.strategies.strategy import Roles
 
 
 def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
@@ -47,34 +29,34 @@ def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
 
 
 def server_roles(
-    setting: RunConfig, shards: int, rounds: bool, serves: Callable[[int, int, int], Role], works: Callable[[], Role]
-) -> Cast:
+    config: RunConfig, shards: int, rounds: bool, serves: Callable[[int, int, int], Role], works: Callable[[], Role]
+) -> Roles:
     """A coordinator, servers that have the parameters, and workers."""
-    cast: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(setting, shards, rounds)}
-    for number, (start, stop) in enumerate(parts_of(setting.size, shards)):
-        cast[server(number)] = partial(serves, number, start, stop)
-    return cast | {worker(number): works for number in range(setting.workers)}
+    roles: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(config, shards, rounds)}
+    for number, (start, stop) in enumerate(parts_of(config.size, shards)):
+        roles[server(number)] = partial(serves, number, start, stop)
+    return roles | {worker(number): works for number in range(config.workers)}
 
 
-def peer_roles(setting: RunConfig, rounds: bool, views: Callable[[], Membership], works: Callable[[int], Role]) -> Cast:
+def peer_roles(config: RunConfig, rounds: bool, views: Callable[[], Membership], works: Callable[[int], Role]) -> Roles:
     """A coordinator, and workers that have the parameters themselves."""
-    cast: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(setting, 0, rounds, views())}
-    return cast | {worker(number): partial(works, number) for number in range(setting.workers)}
+    roles: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(config, 0, rounds, views())}
+    return roles | {worker(number): partial(works, number) for number in range(config.workers)}
 
 
 def synchronous_server_roles(
-    setting: RunConfig, period: int, outer: Callable[[], OuterOptimiser] = PlainOuter, *, together: bool = False,
+    config: RunConfig, period: int, outer: Callable[[], OuterOptimiser] = PlainOuter, *, together: bool = False,
     compression: Compression | None = None,
-) -> Cast:  # fmt: skip
+) -> Roles:  # fmt: skip
     """All train as many terms, and then go on from what one server makes of the mean of their changes."""
 
     def works() -> Role:
         return ParameterServerWorker(
-            setting, parts_of(setting.size, 1), push_every=period, rounds=True, together=together,
+            config, parts_of(config.size, 1), push_every=period, rounds=True, together=together,
             compression=compression,
         )  # fmt: skip
 
     def serves(number: int, start: int, stop: int) -> Role:
-        return ParameterServerRole(number, start, stop, setting, staleness=0, mean=True, outer=outer())
+        return ParameterServerRole(number, start, stop, config, staleness=0, mean=True, outer=outer())
 
-    return server_roles(setting, 1, True, serves, works)
+    return server_roles(config, 1, True, serves, works)

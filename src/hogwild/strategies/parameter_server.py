@@ -10,16 +10,16 @@ from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.delay_correction import Correction
-from hogwild.strategies.message_passing import Cast, parts_of, server_roles
+from hogwild.strategies.message_passing import parts_of, server_roles
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
-from hogwild.strategies.shared_memory import check_count, check_workers
+from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
 
 COMBINATIONS = ("mean", "sum")
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterServer:
+class ParameterServer(Strategy):
     """Asynchronous SGD with servers (Downpour, Dean et al. 2012; bounded staleness, Ho et al. 2013).
 
     A worker pushes its change after every ``push_every`` updates and pulls after every ``pull_every``. With
@@ -42,7 +42,9 @@ class ParameterServer:
     combine: str | None = None
     correction: Correction | None = None
     compression: Any = None
-    within: Any = None
+    within: Strategy | str | None = None
+
+    passes_messages = True
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
@@ -83,21 +85,21 @@ class ParameterServer:
         """Updates between two exchanges."""
         return self.push_every
 
-    def cast(self, setting: RunConfig) -> Cast:
+    def roles(self, config: RunConfig) -> Roles:
         """A coordinator, servers and workers."""
         # Between two pulls parameters grow older by a push each time: a bound must hold for the last of them.
         bound = None if self.staleness is None else self.staleness - (self.pushes_a_pull - 1)
         mean = (self.combine or ("mean" if self.bounded else "sum")) == "mean"
-        parts = parts_of(setting.size, self.shards)
+        parts = parts_of(config.size, self.shards)
         return server_roles(
-            setting,
+            config,
             self.shards,
             self.bounded,
             lambda number, start, stop: ParameterServerRole(
-                number, start, stop, setting, staleness=bound, mean=mean, correction=self.correction
+                number, start, stop, config, staleness=bound, mean=mean, correction=self.correction
             ),
             lambda: ParameterServerWorker(
-                setting, parts, push_every=self.push_every, pull_every=self.pushes_a_pull, rounds=self.bounded,
+                config, parts, push_every=self.push_every, pull_every=self.pushes_a_pull, rounds=self.bounded,
                 compression=compressions.named(self.compression),
             ),
         )  # fmt: skip

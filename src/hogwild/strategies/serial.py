@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from hogwild.strategies.shared_memory import Access
+from hogwild.strategies.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
-class Serial:
+class Serial(Strategy):
     """One worker, one term after the other: the same seed gives the same bits."""
 
     workers = 1
-    access: ClassVar[Access] = "free"
-    replicas = False
+
+    shares_memory = True

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from hogwild.errors import ParameterError
 from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import invalid_parameter
-from hogwild.strategies.message_passing import Cast, synchronous_server_roles
-from hogwild.strategies.shared_memory import check_count, check_workers
+from hogwild.strategies.message_passing import synchronous_server_roles
+from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class LargeMinibatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Synchronous:
+class Synchronous(Strategy):
     """Workers take each step together: the mean of their gradients, as if one had computed the gradient of all.
 
     The batch of a problem is that of one worker. A step is taken after ``accumulate`` batches of each, so the total
@@ -55,9 +54,8 @@ class Synchronous:
     accumulate: int = 1
     recipe: LargeMinibatch | None = None
 
-    replicas = False
-    bounded: ClassVar[bool] = True
-    within: ClassVar[Any] = None
+    passes_messages = True
+    uses_all_reduce = True
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
@@ -70,11 +68,11 @@ class Synchronous:
         """Terms of one worker between two exchanges, where workers send each other messages."""
         return self.accumulate
 
-    def cast(self, setting: RunConfig) -> Cast:
-        """Who takes part, where workers send each other messages."""
+    def roles(self, config: RunConfig) -> Roles:
+        """The role of each node, where workers send each other messages."""
         if self.recipe is not None:
             raise ParameterError("The recipe for large minibatches is for a Module and runtime=Processes().")
-        return synchronous_server_roles(setting, self.accumulate, together=True)
+        return synchronous_server_roles(config, self.accumulate, together=True)
 
     def total(self, batch: int, workers: int | None = None) -> int:
         """How many samples a step takes."""

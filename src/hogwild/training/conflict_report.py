@@ -18,13 +18,13 @@ from hogwild.training.message_report import figures
 
 def conflict_monitor(problem: Any, rule: Any, strategy: Any, workers: int, budget: Budget) -> ConflictMonitor:
     """Eyes for the workers of a run; refuse what cannot be watched."""
-    if not getattr(problem, "watchable", False) or getattr(rule, "alone", False):
+    if not problem.counts_conflicts or rule.single_worker:
         raise ParameterError(
-            "To 'observe' what workers do to each other takes a Linear problem with one output, and a rule for several "
-            "workers: leave out 'observe', or learn one class against the rest."
+            "'count_conflicts' takes a Linear problem with one output, and a rule for several "
+            "workers: leave out 'count_conflicts', or learn one class against the rest."
         )
     if strategy.replicas:
-        raise ParameterError("Workers of Averaging have parameters to themselves: there is nothing to 'observe'.")
+        raise ParameterError("Workers of Averaging have parameters to themselves: there are no conflicts to count.")
     return ConflictMonitor(problem, rule, workers, problem.data.n_rows * (budget.epochs or 10))
 
 

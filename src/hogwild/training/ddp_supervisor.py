@@ -32,10 +32,11 @@ from hogwild.training.process_supervisor import ProcessSupervisor
 
 def check_synchronous(runtime: Processes) -> None:
     """Refuse what workers that wait for each other cannot do."""
-    if runtime.failures == "continue":
+    if runtime.on_worker_failure == "continue":
         raise ParameterError(
             "Workers of Synchronous wait for each other, so none can go on without one that died: leave out "
-            "failures='continue', or use Hogwild. A run that stopped goes on from its checkpoint with resume=True."
+            "on_worker_failure='continue', or use Hogwild. A run that stopped goes on from its checkpoint with "
+            "resume=True."
         )
 
 
@@ -56,10 +57,10 @@ def rendezvous(strategy: Any, runtime: Processes, rank: int | None) -> Iterator[
     if not isinstance(strategy, Synchronous):
         yield None
         return
-    store = rendezvous_store(runtime.patience) if rank is None else None
+    store = rendezvous_store(runtime.startup_timeout) if rank is None else None
     yield DDPConfig(
         strategy.accumulate, strategy.recipe is None or strategy.recipe.momentum_correction,
-        0 if store is None else store.port, runtime.patience, runtime.silence,
+        0 if store is None else store.port, runtime.startup_timeout, runtime.heartbeat_timeout,
     )  # fmt: skip
     del store
 
@@ -136,7 +137,7 @@ class TorchrunSupervisor(ProcessSupervisor):
         worker.train()
         self._gather()
         self._ended = time.monotonic()
-        self.stopped = self.stopped or "epochs"
+        self.stop_reason = self.stop_reason or "epochs"
         if self.rank == 0:
             self._conclude()
         self._agree()
@@ -203,8 +204,8 @@ class TorchrunSupervisor(ProcessSupervisor):
     def _agree(self) -> None:
         """Let all have what the first one kept."""
         result = [event for event in self.journal.events if event["event"] == "result"]
-        said = json.loads(self._group.text(json.dumps(to_jsonable([self.stopped, self.records.history, result]))))
+        said = json.loads(self._group.text(json.dumps(to_jsonable([self.stop_reason, self.records.history, result]))))
         self._group.take_from_first(self.work.values)
         if self.rank:
-            self.stopped, self.records.history, (result,) = said
+            self.stop_reason, self.records.history, (result,) = said
             self.journal.tell(**result)

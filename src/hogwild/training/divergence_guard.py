@@ -11,7 +11,7 @@ import numpy as np
 
 from hogwild.errors import DivergedError
 
-EXPLODED = 1e3  # times the loss at the start
+DIVERGENCE_FACTOR = 1e3  # times the loss at the start
 MOST = 5  # halvings before a run gives up
 
 
@@ -20,17 +20,17 @@ class DivergenceGuard:
     """Judges losses against the loss at the start, and counts how often the step was halved.
 
     >>> guard = DivergenceGuard(start=0.7)
-    >>> guard.exploded(0.5), guard.exploded(float("nan")), guard.exploded(1e9)
+    >>> guard.has_diverged(0.5), guard.has_diverged(float("nan")), guard.has_diverged(1e9)
     (False, True, True)
     """
 
     start: float
     halvings: int = 0
-    explosion: float = EXPLODED  # how many times the loss at the start counts as exploded
+    factor: float = DIVERGENCE_FACTOR  # how many times the loss at the start counts as diverged
 
-    def exploded(self, *losses: float) -> bool:
+    def has_diverged(self, *losses: float) -> bool:
         """Whether any of these losses is not a number or absurdly large."""
-        limit = self.explosion * max(self.start, 1.0)
+        limit = self.factor * max(self.start, 1.0)
         return not all(math.isfinite(loss) and loss <= limit for loss in losses)
 
     def halve(self) -> float:

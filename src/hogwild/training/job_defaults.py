@@ -17,20 +17,20 @@ from hogwild.errors import ParameterError
 from hogwild.losses import Loss
 from hogwild.problems.problem import Defaults
 from hogwild.registry import invalid_parameter
-from hogwild.run import Budget, Start
-from hogwild.schedules import Optimal, Schedule, step_of, with_step
+from hogwild.run import Budget, WarmStart
+from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step
 from hogwild.training.event_log import EventLog
 from hogwild.training.step_search import choose_step
 
 TRIED_EPOCHS = 10  # what a trial of the step assumes where only time is limited
 
 
-def load_initial_state(start: Start, state: Any) -> None:
+def load_initial_state(init: WarmStart, state: Any) -> None:
     """Let a run begin where another ended; what only its values are given of has a fresh memory."""
-    for part, given in zip(state, start.state, strict=True):
+    for part, given in zip(state, init.state, strict=True):
         given = np.asarray(given, part.dtype)
         if given.shape not in (part.shape, (len(part), 1)):
-            raise invalid_parameter("start", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
+            raise invalid_parameter("init", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
         part[:, : given.shape[1]] = given
 
 
@@ -39,7 +39,7 @@ def apply_defaults(usual: Defaults, rule: Any, schedule: Any) -> tuple[Any, Sche
 
     >>> usual = Defaults("sgd", "cosine", 0.05)
     >>> apply_defaults(usual, None, "constant"), apply_defaults(usual, "adagrad", None)
-    ((SGD(), Constant(step=0.05)), (AdaGrad(floor=1e-06), Cosine(step='auto', floor=0.0)))
+    ((SGD(), Constant(step=0.05)), (AdaGrad(initial_accumulator=1e-06), Cosine(step='auto', floor=0.0)))
     """
     rule = rules.named(usual.rule if rule is None else rule)
     named = schedules.named(usual.schedule if schedule is None else schedule)
@@ -52,7 +52,8 @@ def held_out_for(problem: Any, test: Any) -> Dataset | None:
     """Held-out data as a problem wants it; None where there is none."""
     if test is None:
         return None
-    as_dataset = problem.open_like(test) if hasattr(problem, "open_like") else opened_like(problem.data, test)
+    opened = problem.open_held_out(test)
+    as_dataset = opened_like(problem.data, test) if opened is None else opened
     encoded: Dataset = problem.encoded(as_dataset)
     return encoded
 
@@ -71,9 +72,9 @@ def opened_like(data: Dataset, source: Any) -> Dataset:
 
 def resolve_schedule(problem: Any, schedule: Schedule) -> Schedule:
     """Fill in what a schedule takes from the problem."""
-    if hasattr(schedule, "then"):
-        return replace(schedule, then=resolve_schedule(problem, schedule.then))  # type: ignore[type-var]
-    if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.start):
+    if schedule.base is not None:
+        return with_base(schedule, resolve_schedule(problem, schedule.base))
+    if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.t0):
         return schedule
     if not isinstance(getattr(problem, "loss", None), Loss) or not hasattr(problem, "l1"):
         raise ParameterError(
@@ -84,7 +85,7 @@ def resolve_schedule(problem: Any, schedule: Schedule) -> Schedule:
         raise ParameterError("The schedule 'optimal' is for penalised problems: give l2 (or Optimal(alpha=...)).")
     typical = np.sqrt(1 / np.sqrt(alpha))
     first = typical / max(1.0, abs(problem.loss(-typical, 1.0)[1]))
-    return Optimal(alpha, schedule.start or float(1 / (first * alpha)))
+    return Optimal(alpha, schedule.t0 or float(1 / (first * alpha)))
 
 
 def with_chosen_step(

@@ -95,7 +95,7 @@ class TrainingLoop:
         return self._kept()
 
     def _train(self) -> None:
-        while not self.stopped:
+        while not self.stop_reason:
             if self.position.chunk == 0:
                 self.position.met_loss, self.position.met_terms = 0.0, 0
                 self._good = snapshot(self.session, self.position)
@@ -107,7 +107,7 @@ class TrainingLoop:
     def _lay_out(self) -> None:
         """Have the rows copied into an order in which they are walked sooner, if that pays."""
         started, epochs = time.perf_counter(), self.budget.epochs or math.inf
-        if self.shuffle and not self.stopped:
+        if self.shuffle and not self.stop_reason:
             self._walked = self.problem.data.laid_out(self.seed, epochs - self.position.epoch)
             self.position.seconds += time.perf_counter() - started
 
@@ -121,7 +121,7 @@ class TrainingLoop:
         walk = self._epoch(self.position.epoch)
         chunks = len(walk)
         self.position.seconds += time.perf_counter() - started
-        while self.position.chunk < chunks and not self.stopped:
+        while self.position.chunk < chunks and not self.stop_reason:
             leg = self._leg(walk)
             terms = leg.updates - self.position.updates
             mean = leg.loss / max(1, terms)
@@ -129,14 +129,14 @@ class TrainingLoop:
             self.position.met_terms += terms
             self.position.chunk, self.position.updates = leg.next_chunk, leg.updates
             if leg.interrupted or self.interrupt.pressed:
-                self.stopped = "interrupted"
+                self.stop_reason = "interrupted"
             elif self._out_of_time(self.position.seconds):
-                self.stopped = "seconds"
-            if self.guard.exploded(mean, leg.worst):
+                self.stop_reason = "seconds"
+            if self.guard.has_diverged(mean, leg.worst):
                 self._go_back()
                 return False
             in_between = self.position.chunk < chunks
-            if self.checkpoints and in_between and (self.stopped or self.checkpoints.due):
+            if self.checkpoints and in_between and (self.stop_reason or self.checkpoints.due):
                 self._save()
         if self.position.chunk < chunks:
             return False
@@ -168,7 +168,7 @@ class TrainingLoop:
     def _clock(self, seconds: Callable[[], float] = float) -> StepSizes:
         return StepSizes(
             self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
-            time_spent(self.budget, seconds), self.earlier, self.session.precision, getattr(self.problem, "alike", 1),
+            time_spent(self.budget, seconds), self.earlier, self.session.precision, self.problem.updates_per_step,
         )  # fmt: skip
 
     def _leg(self, walk: Epoch) -> Any:
@@ -233,7 +233,7 @@ class TrainingLoop:
     def _look(self) -> bool:
         """Measure the parameters, and judge them; if they turn out to be bad go back to the last good ones."""
         record = self._evaluate()
-        bad = self.guard.exploded(record["loss"]) or not all_finite(part[:, 0] for part in self.session.state)
+        bad = self.guard.has_diverged(record["loss"]) or not all_finite(part[:, 0] for part in self.session.state)
         if bad and self.position.updates > self._good.position.updates:
             self._go_back()
             return False
@@ -278,7 +278,7 @@ class TrainingLoop:
             self.best = Best(record["test_loss"], self.position.epoch, tuple(part.copy() for part in self._current()))
         self._watch_for_stalls(record)
         pressed = "interrupted" if self.interrupt.pressed else ""
-        self.stopped = self.stopped or self._reason_to_stop(record) or pressed
+        self.stop_reason = self.stop_reason or self._reason_to_stop(record) or pressed
 
     def _reason_to_stop(self, record: Event) -> str:
         watched = record["test_loss"] if self.test is not None else record["loss"]
@@ -286,7 +286,7 @@ class TrainingLoop:
             return "target"
         if self.budget.patience and self.position.epoch - self.best.epoch >= self.budget.patience:
             return "patience"
-        if self.budget.tolerance is not None and self.stall.epochs >= self.budget.stalls:
+        if self.budget.tolerance is not None and self.stall.epochs >= self.budget.stall_epochs:
             return "tolerance"
         if self.budget.epochs and self.position.epoch >= self.budget.epochs:
             return "epochs"
@@ -296,15 +296,15 @@ class TrainingLoop:
         """If what is watched gets no better, go on with a smaller step where the schedule has one."""
         if self.budget.tolerance is None:
             return
-        if self.budget.watch == "score":
+        if self.budget.monitor == "score":
             watched = -float(record["test_accuracy"] if "test_accuracy" in record else record["test_r2"])
-        elif self.budget.watch == "met":
+        elif self.budget.monitor == "training_objective":
             watched = self.session.met() / max(1, self.position.met_terms)
         else:
-            watched = float(record[self.budget.watch])
+            watched = float(record[self.budget.monitor])
         self.stall = self.stall.after(watched, self.budget.tolerance)
-        smaller = self.schedule.after_stall() if hasattr(self.schedule, "after_stall") else None
-        if self.stall.epochs >= self.budget.stalls and smaller is not None:
+        smaller = self.schedule.after_stall()
+        if self.stall.epochs >= self.budget.stall_epochs and smaller is not None:
             self.schedule, self.stall = smaller, replace(self.stall, epochs=0)
 
     def _kept(self) -> State:
@@ -313,7 +313,7 @@ class TrainingLoop:
         if self.budget.patience and self.best.values:
             kept = self.best.values
             record = next(record for record in self.history if record["test_loss"] == self.best.loss)
-        self.journal.tell("result", stopped=self.stopped, **record)
+        self.journal.tell("result", stop_reason=self.stop_reason, **record)
         return kept
 
     # Going back, and going on later
@@ -324,7 +324,7 @@ class TrainingLoop:
         good.put_back(self.session)
         self.position = replace(good.position, seconds=self.position.seconds)
         message = f"the loss exploded in epoch {epoch + 1}: back to the last good parameters"
-        if self.stopped:
+        if self.stop_reason:
             self.journal.tell("diverged", epoch=epoch, scale=self.guard.scale, message=message)
         else:
             scale = self.guard.halve()
@@ -366,9 +366,9 @@ class TrainingLoop:
             self.position = now.position
             if "good" in record:
                 self._good = saved_snapshot("good", arrays, record["good"])
-            self.stopped = self._reason_to_stop(self.history[-1]) if self.history else ""
+            self.stop_reason = self._reason_to_stop(self.history[-1]) if self.history else ""
             if self._out_of_time(self.position.seconds):
-                self.stopped = self.stopped or "seconds"
+                self.stop_reason = self.stop_reason or "seconds"
         except (KeyError, TypeError, ValueError) as reason:
             raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
         self.journal.tell("resumed", epoch=self.position.epoch, chunk=self.position.chunk)

@@ -49,7 +49,7 @@ def minimise_module_by_messages(
     optimiser = optimiser_of(rule, problem)
     labels = problem.labels()
     samples, batch = problem.samples_of_epoch(workers, labels), problem.batch or 1
-    total = strategy.total(batch, workers) if hasattr(strategy, "total") else batch
+    total = strategy.total(batch, workers)
     rate = step_size_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
     damping = 1 / workers if sums_updates(strategy) else 1.0
     keeper = MessageCheckpointer(checkpoint, resume, runtime)
@@ -60,12 +60,12 @@ def minimise_module_by_messages(
         **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(schedule), "average": average,
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
-    at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
+    at = {"at": 0.0} if runtime.simulated_time else {"time": time.time()}
     journal.tell("started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget), **at)  # fmt: skip
     keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
     assert not isinstance(average, EMA)
-    with _threads(1 if runtime.virtual else threads_per_worker(workers)), _generators():
+    with _threads(1 if runtime.simulated_time else threads_per_worker(workers)), _generators():
         task = task_of_batches(batches, test)
         outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
     assert outcome.values is not None
@@ -106,10 +106,10 @@ def sums_updates(strategy: Any) -> bool:
     >>> [sums_updates(each) for each in (ParameterServer(), ParameterServer(staleness=0), ElasticAveraging())]
     [True, False, False]
     """
-    combine = getattr(strategy, "combine", None)
+    combine = strategy.combine
     if combine is not None:
         return bool(combine == "sum")
-    return not getattr(strategy, "bounded", True) and not getattr(strategy, "mixes", False)
+    return not strategy.bounded and not strategy.mixes
 
 
 def threads_per_worker(workers: int) -> int:
@@ -119,12 +119,12 @@ def threads_per_worker(workers: int) -> int:
 
 def _check(problem: Module, strategy: Any, budget: Budget, test: Any, average: float | EMA) -> None:
     """Refuse what cannot work before anything starts."""
-    if not hasattr(strategy, "cast"):
+    if not strategy.passes_messages:
         raise ParameterError(
             f"The strategy {strategy!r} has its workers around one model: use runtime=Processes(), or a strategy by "
             "messages such as ParameterServer()."
         )
-    within = getattr(strategy, "within", None)
+    within = strategy.within
     if within is not None and not isinstance(strategies.named(within), strategies.Serial):
         raise ParameterError(
             f"Each node of a Module trains alone, on threads of PyTorch's: leave out 'within'. Got {within!r}."

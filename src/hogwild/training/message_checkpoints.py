@@ -21,7 +21,7 @@ class MessageCheckpointer:
     """Writes the cuts of one run, and finds the last one of an earlier sitting."""
 
     def __init__(self, checkpoint: Any, resume: bool, runtime: Any) -> None:
-        if checkpoint is not None and not getattr(runtime, "saves", False):
+        if checkpoint is not None and not runtime.saves_checkpoints:
             raise ParameterError(
                 f"{type(runtime).__name__} writes no checkpoints: use runtime=Local() or Simulator(), or "
                 "leave out 'checkpoint'."
@@ -35,7 +35,7 @@ class MessageCheckpointer:
             raise ParameterError("Checkpoints of runs by messages are written after each epoch: leave out 'seconds'.")
         found = self.checkpoints.load() if resume and self.checkpoints is not None else None
         self._arrays, self._record = found or ({}, {})
-        self._virtual = runtime.virtual
+        self._virtual = runtime.simulated_time
         self.resume, self.asked = resume, dict[str, Any]()
         self.more: dict[str, Any] = {}  # what is written beside a cut
         self._journal: EventLog | None = None

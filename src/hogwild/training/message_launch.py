@@ -15,6 +15,9 @@ from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome
 from hogwild.messaging.messages import worker
 from hogwild.messaging.run_config import RunConfig
 from hogwild.run import Budget
+from hogwild.runtimes.messaging.faults import Crash
+from hogwild.runtimes.runtime import Runtime
+from hogwild.strategies.strategy import Strategy
 from hogwild.training.event_log import EventLog
 from hogwild.training.message_checkpoints import MessageCheckpointer
 from hogwild.training.message_report import summary
@@ -41,27 +44,27 @@ def run_message_strategy(
 ) -> Outcome:  # fmt: skip
     """Run a strategy by messages to its end."""
     goal = None if budget.epochs is None else budget.epochs * task.epoch
-    setting = RunConfig(
+    config = RunConfig(
         workers, task.start, task.epoch, goal, average, budget.target, budget.patience, budget.seconds,
-        runtime.silence, frozenset(getattr(runtime, "late", ())), task.parameters,
+        runtime.stall_timeout, frozenset(runtime.join_times), task.parameters,
         keeper.checkpoints is not None,
     )  # fmt: skip
-    check(strategy, runtime, setting, budget, average)
+    check(strategy, runtime, config, budget, average)
 
     def tell(event: str, seconds: float, **what: Any) -> None:
         if event == "progress":
             fraction = what["terms"] / goal if goal else seconds / (budget.seconds or math.inf)
             what["fraction"] = min(1.0, fraction)
-        at = {"at": round(seconds, 9)} if runtime.virtual else {}
+        at = {"at": round(seconds, 9)} if runtime.simulated_time else {}
         journal.tell(event, **at, seconds=seconds, **what)
 
     with deferred_sigint() as interrupt:
-        company = MessageJob(
-            setting, strategy.cast(setting), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed),
-            task.cores, keeper.save if setting.saves else None, keeper.found,
+        job = MessageJob(
+            config, strategy.roles(config), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed),
+            task.cores, keeper.save if config.saves else None, keeper.found,
         )  # fmt: skip
-        outcome: Outcome = runtime.play(company)
-    at = {"at": round(outcome.seconds, 9)} if runtime.virtual else {}
+        outcome: Outcome = runtime.play(job)
+    at = {"at": round(outcome.seconds, 9)} if runtime.simulated_time else {}
     for event, what in summary(outcome):
         journal.tell(event, **at, **what)
     if outcome.values is None:
@@ -70,26 +73,26 @@ def run_message_strategy(
     return outcome
 
 
-def check(strategy: Any, runtime: Any, setting: RunConfig, budget: Budget, average: float) -> None:
+def check(strategy: Strategy, runtime: Runtime, config: RunConfig, budget: Budget, average: float) -> None:
     """Refuse what cannot work before anything starts."""
     if budget.tolerance is not None:
         raise ParameterError("The 'tolerance' of a budget is for strategies in one memory: use 'patience' or 'target'.")
-    if setting.goal is None and getattr(strategy, "bounded", True):
+    if config.goal is None and strategy.bounded:
         raise ParameterError(
             "Workers that wait for each other need a number of epochs: give budget=Budget(epochs=...)."
         )
-    if average and setting.goal is None:
+    if average and config.goal is None:
         raise ParameterError("To average over the last share of a run, its length must be known: give it epochs.")
-    named = {*getattr(runtime, "slow", ()), *getattr(runtime, "late", ())}
-    if any(number >= setting.workers for number in named):
-        raise ParameterError(f"There are workers 0 to {setting.workers - 1}; {max(named)} is none of them.")
-    if len(setting.late) >= setting.workers:
+    named = runtime.mentioned_workers
+    if any(number >= config.workers for number in named):
+        raise ParameterError(f"There are workers 0 to {config.workers - 1}; {max(named)} is none of them.")
+    if len(config.late) >= config.workers:
         raise ParameterError("Somebody must be there at the start: not all workers can be late.")
-    names = {fault.who for fault in getattr(runtime, "faults", ()) if hasattr(fault, "who")}
-    unknown = sorted(names - set(strategy.cast(setting)))
+    names = {fault.who for fault in runtime.faults if isinstance(fault, Crash)}
+    unknown = sorted(names - set(strategy.roles(config)))
     if unknown:
         raise ParameterError(f"Nobody is called {unknown[0]!r}: workers are {worker(0)!r}, {worker(1)!r} and so on.")
-    if setting.size == 0 or not np.isfinite(setting.start).all():
+    if config.size == 0 or not np.isfinite(config.start).all():
         raise ParameterError("The parameters to start from must be finite numbers, at least one.")
 
 

@@ -15,7 +15,7 @@ from hogwild.jsonable import to_jsonable
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer
 from hogwild.problems.problem import State
-from hogwild.run import Budget, Callback, Run, Start
+from hogwild.run import Budget, Callback, Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step
 from hogwild.training.event_log import EventLog
 from hogwild.training.job_defaults import held_out_for, load_initial_state, resolve_schedule, with_chosen_step
@@ -27,25 +27,25 @@ from hogwild.training.message_launch import LocalTask, run_message_strategy
 
 def minimise_rows(
     problem: Any, rule: Any, schedule: Any, strategy: Any, runtime: Any, budget: Budget, *, test: Any, average: float,
-    start: Start | None, shuffle: bool, seed: int, callbacks: Iterable[Callback],
+    init: WarmStart | None, shuffle: bool, seed: int, callbacks: Iterable[Callback],
     checkpoint: Any = None, resume: bool = False,
 ) -> Run:  # fmt: skip
     """Minimise a problem in memory by messages; see :func:`hogwild.minimise`."""
-    if not hasattr(strategy, "cast"):
+    if not strategy.passes_messages:
         raise ParameterError(
             f"The strategy {strategy!r} has its workers in one memory: use runtime=Threads(), or a strategy by "
             "messages such as ParameterServer()."
         )
     workers = strategies.worker_count(strategy)
     # Every exchange passes over all parameters, whatever the terms between two touch.
-    exchanges = problem.data.n_rows // getattr(strategy, "period", 1) or 1
+    exchanges = problem.data.n_rows // strategy.period or 1
     budget = budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
     held_out = held_out_for(problem, test)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
     keeper = MessageCheckpointer(checkpoint, resume, runtime)
     journal = EventLog(callbacks)
-    at = {"at": 0.0} if runtime.virtual else {"time": time.time()}
+    at = {"at": 0.0} if runtime.simulated_time else {"time": time.time()}
     asked = to_jsonable({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
         "held_out": None if held_out is None else held_out.fingerprint,
@@ -55,26 +55,26 @@ def minimise_rows(
     )
     keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
     state = problem.start(rule)
-    if start is not None:
-        load_initial_state(start, state)
-        load_initial_state(Start(problem.inward(state, rule)), state)
+    if init is not None:
+        load_initial_state(init, state)
+        load_initial_state(WarmStart(problem.to_training_space(state, rule)), state)
     began = time.perf_counter()
     schedule = resolve_schedule(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
     schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, journal)
     keeper.more["step"] = step_of(schedule)
-    if runtime.virtual:
+    if runtime.simulated_time:
         journal.events[-1]["at"] = 0.0
-    with cores_of(getattr(strategy, "within", None), workers) as cores:
+    with cores_of(strategy.within, workers) as cores:
         task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state, cores)
         preparing = time.perf_counter() - began
         outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
     assert outcome.values is not None
     unpack_state(outcome.values, state)
     asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
-    model = problem.model(problem.outward(values_of(state, rule), rule), asked)
+    model = problem.model(problem.from_training_space(rule.values(state), rule), asked)
     return Run(
-        model, asked, keeper.history + epochs(journal), journal.events, outcome.reason, problem.outward(state, rule),
-        outcome.seconds, preparing, outcome.trace,
+        model, asked, keeper.history + epochs(journal), journal.events, outcome.reason,
+        problem.from_training_space(state, rule), outcome.seconds, preparing, outcome.trace,
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def task_of_rows(
     def measure(values: Floats) -> dict[str, float]:
         here = problem.start(rule)  # where this is sent to, what is sent along cannot be written to
         unpack_state(values, here)
-        parameters = values_of(here, rule)
+        parameters = rule.values(here)
         if not all(np.isfinite(part).all() for part in parameters):
             return {"loss": float("nan")}
         figures: dict[str, float] = problem.metrics(_sums(problem, problem.data, parameters))
@@ -106,12 +106,6 @@ def task_of_rows(
 
     each = 1 if cores is None else cores.workers
     return LocalTask(frozen(pack_state(start)), size, problem.data.n_rows, learner, measure, each)
-
-
-def values_of(state: State, rule: Any) -> State:
-    """The parameters alone, without what the rule remembers."""
-    own = getattr(rule, "values", None)
-    return own(state) if own else tuple(part[:, :1].copy() for part in state)
 
 
 def _sums(problem: Any, data: Dataset, values: State) -> Any:

@@ -64,7 +64,7 @@ def minimise_module(
         budget = replace(budget, epochs=EPOCHS)
     runtime = _runtime(runtime, strategy)
     _check_memory(problem, strategy, runtime)
-    if hasattr(runtime, "play"):
+    if runtime.passes_messages:
         return minimise_module_by_messages(
             problem, rule, schedule, strategy, runtime, budget, test=test, average=average, seed=seed,
             callbacks=callbacks, checkpoint=checkpoint, resume=resume,
@@ -73,7 +73,7 @@ def minimise_module(
     rank, workers = torchrun_rank(strategy) or (None, strategies.worker_count(strategy))
     folder = _checkpoints(checkpoint, resume)
     optimiser = optimiser_of(rule, problem)
-    recipe = getattr(strategy, "recipe", None)
+    recipe = strategy.recipe
     if recipe is not None and not recipe.decay_norms:
         exclude_norms_from_decay(optimiser, problem.net)
     chosen = scale_schedule(schedule, recipe)
@@ -134,7 +134,7 @@ def minimise_module(
         board.block.close()
     asked |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     return Run(
-        ModuleModel(problem.net, asked), asked, records.history, journal.events, watch.stopped,
+        ModuleModel(problem.net, asked), asked, records.history, journal.events, watch.stop_reason,
         (problem.net.state_dict(), optimiser.state_dict()), watch.seconds, 0.0,
     )  # fmt: skip
 
@@ -145,7 +145,7 @@ def _check(
     """Refuse what cannot work before anything starts."""
     if isinstance(strategy, Synchronous):
         check_synchronous(runtime)
-    elif not hasattr(strategy, "access"):
+    elif not strategy.shares_memory:
         raise invalid_parameter("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
     if budget.patience and test is None:
         raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
@@ -172,7 +172,7 @@ def _whole_steps(problem: Module, strategy: Any, optimiser: torch.optim.Optimize
 
 def _check_memory(problem: Module, strategy: Any, runtime: Any) -> None:
     """Refuse to send gradients that are never made."""
-    if self_updating(problem.net) and (hasattr(runtime, "play") or isinstance(strategy, Synchronous)):
+    if self_updating(problem.net) and (runtime.passes_messages or isinstance(strategy, Synchronous)):
         raise ParameterError(
             "A table that is updated in the backward pass has no gradient to exchange: train it in one memory, with "
             f"Hogwild(), Averaging() or Serial(). Got {strategy!r} instead."
@@ -182,10 +182,10 @@ def _check_memory(problem: Module, strategy: Any, runtime: Any) -> None:
 def _runtime(runtime: Any, strategy: Any) -> Any:
     """Where workers run: processes, unless a strategy has none that share a model."""
     if runtime is None:
-        shares = hasattr(strategy, "access") or isinstance(strategy, Synchronous) or not hasattr(strategy, "cast")
+        shares = strategy.shares_memory or isinstance(strategy, Synchronous) or not strategy.passes_messages
         return Processes() if shares else runtimes.named("local")
     found = runtimes.named(runtime)
-    if not isinstance(found, Processes) and not hasattr(found, "play"):
+    if not found.trains_modules and not found.passes_messages:
         raise ParameterError(
             "A Module is trained by processes, or by messages: use runtime=Processes(), or Simulator() with a strategy "
             f"such as ParameterServer(). Got {found!r} instead."
@@ -207,7 +207,7 @@ def _checkpoints(checkpoint: Any, resume: bool) -> Checkpoints | None:
 
 def _access(strategy: Any, optimiser: torch.optim.Optimizer, workers: int, journal: EventLog) -> str:
     """How workers keep out of each other's way: as the strategy says, unless half a step would spoil another's."""
-    access: str = getattr(strategy, "access", "apart")  # apart: each has parameters of its own
+    access = strategy.access if strategy.shares_memory else "apart"  # apart: each has parameters of its own
     if access != "free" or strategy.replicas or workers == 1:
         return access
     fuse(optimiser)

@@ -84,7 +84,7 @@ class ProcessSupervisor:
         return self._fleet.start(evaluator.run, what, ["the evaluator"])[0]
 
     def _wait_until_ready(self) -> None:
-        until = time.monotonic() + self.runtime.patience
+        until = time.monotonic() + self.runtime.startup_timeout
         heard = self.test is None
         while not (heard and all(state >= at.READY for state in self.board.states())):
             for member, what in self._fleet.hear(LOOK):
@@ -93,8 +93,8 @@ class ProcessSupervisor:
             if time.monotonic() > until:
                 late = [member.name for member in self._workers if self.board.counts[member.rank, at.STATE] < at.READY]
                 raise WorkerError(
-                    f"Not ready after {self.runtime.patience:g} seconds: {', '.join(late) or 'the evaluator'}. "
-                    "Look what takes the model or the data set so long to load, or give Processes(patience=...)."
+                    f"Not ready after {self.runtime.startup_timeout:g} seconds: {', '.join(late) or 'the evaluator'}. "
+                    "Look what takes the model or the data set so long to load, or give Processes(startup_timeout=...)."
                 )
             if self.interrupt.pressed:
                 raise KeyboardInterrupt
@@ -111,7 +111,7 @@ class ProcessSupervisor:
             self._hear()
             self._look()
         self._ended = time.monotonic()
-        self.stopped = self.stopped or "epochs"
+        self.stop_reason = self.stop_reason or "epochs"
         if self.work.replicas is not None:
             average_tensors(self.work.values, [self.work.replicas[rank] for rank in self.board.living()])
 
@@ -136,7 +136,7 @@ class ProcessSupervisor:
             self._stop("interrupted")
         elif self.budget.seconds is not None and self.seconds >= self.budget.seconds:
             self._stop("seconds")
-        if self.checkpoints is not None and self.checkpoints.due and not self.stopped:
+        if self.checkpoints is not None and self.checkpoints.due and not self.stop_reason:
             self._save()
         self._mind_the_silent()
         self._mind_the_turn()
@@ -148,12 +148,12 @@ class ProcessSupervisor:
             why = self.records.reason_to_stop(record)
             if why:
                 self._stop(why)
-        if told and self.checkpoints is not None and self._ended is None and not self.stopped:
+        if told and self.checkpoints is not None and self._ended is None and not self.stop_reason:
             self._save()
         self.records.measure(self.seconds)
 
     def _stop(self, why: str) -> None:
-        self.stopped = self.stopped or why
+        self.stop_reason = self.stop_reason or why
         self.board.flags[at.STOP] = 1
 
     def _tell_progress(self) -> None:
@@ -184,7 +184,7 @@ class ProcessSupervisor:
                 f"{member.name}: {what}. Give the optimiser a smaller step, warm up (schedule=Warmup(...)), or look "
                 "for outliers in the data."
             )
-        if self.runtime.failures == "stop" or self._began is None:
+        if self.runtime.on_worker_failure == "stop" or self._began is None:
             raise worker_error([member])
         self.journal.tell("worker lost", worker=member.name, message=member.obituary())
         if member is self.records.evaluator:
@@ -193,7 +193,7 @@ class ProcessSupervisor:
             self.board.counts[member.rank, at.GONE] = 1
 
     def _mind_the_silent(self) -> None:
-        limit = time.monotonic() - self.runtime.silence
+        limit = time.monotonic() - self.runtime.heartbeat_timeout
         for member in self._workers:
             line = self.board.counts[member.rank]
             working = not line[at.GONE] and line[at.STATE] != at.FINISHED
@@ -202,8 +202,8 @@ class ProcessSupervisor:
 
     def _end_silent(self, member: WorkerProcess) -> None:
         member.failure = member.failure or {
-            "error": f"nothing was heard of it for {self.runtime.silence:g} seconds",
-            "traceback": "A batch that takes longer needs Processes(silence=...).",
+            "error": f"nothing was heard of it for {self.runtime.heartbeat_timeout:g} seconds",
+            "traceback": "A batch that takes longer needs Processes(heartbeat_timeout=...).",
         }
         member.end()
 
@@ -232,11 +232,11 @@ class ProcessSupervisor:
         kept = self._keep()
         if self.checkpoints is not None:
             module_checkpoints.save_weights(self.checkpoints, ModuleModel(self.work.problem.net, self.asked))
-        self.journal.tell("result", stopped=self.stopped, **kept)
+        self.journal.tell("result", stop_reason=self.stop_reason, **kept)
 
     def _tell_what_comes(self) -> None:
         """Wait for the evaluator, as long as it lives and is not silent."""
-        until = time.monotonic() + self.runtime.silence
+        until = time.monotonic() + self.runtime.heartbeat_timeout
         self._tell_records()
         while self.records.busy:
             self._hear()

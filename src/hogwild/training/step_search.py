@@ -45,7 +45,7 @@ def choose_step(
     ``workers``, unless they are very short: the choice is the same for any number of them. They take the loop that the
     workers of the run have, who are ``alone`` with their parameters or not, so that no other need be compiled.
     """
-    data, tapers = problem.data, getattr(rule, "tapers", False)
+    data, tapers = problem.data, rule.self_annealing
     usual, in_doubt = updates_of_trials(data.n_rows, data.nonzeros, epochs, tapers)
     making = partial(TrialRunner, problem, rule, schedule, epochs, seed, alone)
     with ThreadPoolExecutor(workers, thread_name_prefix="hogwild-trial") as pool:

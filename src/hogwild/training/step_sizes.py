@@ -44,7 +44,7 @@ class StepSizes:
     def rates(self, before: int, count: int) -> NDArray[Any]:
         """The steps of ``count`` updates, when ``before`` of them have been done."""
         steps, spent = np.empty(count, self.precision), self.spent()
-        if getattr(self.schedule, "flat", False) and count > 1:
+        if self.schedule.is_constant and count > 1:
             steps[:] = self.rates(before, 1)
             return steps
         if self.alike > 1 and count:

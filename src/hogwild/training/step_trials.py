@@ -39,7 +39,7 @@ class TrialRunner:
             epochs,
             self.sample.data.n_rows,
         )
-        self.descend, self.sync = self.sample.descent(rule, "free", 1, alone), self.sample.sync("free")
+        self.descend, self.sync = self.sample.kernel(rule, "free", 1, alone), self.sample.sync_buffer("free")
         walks = [self.sample.data.epoch(seed, number).whole() for number in range(-(-updates // rows))]
         self.rows, self.order = walks[0].rows, np.concatenate([walk.order for walk in walks])
 

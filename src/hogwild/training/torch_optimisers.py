@@ -67,7 +67,7 @@ def step_size_of(
         return StepSize(None, steps, samples, budget.epochs, budget.seconds)
     found: Schedule = with_total(schedules.named(schedule), total)
     step = step_of(found)
-    if step is None or hasattr(found, "after_stall") or isinstance(found, schedules.Optimal):
+    if step is None or found.needs_stall or isinstance(found, schedules.Optimal):
         raise ParameterError(f"The schedule {found!r} is not for a Module. Use for example 'cosine' or Steps(...).")
     if step == "auto":
         return StepSize(with_step(found, 1.0), steps, samples, budget.epochs, budget.seconds)

@@ -23,7 +23,7 @@ WITHIN = {
     "crashes": "faults",
     "replay": "trace",
 }  # fields made of options
-TOLD = ("compute", "slow", "latency", "bandwidth", "handling")  # what a recorded run says by itself
+TOLD = ("compute_time", "slowdown", "latency", "bandwidth", "handling_time")  # what a recorded run says by itself
 
 
 def _option(help: str, **more: Any) -> Any:
@@ -34,25 +34,30 @@ def _option(help: str, **more: Any) -> Any:
 class Places:
     """How long things take and what goes wrong. What is not given is as the runtime says."""
 
-    compute: Annotated[
+    compute_time: Annotated[
         str | None,
         _option("Of one update: seconds, or always, normal, log-normal, exponential or heavy-tail with numbers, such "
                 "as log-normal:0.001:0.5.", metavar="TIME"),
     ] = None  # fmt: skip
-    slow: Annotated[
+    slowdown: Annotated[
         list[str] | None,
-        _option("Worker 2 takes 10 times as long (local, ray: so many seconds more for each burst). Several times if "
-                "need be.", metavar="2:10"),
-    ] = None  # fmt: skip
-    latency: Annotated[str | None, _option("Of a message, as --compute.", metavar="TIME")] = None
+        _option("simulator: worker 2 takes 10 times as long. May be repeated.", metavar="2:10"),
+    ] = None
+    extra_seconds: Annotated[
+        list[str] | None,
+        _option("local, ray: worker 2 sleeps 0.05 s after each burst. May be repeated.", metavar="2:0.05"),
+    ] = None
+    latency: Annotated[str | None, _option("Of a message, as --compute-time.", metavar="TIME")] = None
     bandwidth: Annotated[str | None, _option("Bytes a second of each sender, such as 10MB.", metavar="SIZE")] = None
-    handling: Annotated[str | None, _option("Of a reaction to a message, as --compute.", metavar="TIME")] = None
+    handling_time: Annotated[str | None, _option("Of a reaction to a message, as --compute-time.", metavar="TIME")] = (
+        None
+    )
     message_loss: Annotated[float | None, _option("Share of the messages that are lost.", metavar="SHARE")] = None
     duplication: Annotated[float | None, _option("Share of the messages that arrive twice.", metavar="SHARE")] = None
     reordering: Annotated[float | None, _option("Share that takes up to ten times as long.", metavar="SHARE")] = None
     crash: Annotated[
         list[str] | None,
-        _option("worker-1 crashes at 3.5 s and is back 2 s later; without +2 never. Several times if need be.",
+        _option("worker-1 crashes at 3.5 s and is back 2 s later; without +2 never. May be repeated.",
                 metavar="worker-1@3.5+2"),
     ] = None  # fmt: skip
     crashes: Annotated[
@@ -60,19 +65,23 @@ class Places:
         _option("Every worker crashes so often, in seconds on average, and is back after 1, or so many.",
                 metavar="EVERY[:BACK]"),
     ] = None  # fmt: skip
-    late: Annotated[list[str] | None, _option("Worker 3 comes at 2 s. Several times if need be.", metavar="3@2.0")] = (
+    join_times: Annotated[list[str] | None, _option("Worker 3 joins after 2 s. May be repeated.", metavar="3@2.0")] = (
         None
     )
-    detection: Annotated[float | None, _option("Until a crash is noticed.", metavar="SECONDS")] = None
+    detection_delay: Annotated[float | None, _option("Time until a crash is noticed.", metavar="SECONDS")] = None
     address: Annotated[
         str | None,
         _option("ray: the cluster's head, or auto; left out, RAY_ADDRESS or an own one.", metavar="HOST:PORT"),
     ] = None
-    heartbeat: Annotated[float | None, _option("ray: who is silent for so long is dead.", metavar="SECONDS")] = None
-    restarts: Annotated[int | None, _option("ray: how often each is started again.", metavar="N")] = None
-    cpus: Annotated[float | None, _option("ray: CPUs of the cluster that each worker takes.", metavar="N")] = None
-    gather: Annotated[
-        float | None, _option("ray: so long others wait for workers without room.", metavar="SECONDS")
+    heartbeat_timeout: Annotated[
+        float | None, _option("ray: a node that does not answer for so long is dead.", metavar="SECONDS")
+    ] = None
+    max_restarts: Annotated[int | None, _option("ray: how often a node is started again.", metavar="N")] = None
+    cpus_per_worker: Annotated[
+        float | None, _option("ray: CPUs of the cluster that each worker takes.", metavar="N")
+    ] = None
+    admission_timeout: Annotated[
+        float | None, _option("ray: how long to wait for workers without room.", metavar="SECONDS")
     ] = None
     record: Annotated[Path | None, _option("local: write here how long everything took.", metavar="FILE")] = None
     replay: Annotated[
@@ -84,7 +93,7 @@ def place(name: str | None, strategy: Any, options: Places, talking: Talking) ->
     """The runtime for a strategy: the one that is asked for, or the usual one, with the options that were given.
 
     >>> from hogwild.strategies import ParameterServer
-    >>> options = Places(latency="0.01", slow=["2:10"], crash=["worker-1@3.5+2"])
+    >>> options = Places(latency="0.01", slowdown=["2:10"], crash=["worker-1@3.5+2"])
     >>> place("simulator", ParameterServer(), options, Talking()).faults
     (Crash(who='worker-1', at=3.5, back_after=2.0),)
     """
@@ -106,17 +115,17 @@ def place(name: str | None, strategy: Any, options: Places, talking: Talking) ->
 def _check_pair(kind: Any, strategy: Any, talking: Talking) -> None:
     """Refuse a pair that cannot work before any data is read."""
     chosen, where = kebab(type(strategy).__name__), kebab(kind.__name__)
-    if hasattr(kind, "play") and not hasattr(strategy, "cast"):
+    if kind.passes_messages and not strategy.passes_messages:
         raise ParameterError(
             f"Workers of --strategy {chosen} share one memory, which goes with --runtime threads. For --runtime "
             f"{where} choose {either(_talking_strategies())}."
         )
-    if where == "threads" and not hasattr(strategy, "access"):
+    if kind.shares_memory and not strategy.shares_memory:
         raise ParameterError(
             f"Workers of --strategy {chosen} talk to each other, which goes with --runtime "
             f"{either(_talking_runtimes())}."
         )
-    if not hasattr(kind, "play") and given(talking):
+    if not kind.passes_messages and given(talking):
         option = spelt(next(iter(given(talking))))
         raise ParameterError(
             f"{option} is for workers that talk to each other: add --runtime {either(_talking_runtimes())}."
@@ -134,13 +143,13 @@ def _names(kind: Any) -> set[str]:
 def _talking_strategies() -> list[str]:
     from hogwild.strategies import STRATEGIES
 
-    return [name for name, kind in STRATEGIES.items() if hasattr(kind, "cast")]
+    return [name for name, kind in STRATEGIES.items() if kind.passes_messages]
 
 
 def _talking_runtimes() -> list[str]:
     from hogwild.runtimes import RUNTIMES
 
-    return [name for name, kind in RUNTIMES.items() if hasattr(kind, "play")]
+    return [name for name, kind in RUNTIMES.items() if kind.passes_messages]
 
 
 def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +161,11 @@ def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
         from hogwild.messaging.trace import Trace
 
         arguments["trace"] = Trace.load(asked["replay"])
-    for name, sign, example in (("slow", ":", "2:10"), ("late", "@", "3@2.0")):
+    for name, sign, example in (
+        ("slowdown", ":", "2:10"),
+        ("extra_seconds", ":", "2:0.05"),
+        ("join_times", "@", "3@2.0"),
+    ):
         if name in asked:
             arguments[name] = dict(_numbered(name, each, sign, example) for each in asked[name])
     link = {LINK[name]: asked[name] for name in LINK.keys() & asked.keys() - arguments.keys()}

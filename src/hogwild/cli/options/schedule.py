@@ -22,12 +22,12 @@ def schedule_for(problem: Any, schedule: str | None, step: str | None) -> Any:
     >>> schedule_for(None, None, None), schedule_for(None, "constant", "0.5"), schedule_for(None, None, "2")
     (None, Constant(step=0.5), Cosine(step=2.0, floor=0.0))
     """
-    from hogwild.problems.problem import Defaults
+    from hogwild.problems.problem import Defaults, Problem
     from hogwild.schedules import named, with_step
 
     if step is None:
         return schedule
-    usual = getattr(problem, "usual", Defaults())
+    usual = problem.defaults if isinstance(problem, Problem) else Defaults()
     return with_step(named(schedule or usual.schedule), _number(step))
 
 

@@ -34,16 +34,16 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     problem = _problem(point["features"], point["exponent"], seed)
     strategy = Hogwild(point["workers"], buffer=0)
 
-    def run(observe: bool) -> Any:
+    def run(count_conflicts: bool) -> Any:
         return minimise(
-            problem, "sgd", Constant(0.5), strategy, "threads", Budget(EPOCHS), measure=False, seed=seed,
-            observe=observe,
+            problem, "sgd", Constant(0.5), strategy, "threads", Budget(EPOCHS), evaluate_every_epoch=False, seed=seed,
+            count_conflicts=count_conflicts,
         )  # fmt: skip
 
     run(False)  # the loop is compiled, and the data is in the cache
     timed = min(run(False).seconds for _ in range(3))
     observed = run(True)
-    seen = observed.observation
+    seen = observed.conflicts
     keep = {} if seed else {"groups": seen["groups"], "heat": seen["heat"], "histogram": seen["staleness"]["histogram"]}
     return {
         "cores": usable_cores(), "seconds": timed, "observed_seconds": observed.seconds,

@@ -26,7 +26,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     training, held_out = _opened(point["data"], point["holdout"], 0)
     problem = Linear(training, point["loss"], l2=point["l2"])
     strategy: Any = strategies.named(point["strategy"], None if point["strategy"] == "serial" else point["workers"])
-    in_memory = hasattr(strategy, "access")
+    in_memory = strategy.shares_memory
     options = {"rule": point["rule"], "schedule": "cosine", "runtime": Threads() if in_memory else Local()}
     run = minimise(problem, strategy=strategy, budget=Budget(point["epochs"]), test=held_out, seed=seed, **options)
     score = next((name for name in run.result if name in ("test_accuracy", "test_r2")), None)

@@ -32,9 +32,9 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     workers = 1 if point["whose"] == "none" else WORKERS
     slow = {} if workers == 1 else WHOSE[point["whose"]]
     if point["where"] == "simulated":
-        runtime: Any = Simulator(TIMES[point["time"]], slow=slow)
+        runtime: Any = Simulator(TIMES[point["time"]], slowdown=slow)
     else:
-        runtime = Local(slow={worker: USUAL * times / 4 for worker, times in slow.items()})
+        runtime = Local(extra_seconds={worker: USUAL * times / 4 for worker, times in slow.items()})
     correction = None if point["correction"] == "none" else correction_named(point["correction"])
     try:
         run = minimise(

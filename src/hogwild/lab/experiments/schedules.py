@@ -32,7 +32,8 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
         return {"excess": None}  # it waits for stalls, which only workers in one memory notice
     run = minimise(
         planted.problem, "sgd", schedules.named(point["schedule"]), strategy, runtime,
-        Budget(EPOCHS, tolerance=1e-4 if adaptive else None, stalls=1 if adaptive else 5), test=planted.test, seed=seed,
+        Budget(EPOCHS, tolerance=1e-4 if adaptive else None, stall_epochs=1 if adaptive else 5),
+        test=planted.test, seed=seed,
     )  # fmt: skip
     return {
         "excess": planted.excess(run.objective), "test_loss": run.result["test_loss"],

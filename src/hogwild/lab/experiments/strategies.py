@@ -60,7 +60,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
         "kind": "by messages" if talks else "in one memory", "excess": planted.excess(run.objective),
         "test_loss": run.result["test_loss"], "seconds": run.seconds,
         "bytes": run.traffic["bytes"] if run.traffic else None,
-        "idle": run.waiting["idle_share"] if run.waiting else None,
+        "idle": run.idle["idle_share"] if run.idle else None,
         "staleness": run.staleness["mean"] if run.staleness else None,
         "samples": [record["updates"] for record in run.history],
         "times": [record["seconds"] for record in run.history],

@@ -11,45 +11,63 @@ from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.local.driver import LocalDriver
 from hogwild.runtimes.messaging.faults import Fault, checked
+from hogwild.runtimes.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
-    """Run a strategy by messages on threads of this process, one for each participant, in real time.
+class Local(Runtime):
+    """Run a message-passing strategy on threads of this process, one for each node, in real time.
 
-    ``slow`` are workers that take so many seconds more for each burst, and ``latency`` is how long every message is
-    held up: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers. ``faults`` are
-    :class:`~hogwild.Crash` and :class:`~hogwild.Crashes`; that somebody crashed is noticed after ``detection`` seconds.
-    ``late`` are workers that come at a time of their own. With ``record`` the run has a ``trace`` of what took how
-    long, from which ``Simulator.replay`` plays it again. When nobody has said anything for ``silence`` seconds, the run
-    has failed.
+    Parameters
+    ----------
+    extra_seconds : mapping of int to float, default {}
+        Seconds that a worker sleeps after each burst, by worker number.
+    latency : float, str or Delay, default 0.0
+        Delay of every message: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers.
+    faults : tuple of Crash or Crashes, default ()
+        Crashes to inject.
+    join_times : mapping of int to float, default {}
+        Seconds after the start at which a worker joins, by worker number; all others join at the start.
+    detection_delay : float, default 1.0
+        Seconds until the other nodes learn of a crash.
+    stall_timeout : float, default 600.0
+        Seconds without any message after which the run fails.
+    record : bool, default False
+        Whether the run keeps a ``trace`` of durations, for ``Simulator.replay``.
 
-    >>> Local(slow={2: 0.05}).slow
+    Examples
+    --------
+    >>> Local(extra_seconds={2: 0.05}).extra_seconds
     {2: 0.05}
     """
 
-    slow: Mapping[int, float] = field(default_factory=dict)
+    extra_seconds: Mapping[int, float] = field(default_factory=dict)
     latency: Delay | float | str = 0.0
     faults: tuple[Fault, ...] = ()
-    late: Mapping[int, float] = field(default_factory=dict)
-    detection: float = 1.0
-    silence: float = 600.0
+    join_times: Mapping[int, float] = field(default_factory=dict)
+    detection_delay: float = 1.0
+    stall_timeout: float = 600.0
     record: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "latency", named(self.latency))
         object.__setattr__(self, "faults", checked(self.faults))
-        for name in ("slow", "late"):
+        for name in ("extra_seconds", "join_times"):
             if not all(0 <= seconds < math.inf for seconds in getattr(self, name).values()):
                 raise invalid_parameter(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
-        if not self.detection >= 0:
-            raise invalid_parameter("detection", "a number of seconds", self.detection)
-        if not self.silence > 0:
-            raise invalid_parameter("silence", "a positive number of seconds", self.silence)
+        if not self.detection_delay >= 0:
+            raise invalid_parameter("detection_delay", "a number of seconds", self.detection_delay)
+        if not self.stall_timeout > 0:
+            raise invalid_parameter("stall_timeout", "a positive number of seconds", self.stall_timeout)
 
-    saves = True  # whether it can write checkpoints
-    virtual = False  # its seconds are real
+    passes_messages = True
+    saves_checkpoints = True
 
-    def play(self, company: MessageJob) -> Outcome:
+    @property
+    def mentioned_workers(self) -> set[int]:
+        """Numbers of workers that the options are about."""
+        return {*self.extra_seconds, *self.join_times}
+
+    def play(self, job: MessageJob) -> Outcome:
         """Run it to its end."""
-        return LocalDriver(self, company).play()
+        return LocalDriver(self, job).play()

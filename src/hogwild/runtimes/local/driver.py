@@ -44,8 +44,8 @@ CLOSING = 60.0  # seconds that a burst may go on after the end
 class LocalDriver:
     """One run on threads. Everything but the participants' own doings happens in the thread that plays it."""
 
-    def __init__(self, runtime: Local, company: MessageJob) -> None:
-        self.runtime, self.company = runtime, company
+    def __init__(self, runtime: Local, job: MessageJob) -> None:
+        self.runtime, self.job = runtime, job
         self.latency: Delay = named(runtime.latency)
         self.hurry, self.longest = threading.Event(), 0.0
         self.actors: dict[str, Actor] = {}  # of those who are there
@@ -55,7 +55,7 @@ class LocalDriver:
         self.alive: dict[str, float] = defaultdict(float)
         self.crashes = 0
         self.diaries: dict[str, NodeTrace] = {}
-        self.measurer = Evaluator(company.measure, self._measured, self.fail)
+        self.measurer = Evaluator(job.measure, self._measured, self.fail)
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._plans: list[tuple[float, int, Callable[[], None]]] = []
         self._gathering = SnapshotCollector()
@@ -71,7 +71,7 @@ class LocalDriver:
         finally:
             left = self._close()
         if left:
-            self.company.tell("left behind", seconds=now() - self._began, participants=left)
+            self.job.tell("left behind", seconds=now() - self._began, participants=left)
         return self._outcome()
 
     # From any thread
@@ -109,7 +109,7 @@ class LocalDriver:
                 seconds=seconds, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
             )
         what = {name: value for name, value in action.what.items() if name != "seconds"}
-        self._news.put(partial(self.company.tell, action.event, seconds=seconds, **what))
+        self._news.put(partial(self.job.tell, action.event, seconds=seconds, **what))
 
     def save(self, actor: Actor, action: SnapshotPart) -> None:
         """Have what somebody knew at a cut put beside what the others did."""
@@ -129,28 +129,28 @@ class LocalDriver:
         self._finish = action, seconds
 
     def _saved(self, actor: Actor, action: SnapshotPart) -> None:
-        if self.actors.get(actor.name) is actor and self.company.save is not None:
+        if self.actors.get(actor.name) is actor and self.job.save is not None:
             seconds = now() - self._began
             cut = self._gathering.add(actor.name, action, self.births, set(self.actors), seconds)
             if cut is not None:
-                self.company.save(cut)
+                self.job.save(cut)
 
     def _failed(self, name: str, error: BaseException) -> None:
         raise WorkerError(f"{name} failed: {type(error).__name__}: {error}") from error
 
     def _open(self) -> None:
-        late = {worker(number): at for number, at in self.runtime.late.items()}
-        cut = self.company.resumed
-        there = {name: 0 for name in self.company.cast if name not in late} if cut is None else incarnations_of(cut)
+        late = {worker(number): at for number, at in self.runtime.join_times.items()}
+        cut = self.job.resumed
+        there = {name: 0 for name in self.job.roles if name not in late} if cut is None else incarnations_of(cut)
         before = 0.0 if cut is None else cut["seconds"]
         self.births.update(there if cut is None else cut["births"] | there)
         for name in there:
             self._hire(name, there)
-        faults = planned(self.runtime.faults, self.company.cast, np.random.default_rng([self.company.seed, 3]))
+        faults = planned(self.runtime.faults, self.job.roles, np.random.default_rng([self.job.seed, 3]))
         for fault in faults:
             if fault.at >= before:  # else it was in an earlier sitting
                 self._plan(fault.at, partial(self._crash, fault))
-        for name in self.company.cast:
+        for name in self.job.roles:
             if name not in there:
                 self._plan(max(before, late.get(name, 0.0)), partial(self._start, name))
         self._began = now() - before
@@ -172,7 +172,7 @@ class LocalDriver:
                 news()
             while self._plans and self._plans[0][0] <= now() - self._began and self._finish is None:
                 heapq.heappop(self._plans)[2]()
-            if told is None and self.company.interrupted():
+            if told is None and self.job.interrupted():
                 told = now()
                 self.hurry.set()
                 self.actors[COORDINATOR].put(Interrupted())
@@ -195,15 +195,13 @@ class LocalDriver:
         life = self.births[name]
         self.births[name] += 1
         others = {peer: incarnation for peer, incarnation in lives.items() if peer != name}
-        participant = snapshotting(
-            Node(self.company.cast[name](), ReliableChannel(name, life, others, RESEND)), self.company
-        )
+        participant = snapshotting(Node(self.job.roles[name](), ReliableChannel(name, life, others, RESEND)), self.job)
         works = name.startswith("worker")
         number = number_of(name) if works else -1
         diary = self.diaries.setdefault(name, NodeTrace()) if self.runtime.record else None
         actor = self.actors[name] = Actor(
-            self, name, life, participant, self.company.learner(number) if works else None,
-            self.runtime.slow.get(number, 0.0), self.company.seed, diary,
+            self, name, life, participant, self.job.learner(number) if works else None,
+            self.runtime.extra_seconds.get(number, 0.0), self.job.seed, diary,
         )  # fmt: skip
         return actor
 
@@ -240,7 +238,7 @@ class LocalDriver:
         self.before.append(actor)
         self.alive[name] += now() - actor.since
         at = now() - self._began
-        self._plan(at + self.runtime.detection, partial(self._spread, PeerLost(name, actor.life)))
+        self._plan(at + self.runtime.detection_delay, partial(self._spread, PeerLost(name, actor.life)))
         if fault.back_after is not None:
             self._plan(at + fault.back_after, partial(self._start, name))
 

@@ -44,9 +44,9 @@ def with_trainer_state(save: SnapshotPart, learner: LocalTrainer | None) -> Snap
     return save
 
 
-def snapshotting(participant: Node, company: MessageJob) -> Node | SnapshottingNode:
+def snapshotting(participant: Node, job: MessageJob) -> Node | SnapshottingNode:
     """A participant that takes part in cuts, if there are any."""
-    return participant if company.save is None else SnapshottingNode(participant, company.setting)
+    return participant if job.save is None else SnapshottingNode(participant, job.config)
 
 
 def restore_node(person: Node | SnapshottingNode, learner: LocalTrainer | None, known: dict[str, Any]) -> None:

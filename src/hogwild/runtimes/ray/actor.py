@@ -93,9 +93,9 @@ class RayActor:
     """
 
     def __init__(
-        self, name: str, life: int, company: MessageJob, slow: Mapping[int, float], link: Link | None = None
+        self, name: str, life: int, job: MessageJob, slow: Mapping[int, float], link: Link | None = None
     ) -> None:
-        self.company, self.slow, self.link = company, slow, link
+        self.job, self.slow, self.link = job, slow, link
         self.become(name, life)
         self._vault = StateStore()
         self._actor: Actor | None = None
@@ -111,7 +111,7 @@ class RayActor:
         self.name, self.life = name, life
         lines = None
         if self.link is not None:
-            rough = FaultyTransport(self.link, [self.company.seed, life, *name.encode()], Transport())
+            rough = FaultyTransport(self.link, [self.job.seed, life, *name.encode()], Transport())
             lines = Transport(rough.call, rough.unanswered, rough.wait)
         self._desk = ActorContext(name, life, lines)
 
@@ -128,13 +128,13 @@ class RayActor:
         desk.open(peers[COORDINATOR][1] if is_durable(name) else None, kept, sitting.seconds if sitting else 0.0)
         try:
             post = ReliableChannel(name, self.life, {peer: life for peer, (life, _) in peers.items()}, PATIENCE)
-            participant = snapshotting(Node(self.company.cast[name](), post), self.company)
+            participant = snapshotting(Node(self.job.roles[name](), post), self.job)
             first: list[Event] = [Started(kept)]
             if sitting is not None:
                 restore_node(participant, self._learner, sitting.known)
                 first = [Resumed(sitting.seconds), *(news for news in sitting.news if news.peer != name)]
             slow = self.slow.get(self._number, 0.0)
-            actor = Actor(desk, name, self.life, participant, self._learner, slow, self.company.seed, None)
+            actor = Actor(desk, name, self.life, participant, self._learner, slow, self.job.seed, None)
         except Exception as error:
             desk.fail(name, error)
             return
@@ -149,7 +149,7 @@ class RayActor:
         if actor is not None and actor.unread > MOST_UNREAD:
             return
         try:
-            envelopes = decode_envelopes(parts, self.company.setting.size)
+            envelopes = decode_envelopes(parts, self.job.config.size)
         except MessageError:
             self._malformed += 1
             return
@@ -206,12 +206,12 @@ class RayActor:
         desk = self._desk
         try:
             if self.name == COORDINATOR:
-                desk.measurer = Evaluator(self.company.measure, desk.measured, desk.fail)
+                desk.measurer = Evaluator(self.job.measure, desk.measured, desk.fail)
                 desk.measurer.thread.start()
             elif self._number >= 0:
-                self._learner = self.company.learner(self._number)
+                self._learner = self.job.learner(self._number)
                 if hasattr(self._learner, "rehearse"):  # else its first change would be older than all others
-                    self._learner.rehearse(self.company.setting.start)
+                    self._learner.rehearse(self.job.config.start)
             self._ready = True
         except BaseException as error:
             desk.fail(self.name, error)

@@ -35,10 +35,10 @@ RUNS = itertools.count()  # of this program
 class RayDriver:
     """One run on a cluster."""
 
-    def __init__(self, ray: Any, runtime: Ray, company: MessageJob) -> None:
-        self.ray, self.runtime, self.company = ray, runtime, company
-        cpus = runtime.cpus * company.cores
-        self.nodes = Placement(ray, cpus, *put_job(ray, company), dict(runtime.slow), runtime.link)
+    def __init__(self, ray: Any, runtime: Ray, job: MessageJob) -> None:
+        self.ray, self.runtime, self.job = ray, runtime, job
+        cpus = runtime.cpus_per_worker * job.cores
+        self.nodes = Placement(ray, cpus, *put_job(ray, job), dict(runtime.extra_seconds), runtime.link)
         self.places: dict[str, ActorRecord] = {}  # of those who are there, or on their way
         self.before: list[ActorRecord] = []
         self.births: Counter[str] = Counter()
@@ -51,17 +51,17 @@ class RayDriver:
         self._came = now()  # when the last of those who are ready before all begin became so
         self._standings, self._shown = ClusterStats(), 0.0
         self._metrics = Metrics(f"{ray.get_runtime_context().get_job_id()}-{next(RUNS)}")
-        self._cut = company.resumed
+        self._cut = job.resumed
         if self._cut is not None:
             self.births.update(self._cut["births"] | incarnations_of(self._cut))
-        late = {worker(number): at for number, at in runtime.late.items()}
-        first = self._cut["people"] if self._cut is not None else company.cast.keys() - late.keys()
-        self._to_come = {name: late.get(name, 0.0) for name in company.cast if name not in first}
+        late = {worker(number): at for number, at in runtime.join_times.items()}
+        first = self._cut["people"] if self._cut is not None else job.roles.keys() - late.keys()
+        self._to_come = {name: late.get(name, 0.0) for name in job.roles if name not in first}
 
     def play(self) -> Outcome:
         """Run until somebody finishes it or fails."""
         try:
-            for name in self.company.cast:
+            for name in self.job.roles:
                 if name not in self._to_come:
                     self._start(name)
             self._stand_by()
@@ -80,7 +80,7 @@ class RayDriver:
             self._judge()
             self._admit()
             self._show()
-            if told is None and self.company.interrupted():
+            if told is None and self.job.interrupted():
                 told = now()
                 self.places[COORDINATOR].handle.interrupt.remote()
             if told is not None and (not self.begun or now() - told > CLOSING):
@@ -102,7 +102,7 @@ class RayDriver:
         pause = now() - self._looked
         self._looked = now()
         for place in list(self.places.values()):
-            if pause > self.runtime.heartbeat / 2:  # it was this program that stood still
+            if pause > self.runtime.heartbeat_timeout / 2:  # it was this program that stood still
                 place.seen += pause
             if place.asked is None and now() >= place.due:
                 place.asked = place.handle.pulse.remote(self._longest(), self._total())
@@ -125,7 +125,7 @@ class RayDriver:
             return
         place.seen = now()
         often = place.name == COORDINATOR or not place.begun
-        place.due = now() + (TICK if often else self.runtime.heartbeat / 3)
+        place.due = now() + (TICK if often else self.runtime.heartbeat_timeout / 3)
         if isinstance(answer, Heartbeat):
             self._felt(place, answer)
         else:
@@ -137,9 +137,9 @@ class RayDriver:
         if now() < self._shown + SHOWN:
             return
         self._shown = now()
-        heartbeat, cast = self.runtime.heartbeat, self.company.cast
+        heartbeat, cast = self.runtime.heartbeat_timeout, self.job.roles
         rows = self._standings.rows(cast, self.places, self.deaths, now(), heartbeat)
-        self.company.tell("cluster", seconds=self._seconds(), participants=rows)
+        self.job.tell("cluster", seconds=self._seconds(), participants=rows)
 
     def _felt(self, place: ActorRecord, pulse: Heartbeat) -> None:
         was_ready = place.ready
@@ -149,7 +149,7 @@ class RayDriver:
         if pulse.ready and not place.begun and (self.begun or not was_ready):
             self._arrived(place)
         for event, seconds, what in pulse.news:
-            self.company.tell(event, seconds=seconds, **{key: value for key, value in what.items() if key != "seconds"})
+            self.job.tell(event, seconds=seconds, **{key: value for key, value in what.items() if key != "seconds"})
         for save in pulse.saves:
             self._saved(place, save)
         self._finish = self._finish or pulse.finished
@@ -163,8 +163,8 @@ class RayDriver:
     def _saved(self, place: ActorRecord, save: SnapshotPart) -> None:
         there = {each.name for each in self.places.values() if each.begun}
         cut = self._gathering.add(place.name, save, self.births, there, self._seconds())
-        if cut is not None and self.company.save is not None:
-            self.company.save(cut)
+        if cut is not None and self.job.save is not None:
+            self.job.save(cut)
 
     def _longest(self) -> float:
         return max(place.pulse.longest for place in self.places.values())
@@ -181,8 +181,8 @@ class RayDriver:
         self.places[name] = self.nodes.start(name, life)
 
     def _stand_by(self) -> None:
-        if any(is_durable(name) for name in self.company.cast):
-            self.nodes.stand_by(self.runtime.spares)
+        if any(is_durable(name) for name in self.job.roles):
+            self.nodes.stand_by(self.runtime.standby_servers)
 
     def _arrived(self, place: ActorRecord) -> None:
         """Somebody is ready. At first all wait for each other; later it joins those who are there."""
@@ -216,9 +216,9 @@ class RayDriver:
         """Whether those who are not there are workers without a place, and the others have waited long enough."""
         homeless = all(place.where is None and place.name.startswith("worker") for place in missing)
         others = sum(place.ready and place.name.startswith("worker") for place in self.places.values())
-        if not homeless or not others or self._cut is not None or now() - self._came < self.runtime.gather:
+        if not homeless or not others or self._cut is not None or now() - self._came < self.runtime.admission_timeout:
             return False
-        return self.nodes.full(others) or now() - missing[0].born > self.runtime.startup
+        return self.nodes.full(others) or now() - missing[0].born > self.runtime.startup_timeout
 
     def _begin(self, missing: list[ActorRecord]) -> None:
         """Let all begin, or go on from a cut, to which those who were not there then come as new.
@@ -242,7 +242,7 @@ class RayDriver:
         self.nodes.end(place)
         for _, handle in self._peers(place.name).values():
             handle.lost.remote(place.name, place.life)
-        self.company.tell("no room", seconds=self._seconds(), participant=place.name, reason=self.nodes.room())
+        self.job.tell("no room", seconds=self._seconds(), participant=place.name, reason=self.nodes.room())
 
     def _sitting(self, name: str) -> ResumeState | None:
         cut = self._cut
@@ -251,7 +251,7 @@ class RayDriver:
     def _placed(self, place: ActorRecord) -> None:
         assert place.where is not None
         node, process = place.where.node, place.where.process
-        self.company.tell(
+        self.job.tell(
             "placed",
             seconds=self._seconds(),
             participant=place.name,
@@ -274,12 +274,12 @@ class RayDriver:
     def _judge(self) -> None:
         """Who has said nothing for too long is dead."""
         for place in list(self.places.values()):
-            limit = self.runtime.heartbeat * (1 if place.ready else PREPARING)
+            limit = self.runtime.heartbeat_timeout * (1 if place.ready else PREPARING)
             if place.where is not None and place.asked is not None and now() - place.seen > limit:
                 self.nodes.suspects.add(place.where.node)
                 self.nodes.end(place, silent=True)
                 self._died(place, f"it did not answer for {limit:g} s")
-            elif not place.ready and now() - place.born > self.runtime.startup:
+            elif not place.ready and now() - place.born > self.runtime.startup_timeout:
                 self._never_came(place)
 
     def _never_came(self, place: ActorRecord) -> None:
@@ -289,7 +289,7 @@ class RayDriver:
             return
         if not self.begun or is_durable(place.name):
             missing = sorted(each.name for each in late)
-            who, limit = ", ".join(missing[:5]), self.runtime.startup
+            who, limit = ", ".join(missing[:5]), self.runtime.startup_timeout
             raise WorkerError(f"Nothing was heard of {who} for {limit:g} s: {self.nodes.room()}.")
 
     def _died(self, place: ActorRecord, why: str) -> None:
@@ -300,7 +300,7 @@ class RayDriver:
         del self.places[name]
         self.before.append(place)
         self.deaths[name] += 1
-        again = self.deaths[name] <= self.runtime.restarts
+        again = self.deaths[name] <= self.runtime.max_restarts
         if name == COORDINATOR:
             raise WorkerError(
                 f"The coordinator has died: {why}. With a checkpoint the run goes on when it is started again with "
@@ -312,7 +312,7 @@ class RayDriver:
             for peer, (_, handle) in self._peers(name).items():
                 assert peer != name
                 handle.lost.remote(name, life)
-        self.company.tell("died", seconds=self._seconds(), participant=name, life=life, reason=why, again=again)
+        self.job.tell("died", seconds=self._seconds(), participant=name, life=life, reason=why, again=again)
         if again:
             self._metrics.restarted(name)
             self._start(name)

@@ -10,10 +10,10 @@ from hogwild.errors import ParameterError
 from hogwild.messaging.job import MessageJob
 
 
-def put_job(ray: Any, company: MessageJob) -> tuple[Any, Any]:
-    """A company without what only the driver has; and the same for servers, which have no data."""
-    save = None if company.save is None else _nothing
-    sent = replace(company, tell=_nobody, interrupted=bool, save=save, resumed=None)
+def put_job(ray: Any, job: MessageJob) -> tuple[Any, Any]:
+    """A job without what only the driver has; and the same for servers, which have no data."""
+    save = None if job.save is None else _nothing
+    sent = replace(job, tell=_nobody, interrupted=bool, save=save, resumed=None)
     try:
         return ray.put(sent), ray.put(replace(sent, learner=_has_none, measure=_has_none))
     except TypeError as error:

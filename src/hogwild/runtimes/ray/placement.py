@@ -48,7 +48,7 @@ class ActorRecord:
 class Placement:
     """Starts seats and ends them; all get the same ``arguments``.
 
-    ``whole`` and ``without_data`` are the company in the object store, the latter for servers. ``suspects`` are nodes
+    ``whole`` and ``without_data`` are the job in the object store, the latter for servers. ``suspects`` are nodes
     on which somebody has fallen silent.
     """
 
@@ -78,8 +78,8 @@ class Placement:
 
     def _new(self, name: str, life: int, where: Any, cpus: float = 0.0) -> Any:
         options = {"num_cpus": cpus, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": where}
-        company = self.without_data if name == SPARE or is_durable(name) else self.whole
-        return self._seat.options(**options).remote(name, life, company, *self.arguments)
+        job = self.without_data if name == SPARE or is_durable(name) else self.whole
+        return self._seat.options(**options).remote(name, life, job, *self.arguments)
 
     def _on(self, node: str) -> Any:
         """That node and no other: Ray takes a mere wish lightly. If it is gone, the seat counts as dead."""

@@ -24,7 +24,7 @@ class ConflictMonitor:
         self.shares = np.sort(frequencies)[::-1] / max(1, problem.source.n_rows)  # of rows, the most frequent first
         stamps, clock = np.zeros(len(frequencies), np.int64), np.zeros(16, np.int64)
         longest = max(1, row_lengths(problem.data)[0])
-        numbers = np.array(rule.initial, getattr(rule, "precision", np.float32))
+        numbers = np.array(rule.initial, rule.precision)
         self.eyes = [
             ConflictCounters(stamps, clock, self.groups, np.zeros(longest, np.int64), _notes(updates),
                 np.zeros(MOST, np.int64), np.zeros((len(self.starts) - 1, 4), np.int64),

@@ -20,6 +20,8 @@ from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import ParameterError
 from hogwild.jit import is_cached
 from hogwild.kernels.work_queue import LEFT, LIMIT, halt, new_tally, reset_queue
+from hogwild.rules.rule import Rule
+from hogwild.runtimes.runtime import Runtime
 from hogwild.runtimes.shared_memory import thread_team
 from hogwild.runtimes.shared_memory.conflict_monitor import ConflictMonitor
 from hogwild.runtimes.shared_memory.epoch_runner import (
@@ -33,6 +35,7 @@ from hogwild.runtimes.shared_memory.epoch_runner import (
 from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 from hogwild.runtimes.shared_memory.slice_tuner import SliceTuner
 from hogwild.runtimes.shared_memory.thread_team import ThreadTeam
+from hogwild.strategies.strategy import Strategy
 
 LONG = 2.0  # seconds that one has worked alone for want of a loop, in this run or others: then it is compiled
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -40,11 +43,13 @@ _alone_for: defaultdict[Any, float] = defaultdict(float)  # seconds, by the loop
 
 
 @dataclass(frozen=True, slots=True)
-class Threads:
-    """Run workers as threads on one array in memory."""
+class Threads(Runtime):
+    """Run workers as threads that share the parameters in memory."""
+
+    shares_memory = True
 
     def session(
-        self, problem: Any, rule: Any, strategy: Any, workers: int, watching: ConflictMonitor | None = None
+        self, problem: Any, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
     ) -> Session:
         """Allocate the parameters, start the threads and compile the inner loop, which may be watched."""
         return Session(problem, rule, strategy, workers, watching)
@@ -58,20 +63,21 @@ class Session:
     """
 
     def __init__(
-        self, problem: Any, rule: Any, strategy: Any, workers: int, watching: ConflictMonitor | None = None
+        self, problem: Any, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
     ) -> None:
         self.problem, self.strategy = problem, strategy
         self.state: State = problem.start(rule)
         self.mean: IterateAverage | None = None
-        self._values = getattr(rule, "values", _first_columns)
-        self._take_met = getattr(rule, "take_met", None)
-        self.planned: Any = None if watching else _buffers(problem, rule, strategy, workers)  # those there will be
+        self._rule = rule
+        self.planned: Any = (
+            None if watching else problem.hot_replicas(rule, strategy.buffer, workers)
+        )  # those there will be
         self.buffers: Any = None  # those there are
         self.workers = workers if self.planned is None else 1
         self.access = strategy.access if self.workers > 1 else "free"  # one worker has nobody to wait for
         self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters to itself
-        descent = partial(problem.descent, rule, self.access, 1 if self.alone else self.workers, self.alone)
-        self.sync = problem.sync(self.access)
+        descent = partial(problem.kernel, rule, self.access, 1 if self.alone else self.workers, self.alone)
+        self.sync = problem.sync_buffer(self.access)
         self.descents = [descent(eye=eye) for eye in watching.eyes] if watching else [descent()] * self.workers
         self.descend = self.descents[0]
         self.crew = ThreadTeam(self.workers)
@@ -152,12 +158,11 @@ class Session:
 
     def values(self) -> State:
         """A copy of the parameters alone, without what the rule remembers."""
-        state: State = self._values(self.state)
-        return state
+        return tuple(part.copy() for part in self._rule.values(self.state))
 
     def met(self) -> float:
         """The objective summed over the terms since the last call, if the rule adds it up."""
-        return 0.0 if self._take_met is None else float(self._take_met(self.state))
+        return self._rule.take_objective(self.state)
 
     def advance(
         self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None],
@@ -187,14 +192,14 @@ class Session:
         if self.mean is not None:
             if self.buffers is not None:
                 self.buffers.scatter(state)  # what workers have merged so far: else it would be that of an epoch ago
-            self.mean.add(state if self._values is _first_columns else self._values(state))
+            # With a rule for one worker rows are not the values themselves; else the first column is.
+            self.mean.add(self._rule.values(state) if self._rule.single_worker else state)
 
     def measure(self, data: Dataset, state: State) -> NDArray[np.float64]:
         """Add up what the problem measures over all chunks, on all workers."""
         walk = data.in_order()
         # A crew that has just measured still looks out for more, and workers that take turns need all cores there are.
-        together = hasattr(self.problem, "survey") and self.access != "turns"
-        whole = walk.whole() if together else None
+        whole = walk.whole() if self.access != "turns" else None
         # Summed in the order of the chunks, so that the same parameters always give the same figures.
         total: NDArray[np.float64] = np.sum(
             self._measured(walk, state) if whole is None else self._surveyed(whole, state), axis=0
@@ -213,13 +218,13 @@ class Session:
     def _surveyed(self, whole: EpochPlan, state: State) -> NDArray[np.float64]:
         """The same where all is in memory: chunks are claimed in compiled code."""
         chunks, board = len(whole.starts) - 1, self.crew.board
-        sums = np.zeros((chunks, self.problem.sums))
+        sums = np.zeros((chunks, self.problem.n_sums))
 
         def work(worker: int) -> bool:
             tally, started, parts = new_tally(), time.perf_counter(), 0
             if worker == 0:
                 tally[LIMIT] = parts = self._surveyed_slices.lasting(thread_team.TICK)
-            self.problem.survey(whole, board, tally, sums, state)
+            self.problem.evaluate_parts(whole, board, tally, sums, state)
             if worker == 0 and tally[LEFT]:
                 self._surveyed_slices.lasted(parts, time.perf_counter() - started)
             return bool(tally[LEFT])
@@ -234,25 +239,12 @@ class Session:
         return sums
 
 
-def _buffers(problem: Any, rule: Any, strategy: Any, workers: int) -> Any:
-    rows = getattr(strategy, "buffer", 0)
-    if hasattr(problem, "buffers"):
-        return problem.buffers(rule, rows, workers)
-    if isinstance(rows, int) and rows > 0:
-        raise ParameterError(f"Workers have no buffers with {type(problem).__name__}: leave out 'buffer'.")
-    return None
-
-
 def _begun(task: Callable[[], None]) -> Future[None]:
     """Have a task done in a thread of its own."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="hogwild-compiler")
     future = pool.submit(task)
     pool.shutdown(wait=False)
     return future
-
-
-def _first_columns(state: State) -> State:
-    return tuple(part[:, :1].copy() for part in state)
 
 
 def _said(error: NumbaError) -> str:

@@ -60,15 +60,15 @@ def _kind(event: Event) -> str:
 class EventLoop:
     """One simulated run."""
 
-    def __init__(self, runtime: Simulator, company: MessageJob) -> None:
-        self.runtime, self.company = runtime, company
+    def __init__(self, runtime: Simulator, job: MessageJob) -> None:
+        self.runtime, self.job = runtime, job
         self.now = 0.0
         self._queue: list[tuple[float, int, str, int, Any]] = []
         self._count = 0
         # A stream of numbers for each kind of thing, so that one more crash does not change all that follows.
-        self._update, self._handling = named(runtime.compute), named(runtime.handling)  # how long those take
-        self._compute, self._links, self._faults = (np.random.default_rng([company.seed, kind]) for kind in (1, 2, 3))
-        self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in company.cast}
+        self._update, self._handling = named(runtime.compute_time), named(runtime.handling_time)  # how long those take
+        self._compute, self._links, self._faults = (np.random.default_rng([job.seed, kind]) for kind in (1, 2, 3))
+        self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in job.roles}
         self.lives: dict[str, int] = {}  # of those who are there
         self.births: dict[str, int] = defaultdict(int)  # how often each was started
         self.people: dict[str, Node | SnapshottingNode] = {}
@@ -86,23 +86,23 @@ class EventLoop:
         self._gathering = SnapshotCollector()
         self.outcome: Outcome | None = None
         self._playback = None if runtime.trace is None else TraceReplay(runtime.trace)
-        self._handles = self._playback is not None or runtime.handling != Always(0.0)
+        self._handles = self._playback is not None or runtime.handling_time != Always(0.0)
         self._handled: dict[str, int] = defaultdict(int)
         self._queues: dict[tuple[str, int], deque[Event]] = {}  # of those who are busy: what they have yet to handle
         self._patience = self._resend_after()
 
     def play(self) -> Outcome:
         """Run until somebody finishes it, or nothing happens any more."""
-        late = {worker(number): at for number, at in self.runtime.late.items()}
-        if self.company.resumed is None:
+        late = {worker(number): at for number, at in self.runtime.join_times.items()}
+        if self.job.resumed is None:
             self._open(late)
         else:
-            self._reopen(self.company.resumed, late)
+            self._reopen(self.job.resumed, late)
         self._plan_faults()
         told = False  # that it is to end
         while self._queue and self.outcome is None:
             self._next()
-            if self.events % LOOK == 0 and not told and self.company.interrupted():
+            if self.events % LOOK == 0 and not told and self.job.interrupted():
                 told = True
                 self._at(self.now, COORDINATOR, self.lives[COORDINATOR], Interrupted())
         if self.outcome is None:
@@ -111,7 +111,7 @@ class EventLoop:
         return self.outcome
 
     def _open(self, late: dict[str, float]) -> None:
-        for name in self.company.cast:
+        for name in self.job.roles:
             if name not in late:
                 self.lives[name] = 0
         for name in list(self.lives):
@@ -131,7 +131,7 @@ class EventLoop:
         for change in membership_events(cut):
             for peer in sorted(set(self.lives) - {change.peer}):
                 self._at(self.now, peer, self.lives[peer], change)
-        for name in self.company.cast:
+        for name in self.job.roles:
             if name not in self.lives:
                 self._at(max(self.now, late.get(name, 0.0)), "", 0, ("start", name))
 
@@ -193,7 +193,7 @@ class EventLoop:
         elif isinstance(action, Persist):
             self.kept[name] = action.what
         elif isinstance(action, Evaluate):
-            figures = self.company.measure(action.values)
+            figures = self.job.measure(action.values)
             self._at(self.now, name, self.lives[name], Evaluated(action.number, figures))
         elif isinstance(action, Emit):
             self._tell(action)
@@ -210,13 +210,13 @@ class EventLoop:
             action.what.update(
                 seconds=self.now, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
             )
-        self.company.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
+        self.job.tell(action.event, seconds=self.now, **{k: v for k, v in action.what.items() if k != "seconds"})
 
     def _save(self, name: str, action: SnapshotPart) -> None:
         save = with_trainer_state(action, self._learners.get(name))
         cut = self._gathering.add(name, save, self.births, set(self.lives), self.now)
-        if cut is not None and self.company.save is not None:
-            self.company.save(cut)
+        if cut is not None and self.job.save is not None:
+            self.job.save(cut)
 
     def _send(self, envelope: Envelope) -> None:
         sender, link = envelope.sender, self.runtime.link
@@ -252,7 +252,7 @@ class EventLoop:
             seconds = self._playback.burst(name, train.terms)
         else:
             each = self._update.draw(self._compute, number, self._bursts[name])
-            seconds = train.terms * each * self.runtime.slow.get(number, 1.0) / self.company.cores
+            seconds = train.terms * each * self.runtime.slowdown.get(number, 1.0) / self.job.cores
         self._bursts[name] += 1
         self.busy[name] += seconds
         trained = self._learners[name].burst(train)
@@ -283,10 +283,10 @@ class EventLoop:
     def _make(self, name: str) -> None:
         """A participant at the beginning of its life."""
         others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
-        person = Node(self.company.cast[name](), ReliableChannel(name, self.lives[name], others, self._patience))
-        self.people[name] = snapshotting(person, self.company)
+        person = Node(self.job.roles[name](), ReliableChannel(name, self.lives[name], others, self._patience))
+        self.people[name] = snapshotting(person, self.job)
         if name.startswith("worker"):
-            self._learners[name] = self.company.learner(number_of(name))
+            self._learners[name] = self.job.learner(number_of(name))
         self._since[name] = self.now
 
     def _crash(self, fault: Crash) -> None:
@@ -303,12 +303,12 @@ class EventLoop:
         self._learners.pop(name, None)
         self.alive[name] += self.now - self._since[name]
         for peer in sorted(self.lives):
-            self._at(self.now + self.runtime.detection, peer, self.lives[peer], PeerLost(name, life))
+            self._at(self.now + self.runtime.detection_delay, peer, self.lives[peer], PeerLost(name, life))
         if fault.back_after is not None:
             self._at(self.now + fault.back_after, "", 0, ("start", name))
 
     def _plan_faults(self) -> None:
-        for fault in planned(self.runtime.faults, self.company.cast, self._faults):
+        for fault in planned(self.runtime.faults, self.job.roles, self._faults):
             if fault.at >= self.now:  # else it was in an earlier sitting
                 self._at(fault.at, "", 0, ("crash", fault))
 
@@ -323,7 +323,7 @@ class EventLoop:
             longest = max(named(link.latency).draw(trial, 0, k) for k in range(32))
             handling = max(self._handling.draw(trial, 0, k) for k in range(32))
         # All may have asked the same one at once, who has one line to answer.
-        queue = (handling + self.company.setting.start.nbytes / link.bandwidth) * len(self.company.cast)
+        queue = (handling + self.job.config.start.nbytes / link.bandwidth) * len(self.job.roles)
         return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + queue) + 1e-3)
 
     def _end(self, values: Any, reason: str, figures: dict[str, Any]) -> None:

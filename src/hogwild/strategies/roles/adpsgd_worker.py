@@ -46,17 +46,17 @@ class ADPSGDWorker:
     """
 
     def __init__(
-        self, me: int, setting: RunConfig, plan: MixingPlan, period: int, compression: Compression | None = None
+        self, me: int, config: RunConfig, plan: MixingPlan, period: int, compression: Compression | None = None
     ) -> None:
-        self.me, self.setting, self.period, self.compression = me, setting, period, compression
+        self.me, self.config, self.period, self.compression = me, config, period, compression
         self.near = plan.near
-        self.labour, self.iterates = ShardCursor(setting), IterateAverage(setting)
+        self.labour, self.iterates = ShardCursor(config), IterateAverage(config)
         self.clock = 0  # bursts
         self.view = -1
         self.members: set[int] = set()
         self.absent: set[int] = set()  # who is not there
-        self.values: Floats = setting.start.copy()
-        self.before: Floats = setting.start  # where the burst that is going on began
+        self.values: Floats = config.start.copy()
+        self.before: Floats = config.start  # where the burst that is going on began
         self.mixed = 0  # how often something was mixed in since then
         self.progress = 0.0  # how far all are, as far as it knows: mixed as the parameters are
         self.partner: int | None = None
@@ -74,7 +74,7 @@ class ADPSGDWorker:
         """React to what happened."""
         if isinstance(event, Started):
             # Nobody tells of those who were gone before it came.
-            self.absent = {k for k in range(self.setting.workers) if k != self.me and worker(k) not in event.here}
+            self.absent = {k for k in range(self.config.workers) if k != self.me and worker(k) not in event.here}
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
@@ -114,7 +114,7 @@ class ADPSGDWorker:
             return  # whom it meets it knows from who is there
         # That may have been long on its way: some who were there then are not now, and others are.
         self.members = self.members | {number_of(name) for name in body.members} - self.absent
-        self.values = (self.setting.start if body.values is None else body.values).copy()
+        self.values = (self.config.start if body.values is None else body.values).copy()
         self.progress = float(body.progress)
         early, self.early = self.early, []
         for sender, mix in early:
@@ -125,7 +125,7 @@ class ADPSGDWorker:
     # Bursts
 
     def _next(self) -> Iterator[Action]:
-        left = self.period if self.setting.goal is None else self.setting.goal - self.labour.done
+        left = self.period if self.config.goal is None else self.config.goal - self.labour.done
         if self.halting or left <= 0:
             yield from self._end()
             return
@@ -167,9 +167,7 @@ class ADPSGDWorker:
         elif self.view < 0:
             self.early.append((sender, body))
         else:
-            half = frozen(
-                (np.float32(0.5) * (checked(body.vector, self.setting.size) - self.values)).astype(np.float32)
-            )
+            half = frozen((np.float32(0.5) * (checked(body.vector, self.config.size) - self.values)).astype(np.float32))
             moved = self._sent(half)
             apart = (body.seen - round(self.progress)) // 2
             self._mix(moved, 1.0, apart)
@@ -180,7 +178,7 @@ class ADPSGDWorker:
             return
         self.partner = None
         if body.vector is not None:
-            self._mix(checked(body.vector, self.setting.size), -1.0, body.seen)
+            self._mix(checked(body.vector, self.config.size), -1.0, body.seen)
         yield from self._free()
 
     def _mix(self, vector: Vector, times: float, progress: int) -> None:

@@ -39,15 +39,15 @@ class BroadcastWorker:
     """
 
     def __init__(
-        self, me: int, setting: RunConfig, period: int, mean: bool = False, compression: Compression | None = None
+        self, me: int, config: RunConfig, period: int, mean: bool = False, compression: Compression | None = None
     ) -> None:
-        self.me, self.setting, self.period, self.mean, self.sender = me, setting, period, mean, Sender(compression)
-        self.labour, self.iterates = ShardCursor(setting), IterateAverage(setting)
+        self.me, self.config, self.period, self.mean, self.sender = me, config, period, mean, Sender(compression)
+        self.labour, self.iterates = ShardCursor(config), IterateAverage(config)
         self.clock = 0  # bursts
         self.view = -1
         self.members: tuple[int, ...] = ()
-        self.values: Floats = setting.start.copy()
-        self.before: Floats = setting.start  # where the burst that is going on began
+        self.values: Floats = config.start.copy()
+        self.before: Floats = config.start  # where the burst that is going on began
         self.version = self.seen = 0  # changes in this view: that were added, and had been when the burst began
         self.progress = 0
         self.early: list[tuple[str, GossipPush]] = []  # changes of a view that has not begun here
@@ -104,7 +104,7 @@ class BroadcastWorker:
     def _begin(self, body: Begin) -> Iterator[Action]:
         self.labour.take(body)
         self.view, self.members = body.view, tuple(number_of(name) for name in body.members)
-        self.values = (self.setting.start if body.values is None else body.values).copy()
+        self.values = (self.config.start if body.values is None else body.values).copy()
         self.version, self.progress, self.clock = 0, body.progress, max(self.clock, body.clock)
         self.awaited = self.here.intersection(self.members)
         self.paused = False
@@ -116,7 +116,7 @@ class BroadcastWorker:
     # Bursts
 
     def _next(self) -> Iterator[Action]:
-        left = self.period if self.setting.goal is None else self.setting.goal - self.labour.done
+        left = self.period if self.config.goal is None else self.config.goal - self.labour.done
         if self.halting or left <= 0:
             yield from self._end()
             return
@@ -151,7 +151,7 @@ class BroadcastWorker:
         return 1 / len(self.members) if self.mean else 1.0
 
     def _changed(self, sender: str, mix: GossipPush) -> None:
-        checked(mix.vector, self.setting.size)
+        checked(mix.vector, self.config.size)
         if mix.view == self.view:
             self._add(sender, mix)
         elif mix.view > self.view:

@@ -49,15 +49,15 @@ class Coordinator:
     have the parameters agree by ``views`` on who takes part.
     """
 
-    def __init__(self, setting: RunConfig, servers: int, rounds: bool, views: Membership | None = None) -> None:
-        self.setting, self.servers, self.rounds = setting, [server(k) for k in range(servers)], rounds
+    def __init__(self, config: RunConfig, servers: int, rounds: bool, views: Membership | None = None) -> None:
+        self.config, self.servers, self.rounds = config, [server(k) for k in range(servers)], rounds
         self.views = views
         self.holding: set[str] = set()  # workers that have parameters
-        self.known: Floats = setting.start  # parameters of all, when they were last known
+        self.known: Floats = config.start  # parameters of all, when they were last known
         self.ready: set[str] = set()
-        self.living = {worker(k) for k in range(setting.workers) if k not in setting.late} | set(self.servers)
+        self.living = {worker(k) for k in range(config.workers) if k not in config.late} | set(self.servers)
         self.begun = False
-        self.drawn = dict.fromkeys(range(setting.workers), 0)  # terms of each shard
+        self.drawn = dict.fromkeys(range(config.workers), 0)  # terms of each shard
         self.owners: dict[str, tuple[int, ...]] = {}  # who has which shards
         self.terms = self.samples = self.updates = 0
         self.loss = 0.0
@@ -78,7 +78,7 @@ class Coordinator:
     @property
     def epoch(self) -> int:
         """How many walks over the data are done."""
-        return self.terms // max(1, self.setting.epoch)
+        return self.terms // max(1, self.config.epoch)
 
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
@@ -86,13 +86,13 @@ class Coordinator:
             return
         self.heard += not isinstance(event, TimerFired)
         if isinstance(event, Started):
-            yield SetTimer(WATCH, self.setting.silence)
-            if self.setting.seconds is not None:
-                yield SetTimer(TIME, self.setting.seconds)
+            yield SetTimer(WATCH, self.config.silence)
+            if self.config.seconds is not None:
+                yield SetTimer(TIME, self.config.seconds)
         elif isinstance(event, Resumed):
-            yield SetTimer(WATCH, self.setting.silence)
-            if self.setting.seconds is not None:
-                yield SetTimer(TIME, max(0.0, self.setting.seconds - event.seconds))
+            yield SetTimer(WATCH, self.config.silence)
+            if self.config.seconds is not None:
+                yield SetTimer(TIME, max(0.0, self.config.seconds - event.seconds))
         elif isinstance(event, Delivered):
             yield from self._heard(event.sender, event.body)
         elif isinstance(event, PeerLost):
@@ -231,10 +231,10 @@ class Coordinator:
                 sorted(self.living - self.ready) if not self.begun else sorted(self.asking) or list(self._workers())
             )
             who = ", ".join(missing[:5]) or "any worker"
-            yield from self._finish(None, f"nothing was heard of {who} for {self.setting.silence:g} s")
+            yield from self._finish(None, f"nothing was heard of {who} for {self.config.silence:g} s")
             return
         self.heard = 0
-        yield SetTimer(WATCH, self.setting.silence)
+        yield SetTimer(WATCH, self.config.silence)
 
     # How far it is
 
@@ -248,7 +248,7 @@ class Coordinator:
             yield from self._finish(None, "diverged")
             return
         yield Emit("progress", {"epoch": self.epoch, "updates": self.samples, "terms": self.terms})
-        enough = self.setting.goal is not None and self.terms >= self.setting.goal
+        enough = self.config.goal is not None and self.terms >= self.config.goal
         if enough and not self.rounds:
             yield from self._stop("epochs")
         if self.epoch > self.measured[0] and not self.asking and not self.reason and not self.record:
@@ -320,7 +320,7 @@ class Coordinator:
         mean = np.mean([answer.values for answer in answers], axis=0, dtype=np.float64)
         apart = math.sqrt(float(np.mean([np.square(answer.values - mean).sum() for answer in answers])))
         size = math.sqrt(float(np.square(mean).sum()))
-        return frozen(mean.astype(self.setting.start.dtype)), apart / size if size else apart
+        return frozen(mean.astype(self.config.start.dtype)), apart / size if size else apart
 
     def _measured(self, event: Evaluated) -> Iterator[Action]:
         record, self.record = self.record, {}
@@ -333,23 +333,23 @@ class Coordinator:
         yield Emit("epoch", record)
         watched = record.get("test_loss", record.get("loss", math.inf))
         if watched < self.best[0]:
-            self.best = watched, record["epoch"], values if self.setting.patience else None
+            self.best = watched, record["epoch"], values if self.config.patience else None
         if self.last:
             yield from self._end(values, record)
-        elif self.setting.target is not None and watched <= self.setting.target:
+        elif self.config.target is not None and watched <= self.config.target:
             yield from self._stop("target")
-        elif self.setting.patience and record["epoch"] - self.best[1] >= self.setting.patience:
+        elif self.config.patience and record["epoch"] - self.best[1] >= self.config.patience:
             yield from self._stop("patience")
         elif self.epoch > self.measured[0] and not self.reason:
             yield from self._ask()
         if not self.last:
-            if self.setting.saves and not self.reason:
+            if self.config.saves and not self.reason:
                 yield BeginSnapshot()
             yield from self._ask_last()
 
     def _end(self, values: Floats, record: dict[str, Any]) -> Iterator[Action]:
         best = self.best[2]
-        if self.setting.patience and best is not None:
+        if self.config.patience and best is not None:
             values = best
             record = next(each for each in self.records if each["epoch"] == self.best[1])
         yield from self._finish(values, self.reason, record)

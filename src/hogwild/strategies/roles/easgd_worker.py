@@ -33,11 +33,11 @@ class EASGDWorker:
     """Trains ``period`` terms, looks at the centre, and lets both move towards each other by a ``share``."""
 
     def __init__(
-        self, setting: RunConfig, parts: tuple[tuple[int, int], ...], period: int, share: float,
+        self, config: RunConfig, parts: tuple[tuple[int, int], ...], period: int, share: float,
         compression: Compression | None = None,
     ) -> None:  # fmt: skip
-        self.setting, self.parts, self.period, self.share = setting, parts, period, share
-        self.labour, self.sender = ShardCursor(setting), Sender(compression)
+        self.config, self.parts, self.period, self.share = config, parts, period, share
+        self.labour, self.sender = ShardCursor(config), Sender(compression)
         self.clock = 0
         self.values: Floats | None = None  # its own, once it has seen the centre
         self.last: Trained | None = None  # the burst before it looks at the centre
@@ -92,7 +92,7 @@ class EASGDWorker:
             self.values = frozen(centre)
         elif self.last is not None:
             yield from self._pulled_together(centre, self.last)
-        left = self.period if self.setting.goal is None else self.setting.goal - self.labour.done
+        left = self.period if self.config.goal is None else self.config.goal - self.labour.done
         if self.halting or left <= 0:
             yield from self._leave()
             return

@@ -9,16 +9,16 @@ from hogwild.messaging.run_config import RunConfig
 
 
 class IterateAverage:
-    """Averages parameters from when the setting says on; until then they are what they are."""
+    """Averages parameters from when the config says on; until then they are what they are."""
 
-    def __init__(self, setting: RunConfig) -> None:
-        self.setting = setting
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
         self.count = 0
         self.mean: Floats | None = None
 
     def add(self, values: Floats, progress: int) -> None:
         """One more, after so many terms of all workers."""
-        if not self.setting.begins_mean(progress):
+        if not self.config.begins_mean(progress):
             return
         self.count += 1
         if self.mean is None:

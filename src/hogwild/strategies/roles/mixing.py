@@ -89,18 +89,18 @@ class AverageExchange:
     What is lost to compression stays with its owner, so the mean of all is kept.
     """
 
-    def __init__(self, me: int, setting: RunConfig, plan: MixingPlan, compression: Compression | None = None) -> None:
-        self.me, self.setting, self.at, self.compression = me, setting, plan.at, compression
+    def __init__(self, me: int, config: RunConfig, plan: MixingPlan, compression: Compression | None = None) -> None:
+        self.me, self.config, self.at, self.compression = me, config, plan.at, compression
         self.directed = plan.topology.directed
         self.view = 0
         self.members: tuple[int, ...] = (me,)
-        self.values = self.mass = setting.start  # the quotient, and what it is the quotient of
+        self.values = self.mass = config.start  # the quotient, and what it is the quotient of
         self.weight = 1.0
 
     def begin(self, view: int, members: tuple[int, ...], values: Floats | None) -> None:
         """Go on with these members."""
         self.view, self.members = view, members
-        self.values = self.mass = self.setting.start if values is None else values
+        self.values = self.mass = self.config.start if values is None else values
         self.weight = 1.0
 
     def trained(self, event: Trained) -> None:
@@ -150,17 +150,17 @@ class SumExchange:
 
     weight = 1.0
 
-    def __init__(self, me: int, setting: RunConfig, mean: bool = True, compression: Compression | None = None) -> None:
-        self.me, self.setting, self.mean, self.sender = me, setting, mean, Sender(compression)
+    def __init__(self, me: int, config: RunConfig, mean: bool = True, compression: Compression | None = None) -> None:
+        self.me, self.config, self.mean, self.sender = me, config, mean, Sender(compression)
         self.view = 0
         self.members: tuple[int, ...] = (me,)
-        self.values = setting.start
-        self.own = GossipPush(frozen(np.zeros_like(setting.start)), 0, 0)
+        self.values = config.start
+        self.own = GossipPush(frozen(np.zeros_like(config.start)), 0, 0)
 
     def begin(self, view: int, members: tuple[int, ...], values: Floats | None) -> None:
         """Go on with these members."""
         self.view, self.members = view, members
-        self.values = self.setting.start if values is None else values
+        self.values = self.config.start if values is None else values
 
     def trained(self, event: Trained) -> None:
         """What it has changed, which it adds when all do."""

@@ -42,14 +42,14 @@ class ParameterServerRole:
     """
 
     def __init__(
-        self, number: int, start: int, stop: int, setting: RunConfig, *, staleness: int | None = None, mean: bool =
+        self, number: int, start: int, stop: int, config: RunConfig, *, staleness: int | None = None, mean: bool =
         False, correction: Correction | None = None, outer: OuterOptimiser | None = None,
     ) -> None:  # fmt: skip
-        self.number, self.start, self.stop, self.setting = number, start, stop, setting
+        self.number, self.start, self.stop, self.config = number, start, stop, config
         self.staleness, self.mean, self.correction = staleness, mean, correction
         self.outer: OuterOptimiser = outer or PlainOuter()
-        self.values: Floats = frozen(setting.start[start:stop].copy())
-        whole = setting.size if setting.parameters is None else setting.parameters
+        self.values: Floats = frozen(config.start[start:stop].copy())
+        whole = config.size if config.parameters is None else config.parameters
         self.parameters = min(max(whole - start, 0), stop - start)  # of this part
         self.average: Floats | None = None
         self.averaged = 0
@@ -78,7 +78,7 @@ class ParameterServerRole:
     @property
     def epoch(self) -> int:
         """How many walks over the data that makes."""
-        return self.progress // max(1, self.setting.epoch)
+        return self.progress // max(1, self.config.epoch)
 
     def react(self, event: Event) -> Iterable[Action]:
         """React to what happened."""
@@ -196,9 +196,7 @@ class ParameterServerRole:
                 weight = push.samples / total if self.staleness == 0 else 1 / max(1, len(self.clocks))
             vector = push.change
             if self.correction is not None:
-                late = Late(
-                    delay, self.setting.workers, self.values, self.reads.get(worker), self.parameters, push.step
-                )
+                late = Late(delay, self.config.workers, self.values, self.reads.get(worker), self.parameters, push.step)
                 vector = self.correction(vector, late)
             if change is self.values:  # which others may have
                 change = plus(change, vector, weight)
@@ -207,7 +205,7 @@ class ParameterServerRole:
             self.progress += push.terms
         self.version += len(pushes)
         self.values = frozen(self.outer(self.values, change) if self.outer.accumulates else change)
-        if self.setting.begins_mean(self.progress):
+        if self.config.begins_mean(self.progress):
             self._average()
 
     def _average(self) -> None:

@@ -39,14 +39,14 @@ class ParameterServerWorker:
     """
 
     def __init__(
-        self, setting: RunConfig, parts: tuple[tuple[int, int], ...], *, push_every: int = 1, pull_every: int = 1,
+        self, config: RunConfig, parts: tuple[tuple[int, int], ...], *, push_every: int = 1, pull_every: int = 1,
         rounds: bool = False, together: bool = False, compression: Compression | None = None,
     ) -> None:  # fmt: skip
-        self.setting, self.parts, self.push_every, self.pull_every = setting, parts, push_every, pull_every
+        self.config, self.parts, self.push_every, self.pull_every = config, parts, push_every, pull_every
         self.rounds, self.together = rounds, together
-        self.labour, self.sender = ShardCursor(setting), Sender(compression)
+        self.labour, self.sender = ShardCursor(config), Sender(compression)
         self.clock = 0  # pushes so far
-        self.values: Floats = setting.start
+        self.values: Floats = config.start
         self.got: dict[int, PullReply] = {}  # by server
         self.places: dict[int, int] | None = None  # while it enters
         self.awaits = False  # whether it waits for parameters
@@ -123,11 +123,11 @@ class ParameterServerWorker:
 
     def _terms(self) -> int:
         """How many terms the next burst has; none if there is nothing left to do."""
-        limit = self.setting.quota - self.clock * self.push_every if self.rounds else self._left()
+        limit = self.config.quota - self.clock * self.push_every if self.rounds else self._left()
         return max(0, min(self.push_every, limit))
 
     def _left(self) -> int:
-        return self.push_every if self.setting.goal is None else self.setting.goal - self.labour.done
+        return self.push_every if self.config.goal is None else self.config.goal - self.labour.done
 
     def _trained(self, event: Trained) -> Iterator[Action]:
         moved = self.sender(change(self.values, event.values))

@@ -18,7 +18,7 @@ REPORTS = 16  # an epoch of a worker's own part has about so many
 class ShardCursor:
     """A worker's shards and what it has drawn of each."""
 
-    setting: RunConfig
+    config: RunConfig
     shards: dict[int, int] = field(default_factory=dict)  # shard -> terms drawn of it so far
     done: int = 0  # terms in this life
     _turn: int = 0
@@ -28,7 +28,7 @@ class ShardCursor:
     @property
     def epoch(self) -> int:
         """In which walk over the data it is, if the others are as fast."""
-        return self.done * self.setting.workers // max(1, self.setting.epoch)
+        return self.done * self.config.workers // max(1, self.config.epoch)
 
     def take(self, body: Begin | Assign) -> None:
         """These shards are its own from now on; of those it has already it knows best how far it is."""
@@ -39,7 +39,7 @@ class ShardCursor:
         turns = sorted(self.shards)
         self._shard = turns[self._turn % len(turns)]
         self._turn += 1
-        shard = self._shard, self.setting.workers
+        shard = self._shard, self.config.workers
         return Train(values, shard, self.shards[self._shard], terms, progress, stride, together)
 
     def trained(self, event: Trained, clock: int) -> Iterator[Action]:
@@ -52,7 +52,7 @@ class ShardCursor:
             self._shard, before.terms + event.terms, before.samples + event.samples, before.loss + event.loss, clock
         )
         self._unsaid[self._shard] = said
-        if said.terms * self.setting.workers * REPORTS >= self.setting.epoch:
+        if said.terms * self.config.workers * REPORTS >= self.config.epoch:
             yield from self.report()
 
     def report(self) -> Iterator[Action]:

@@ -38,9 +38,9 @@ class SynchronousWorker:
     on when it is told from where; what comes from an earlier view is ignored, what comes from a later one is held.
     """
 
-    def __init__(self, me: int, setting: RunConfig, period: int, exchange: Exchange) -> None:
-        self.me, self.setting, self.period, self.exchange = me, setting, period, exchange
-        self.labour, self.iterates = ShardCursor(setting), IterateAverage(setting)
+    def __init__(self, me: int, config: RunConfig, period: int, exchange: Exchange) -> None:
+        self.me, self.config, self.period, self.exchange = me, config, period, exchange
+        self.labour, self.iterates = ShardCursor(config), IterateAverage(config)
         self.clock = 0  # the round
         self.view = -1
         self.members = 1
@@ -103,7 +103,7 @@ class SynchronousWorker:
             yield from self._next()
 
     def _next(self) -> Iterator[Action]:
-        left = self.setting.quota * self.setting.workers - self.progress
+        left = self.config.quota * self.config.workers - self.progress
         terms = min(self.period, -(-left // self.members))
         if terms <= 0:
             yield from self._end()
@@ -128,7 +128,7 @@ class SynchronousWorker:
 
     def _received(self, sender: int, body: GossipPush) -> Iterator[Action]:
         if body.view >= self.view and not self.ended:
-            checked(body.vector, self.setting.size)
+            checked(body.vector, self.config.size)
             self.inbox.setdefault((body.view, body.clock), {})[sender] = body
             yield from self._mix()
 

@@ -48,11 +48,11 @@ def inner_strategy(within: Any) -> Any:
     if within is None:
         return None
     found = strategies.named(within)
-    if not hasattr(found, "access"):
+    if not found.shares_memory:
         raise ParameterError(
             f"'within' is a strategy in one memory, such as Hogwild(workers=2). Got {found!r} instead."
         )
-    if getattr(found, "buffer", 0) not in (0, "auto"):
+    if found.buffer not in (0, "auto"):
         raise ParameterError(
             f"Bursts are too short for buffers: use within=Hogwild(workers=...) without 'buffer'. Got {found!r}."
         )
@@ -80,8 +80,8 @@ class MulticoreTrainer:
         problem, strategy = rows.problem, cores.strategy
         self.alone = RowTrainer(rows)
         self.state: State = problem.start(rows.rule)
-        self.descend = problem.descent(rows.rule, strategy.access, 1 if strategy.replicas else cores.workers, False)
-        self.sync = problem.sync(strategy.access)
+        self.descend = problem.kernel(rows.rule, strategy.access, 1 if strategy.replicas else cores.workers, False)
+        self.sync = problem.sync_buffer(strategy.access)
 
     def rehearse(self, start: Floats) -> None:
         """Have everything compiled and at hand before others wait for it."""

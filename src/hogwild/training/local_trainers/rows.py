@@ -79,7 +79,7 @@ class RowSource:
     _lock: Any = field(default_factory=threading.Lock)  # workers may be threads
 
     def __post_init__(self) -> None:
-        if getattr(self.rule, "alone", False):
+        if self.rule.single_worker:
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
         if self.workers > (rows := self.problem.data.n_rows):
             raise ParameterError(f"There are {self.workers:,} workers and {rows:,} rows: use no more than those.")
@@ -165,8 +165,8 @@ class RowTrainer:
     def __post_init__(self) -> None:
         problem, alone = self.rows.problem, self.rows.workers == 1
         self.state: State = problem.start(self.rows.rule)
-        self.descend = problem.descent(self.rows.rule, "free", 1, alone)
-        self.sync = problem.sync("free")
+        self.descend = problem.kernel(self.rows.rule, "free", 1, alone)
+        self.sync = problem.sync_buffer("free")
 
     def rehearse(self, start: Floats) -> None:
         """Have everything compiled and at hand before others wait for it."""

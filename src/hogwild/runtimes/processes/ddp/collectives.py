@@ -30,8 +30,8 @@ class DDPConfig:
     accumulate: int = 1  # batches of each worker in a step
     correction: bool = True  # of momentum, when the step changes
     port: int = 0  # on this machine, where workers that we start find each other
-    patience: float = 120.0  # seconds in which all must have come
-    silence: float = 600.0  # seconds that one may keep the others waiting
+    startup_timeout: float = 120.0  # seconds in which all must have come
+    heartbeat_timeout: float = 600.0  # seconds that one may keep the others waiting
 
 
 def torchrun_environment() -> tuple[int, int] | None:
@@ -47,9 +47,9 @@ def torchrun_environment() -> tuple[int, int] | None:
         ) from None
 
 
-def rendezvous_store(patience: float) -> Any:
+def rendezvous_store(startup_timeout: float) -> Any:
     """Where workers of this machine find each other, for as long as the one who has it keeps it."""
-    return TCPStore(HOME, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=patience))
+    return TCPStore(HOME, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=startup_timeout))
 
 
 @contextlib.contextmanager
@@ -70,13 +70,13 @@ class Collectives:
     def __init__(self, rank: int, workers: int, device: str, together: DDPConfig) -> None:
         self.rank, self.workers = rank, workers
         self._ours = not dist.is_initialized()
-        limit = timedelta(seconds=together.silence)
+        limit = timedelta(seconds=together.heartbeat_timeout)
         if not self._ours:
             if (dist.get_rank(), dist.get_world_size()) != (rank, workers):
                 raise ParameterError("The process group that is there already is not that of this run's workers.")
         elif together.port:
             os.environ["GLOO_SOCKET_IFNAME"] = _loopback()  # the name of a machine may lead nowhere
-            store = TCPStore(HOME, together.port, is_master=False, timeout=timedelta(seconds=together.patience))
+            store = TCPStore(HOME, together.port, is_master=False, timeout=timedelta(seconds=together.startup_timeout))
             # The one who watches us ends us first, and can say why.
             limit += timedelta(seconds=60)
             backend = _backend(device, workers)

@@ -50,7 +50,9 @@ class DDPProcess:
             torch.cuda.set_device(device)
         group = Collectives(self.rank, self.work.workers, device, self.work.together)
         rank = DDPWorker(self.work, self.board, group, self)
-        threading.Thread(target=self._beat_while_waiting, args=(self.work.together.silence,), daemon=True).start()
+        threading.Thread(
+            target=self._beat_while_waiting, args=(self.work.together.heartbeat_timeout,), daemon=True
+        ).start()
         mine, flags = self.board.counts[self.rank], self.board.flags
         mine[at.STATE] = at.READY
         while not flags[at.GO]:

@@ -54,13 +54,13 @@ class PeerWorkers:
     def begin(self, runtime: Processes) -> None:
         """Wait until all are there, and let them begin."""
         self._runtime = runtime
-        until = time.monotonic() + runtime.patience
+        until = time.monotonic() + runtime.startup_timeout
         while late := self._those_before(at.READY):
             self._hear(WAIT)
             if time.monotonic() > until:
                 raise WorkerError(
-                    f"Not there after {runtime.patience:g} seconds: {_names(late)}. Every worker runs the script up to "
-                    "hogwild.shared first: look what takes it so long, or give runtime=Processes(patience=...)."
+                    f"Not there after {runtime.startup_timeout:g} seconds: {_names(late)}. Every worker runs the script up "
+                    "to hogwild.shared first: look what takes it so long, or give runtime=Processes(startup_timeout=...)."
                 )
         return_freed_memory()
         self.board.sums[:, at.BEAT] = time.monotonic()
@@ -99,17 +99,17 @@ class PeerWorkers:
 
     def _bury(self, member: WorkerProcess) -> None:
         self.board.counts[member.rank, at.GONE] = 1
-        if self._runtime.failures == "stop" or not self._begun:
+        if self._runtime.on_worker_failure == "stop" or not self._begun:
             raise worker_error([member])
         sys.stderr.write(f"{member.obituary()}\nThe others go on.\n")
 
     def _mind_the_silent(self) -> None:
-        limit = time.monotonic() - self._runtime.silence
+        limit = time.monotonic() - self._runtime.heartbeat_timeout
         for member in self._those_before(at.FINISHED):
             if self.board.sums[member.rank, at.BEAT] < limit and member.code is None:
                 member.failure = member.failure or {
-                    "error": f"nothing was heard of it for {self._runtime.silence:g} seconds",
-                    "traceback": "If a step or an evaluation takes longer, give runtime=Processes(silence=...).",
+                    "error": f"nothing was heard of it for {self._runtime.heartbeat_timeout:g} seconds",
+                    "traceback": "If a step takes longer, give runtime=Processes(heartbeat_timeout=...).",
                 }
                 member.end()
 

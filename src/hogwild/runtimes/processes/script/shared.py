@@ -36,7 +36,7 @@ from hogwild.runtimes.processes.script.worker import ScriptWorker, current_scrip
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import SharedTensors, move_to_shared_memory
 from hogwild.runtimes.processes.start_barrier import wait_for_start
-from hogwild.strategies.shared_memory import check_workers
+from hogwild.strategies.strategy import check_workers
 
 T = TypeVar("T")
 Train = Callable[[WorkerHandle, Any, Any], T]

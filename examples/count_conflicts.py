@@ -1,6 +1,6 @@
 """See the collisions: the same workers on dense and on sparse rows, watched.
 
-python examples/observe.py [workers]
+python examples/count_conflicts.py [workers]
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def main(workers: int = 2, rows: int = 50_000) -> list[dict]:
     for features in (16, 512, 32_768):
         made = classification(rows, features, nonzeros=12, exponent=0.0)
         problem = Linear(InMemoryDataset(made.rows, shuffled=True), "logistic")
-        run = minimise(problem, "sgd", Constant(0.5), Hogwild(workers, buffer=0), budget=1, observe=True)
-        found = run.observation
+        run = minimise(problem, "sgd", Constant(0.5), Hogwild(workers, buffer=0), budget=1, count_conflicts=True)
+        found = run.conflicts
         share = 1e6 * found["lost_writes"] / found["writes"]
         expected = found["predicted"]["collided_by_staleness"]
         stale, met = found["staleness"]["mean"], found["collided"]
