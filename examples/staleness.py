@@ -77,7 +77,7 @@ def staleness(runs: dict[str, hogwild.Run]) -> Table:
             str(told["most"]),
             f"{fast:.1f}",
             f"{each[f'worker-{SLOW}']['mean']:.1f}",
-            f"{run.waiting['idle_share']:.0%}",
+            f"{run.idle['idle_share']:.0%}",
             f"{run.traffic['messages']:,}",
         )
     return table

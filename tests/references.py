@@ -92,9 +92,9 @@ class Momentum(SGD):
 
 
 class AdaGrad(SGD):
-    def __init__(self, size, floor=1e-6):
+    def __init__(self, size, initial_accumulator=1e-6):
         super().__init__(size)
-        self.sum = np.full(size, floor)
+        self.sum = np.full(size, initial_accumulator)
 
     def step(self, at, g, rate, l1=0.0, l2=0.0):
         self.sum[at] += g**2

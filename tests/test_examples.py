@@ -22,7 +22,7 @@ ARGUMENTS = {
 
 # Networks are trained in this process, where PyTorch is loaded once for all of them: below.
 # So are the demo and what is simulated.
-HERE = ("demo.py", "films.py", "interactions.py", "observe.py", "sparse_clicks.py", "staleness.py")
+HERE = ("demo.py", "films.py", "interactions.py", "count_conflicts.py", "sparse_clicks.py", "staleness.py")
 NETWORKS = {"digits_cnn.py": ["1", "2"], "digits_mlp.py": ["3", "2"], "fashion_mnist.py": ["", "1", "2"]}
 
 
@@ -60,7 +60,7 @@ def test_the_slow_worker_holds_up_those_who_wait_for_it(capsys):
 
 
 def test_collisions_are_seen(capsys):
-    dense, _, sparse = runpy.run_path(str(EXAMPLES / "observe.py"))["main"](rows=20_000)
+    dense, _, sparse = runpy.run_path(str(EXAMPLES / "count_conflicts.py"))["main"](rows=20_000)
     assert "met another" in capsys.readouterr().out
     assert dense["predicted"]["missed"] > sparse["predicted"]["missed"]
     assert dense["updates"] == sparse["updates"] == 20_000

@@ -57,7 +57,7 @@ def test_what_a_run_tells_is_what_its_model_does_on_data_as_it_is(kind):
     y = signs(X)
     held_out = slice(300, None)
     run = minimise(Linear((kind(X)[:300], y[:300]), l2=1e-3), test=(kind(X)[held_out], y[held_out]), budget=30)
-    assert run.config["framed"]
+    assert run.config["standardise"]
     record = run.history[-1]
     assert record["objective"] == pytest.approx(objective(run.model, X[:300], y[:300], 1e-3), rel=1e-3)
     assert record["test_loss"] == pytest.approx(objective(run.model, X[held_out], y[held_out], 0.0), rel=1e-3)
@@ -105,7 +105,7 @@ def test_from_a_file_in_memory_and_packed(tmp_path):
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_there_and_back_nothing_has_changed(rule):
     rule = rule_named(rule)
-    problem = Linear((far(), np.arange(400) % 3)).suited(rule)
+    problem = Linear((far(), np.arange(400) % 3)).for_rule(rule)
     state = state_of(problem, rule)
     back = problem.from_training_space(problem.to_training_space(state, rule), rule)
     for part, kept in zip(back, state, strict=True):
@@ -128,11 +128,11 @@ def test_columns_stay_as_they_are_where_that_is_asked_or_nothing_is_won():
     X = far()
     y = signs(X)
     assert Linear((X, y)).frame is not None
-    assert Linear((X, y), framed=False).frame is None
+    assert Linear((X, y), standardise=False).frame is None
     assert Linear((X, y), intercept=False).frame is None
     assert Linear((X - X.mean(axis=0), y)).frame is None
-    assert Linear((X, y)).suited(Sequential()).frame is None
-    assert Linear((X, y)).suited(SGD()).frame is not None
+    assert Linear((X, y)).for_rule(Sequential()).frame is None
+    assert Linear((X, y)).for_rule(SGD()).frame is not None
     assert np.all(Linear((X, y), l1=1e-3).frame.scale == 1)
     rare = scipy.sparse.csr_array(np.where(np.arange(400)[:, None] % 4 == 0, X, 0.0))
     assert Linear((rare, y)).frame is None

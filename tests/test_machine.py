@@ -157,7 +157,7 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
     assert feature_counts.usable_cores() == 1
     assert Processes().threads_for(1) == threads_per_worker(1) == 1
     X = np.random.default_rng(0).standard_normal((40, 3))
-    assert minimise(Linear((X, X[:, 0] > 0), "logistic"), budget=1).asked["workers"] == 1
+    assert minimise(Linear((X, X[:, 0] > 0), "logistic"), budget=1).config["workers"] == 1
     assert HogwildClassifier(n_jobs=-1, max_iter=5, tol=None).fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.5
 
 

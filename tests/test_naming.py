@@ -65,10 +65,23 @@ def test_every_registered_thing_has_its_name_spelt_in_any_usual_way(kind):
         assert type(NAMED[kind](thing.__name__)) is thing
 
 
+THINGS = {"rule": rules.SGD(), "schedule": schedules.Cosine(0.5), "strategy": strategies.Serial(),
+          "runtime": runtimes.Threads()}  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", NAMED)
 def test_an_object_names_itself(kind):
-    thing = object()
-    assert NAMED[kind](thing) is thing
+    assert NAMED[kind](THINGS[kind]) is THINGS[kind]
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_what_is_no_such_object_is_refused(kind):
+    with pytest.raises(ParameterError, match=f"'{kind}' parameter must be a {kind} such as"):
+        NAMED[kind](object())
+
+
+def test_a_number_is_a_constant_step():
+    assert schedules.named(0.5) == schedules.Constant(0.5)
 
 
 def test_every_loss_has_its_name_spelt_in_any_usual_way():

@@ -89,7 +89,7 @@ def test_a_rule_in_plain_python_is_the_same_in_float32(name, compiled):
     [
         ("momentum", {"beta": 0.5}),
         ("momentum", {"beta": 0.0}),
-        ("adagrad", {"floor": 1.0}),
+        ("adagrad", {"initial_accumulator": 1.0}),
         ("ftrl", {"beta": 0.1}),
         ("adam", {"beta1": 0.5, "beta2": 0.9, "epsilon": 1e-2}),
     ],
@@ -108,7 +108,7 @@ def test_a_rule_that_rests_is_not_moved_by_zero_gradients_and_others_may_be(name
     gradients = np.array([1.0, 0.0, 0.0], np.float32)
     path = walked(compiled[name], rule, gradients, np.full(3, 0.1, np.float32), 0, 0)
     assert path[0] != 0
-    if rule.rests:
+    if rule.skips_zero_gradient:
         assert path[0] == path[1] == path[2]
 
 
@@ -192,8 +192,8 @@ def test_rules_are_plain_frozen_values(name):
         (Momentum, {"beta": 1.0}, "The 'beta' parameter must be at least 0 and below 1. Got 1.0 instead."),
         (Momentum, {"beta": -0.1}, "The 'beta' parameter"),
         (Momentum, {"beta": float("nan")}, "The 'beta' parameter"),
-        (AdaGrad, {"floor": 0.0}, "The 'floor' parameter must be a positive number. Got 0.0 instead."),
-        (AdaGrad, {"floor": float("nan")}, "The 'floor' parameter"),
+        (AdaGrad, {"initial_accumulator": 0.0}, "The 'initial_accumulator' parameter must be a positive number"),
+        (AdaGrad, {"initial_accumulator": float("nan")}, "The 'initial_accumulator' parameter"),
         (FTRL, {"beta": -1.0}, "The 'beta' parameter must be a positive number"),
         (Adam, {"beta1": 1.0}, "The 'beta1' parameter"),
         (Adam, {"beta2": -1e-9}, "The 'beta2' parameter"),

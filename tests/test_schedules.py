@@ -121,7 +121,7 @@ def test_warmup_reaches_through_warmup():
         (lambda: InverseTime(1.0, decay=math.nan), "'decay' parameter"),
         (lambda: InverseScaling(1.0, power=-1), "'power' parameter must be a number of at least 0. Got -1 instead"),
         (lambda: Optimal(alpha=0), "'alpha' parameter must be a positive number"),
-        (lambda: Optimal(alpha=1e-3, t0=0.0), "'start' parameter must be a positive number"),
+        (lambda: Optimal(alpha=1e-3, t0=0.0), "'t0' parameter must be a positive number"),
         (lambda: Backoff(1.0, beta=1.0), "'beta' parameter must be between 0 and 1"),
         (lambda: Backoff(1.0, beta=0.0), "'beta' parameter"),
         (lambda: Backoff(1.0, epochs=0), "'epochs' parameter must be a positive number"),

@@ -91,7 +91,7 @@ def test_every_strategy_is_in_the_help(capsys: pytest.CaptureFixture[str], monke
 def test_options_reach_the_simulator() -> None:
     options = Places(
         compute_time="log-normal:0.002:0.3", slowdown=["1:10", "2:0.5"], latency="exponential:0.01", bandwidth="10MB",
-        handling_time="0.002", message_loss=0.1, duplication=0.2, reordering=0.3, 
+        handling_time="0.002", message_loss=0.1, duplication=0.2, reordering=0.3,
         crash=["worker-1@3.5+2", "server-0@4"], crashes="30:2", join_times=["3@2.0"], detection_delay=0.5,
     )  # fmt: skip
     assert place("simulator", ParameterServer(), options, Talking()) == Simulator(
@@ -104,7 +104,7 @@ def test_options_reach_the_simulator() -> None:
         handling_time=0.002,
     )
     made = place("simulator", ParameterServer(), Places(compute_time="0.01", crashes="5"), Talking())
-    assert (made.compute, made.faults, made.link) == (Always(0.01), (Crashes(5.0),), Link())
+    assert (made.compute_time, made.faults, made.link) == (Always(0.01), (Crashes(5.0),), Link())
 
 
 def test_options_reach_threads_that_talk() -> None:

@@ -144,7 +144,7 @@ def test_no_sum_of_squares_is_lost_when_all_merge_all_the_time():
         copies.settle(worker, state)
     copies.scatter(state)
     rows = whole.rows.values.reshape(ROWS, -1).astype(np.float64)[order]
-    expected = rule.floor + workers * np.square(rows / 2).sum(axis=0)
+    expected = rule.initial_accumulator + workers * np.square(rows / 2).sum(axis=0)
     # Without a door it is some 0.02. One that the system stops while it merges is not waited for: that costs a little.
     assert np.abs(1 - state[0][:, 1] / expected).mean() < 3e-3
 
@@ -192,11 +192,11 @@ def test_terms_of_all_lengths_are_looked_up(rule, monkeypatch):
 
 def test_none_where_they_are_of_no_use():
     problem = Linear(DATA["sparse"], "logistic")
-    assert problem.buffers(named("adagrad"), 32, 1) is None
-    assert problem.buffers(named("adam"), 32, 2) is None
-    assert problem.buffers(named("adagrad"), 0, 2) is None
-    assert problem.buffers(named("adagrad"), "auto", 4) is None  # too few rows
-    assert Linear((DATA["sparse"][0], np.arange(ROWS) % 3)).buffers(named("sgd"), 32, 2) is None
+    assert problem.hot_replicas(named("adagrad"), 32, 1) is None
+    assert problem.hot_replicas(named("adam"), 32, 2) is None
+    assert problem.hot_replicas(named("adagrad"), 0, 2) is None
+    assert problem.hot_replicas(named("adagrad"), "auto", 4) is None  # too few rows
+    assert Linear((DATA["sparse"][0], np.arange(ROWS) % 3)).hot_replicas(named("sgd"), 32, 2) is None
     for buffer in (-1, True, "some"):
         with pytest.raises(ParameterError, match="'buffer'"):
             Hogwild(2, buffer=buffer)
@@ -247,7 +247,7 @@ def test_few_parameters_that_cannot_be_copied_are_for_one_worker(rule, workers, 
     told = [event["workers"] for event in run.events if event["event"] == "workers"]
     assert told == ([] if workers == 16 else [1])
     asked = minimise(problem, rule, Constant(0.1), Hogwild(3), budget=1)
-    assert asked.asked["workers"] == 3
+    assert asked.config["workers"] == 3
 
 
 def test_a_mean_is_of_what_workers_have_merged_not_of_the_ends_of_epochs(monkeypatch):

@@ -14,7 +14,7 @@ from hogwild.data.in_memory import InMemoryDataset
 from hogwild.strategies import STRATEGIES
 
 ROWS, HELD_OUT, FIELDS, EPOCHS = 16_000, 4_000, 6, 10
-SHARED = [name for name, kind in STRATEGIES.items() if hasattr(kind, "access") and name != "serial"]
+SHARED = [name for name, kind in STRATEGIES.items() if kind.shares_memory and name != "serial"]
 PENALTIES = {"l2": 1e-4, "l2_factors": 1e-2}
 
 

@@ -12,7 +12,7 @@ from hogwild import Local, MatrixCompletion, ParameterServer, minimise
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.strategies import STRATEGIES, named
 
-SHARED = [name for name, kind in STRATEGIES.items() if hasattr(kind, "access") and name != "serial"]
+SHARED = [name for name, kind in STRATEGIES.items() if kind.shares_memory and name != "serial"]
 EPOCHS = 40
 
 

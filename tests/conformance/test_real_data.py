@@ -21,7 +21,7 @@ PROBLEMS = [
     for data, l2 in (("reuters", 1e-4), ("a9a", 1e-4), ("a9a", "1/n"))
     for loss in ("logistic", "hinge")
 ]
-SHARED = [name for name, kind in STRATEGIES.items() if hasattr(kind, "access") and name != "serial"]
+SHARED = [name for name, kind in STRATEGIES.items() if kind.shares_memory and name != "serial"]
 SHARING = [("serial", 1), *((name, n) for name in SHARED for n in (1, 2))]
 # Workers that take turns on cores that others use as well wait for the clock's next tick, term after term: in minutes.
 # That they come to the optimum is shown every day on less data, in test_strategies.py.

@@ -81,9 +81,9 @@ def test_it_refuses_what_it_cannot_do():
             problem, Sequential(average_from=1, precision="float64"), Constant(STEP), "serial", budget=1, average=0.5
         )
     watching = Budget(epochs=1, tolerance=0.1, monitor="training_objective")
-    with pytest.raises(ParameterError, match="watches=True"):
+    with pytest.raises(ParameterError, match="track_objective=True"):
         minimise(problem, Sequential(), Constant(STEP), "serial", budget=watching)
-    with pytest.raises(ParameterError, match="owes=True"):
+    with pytest.raises(ParameterError, match="l1=True"):
         minimise(problem, Sequential(l1=False), Constant(STEP), "serial", budget=1)
     with pytest.raises(ParameterError, match="one worker and one output"):
         minimise(Linear((MATRIX, np.arange(ROWS) % 3)), Sequential(), Constant(STEP), "serial", budget=1)

@@ -17,7 +17,7 @@ from hogwild.strategies import STRATEGIES
 ROWS, FEATURES, NONZEROS = 16_000, 40, 10  # ten chunks, so that workers do work at the same time
 EPOCHS = 15
 L2 = {"logistic": 1e-3, "squared": 1e-2}
-SHARED = [name for name, kind in STRATEGIES.items() if hasattr(kind, "access") and name != "serial"]
+SHARED = [name for name, kind in STRATEGIES.items() if kind.shares_memory and name != "serial"]
 
 
 @cache

@@ -35,7 +35,7 @@ from hogwild.training.torch_optimisers import optimiser_of, step_size_of
 
 LOSS = nn.functional.mse_loss
 SGD = partial(optim.SGD, lr=0.05)
-TALKING = [name for name, kind in RUNTIMES.items() if hasattr(kind, "play") and name != "ray"]  # see tests/cluster
+TALKING = [name for name, kind in RUNTIMES.items() if kind.passes_messages and name != "ray"]  # see tests/cluster
 
 
 def numbers(count: int = 100, seed: int = 0) -> TensorDataset:

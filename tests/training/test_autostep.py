@@ -39,7 +39,7 @@ def chosen(given: Linear, rule: str = "adagrad", epochs: float = 20, **how: Any)
 
 def with_a_large_column() -> Linear:
     X, y = arrays()
-    return Linear((X * np.r_[1_000.0, np.ones(X.shape[1] - 1)].astype(np.float32), y), l2=1e-4, framed=False)
+    return Linear((X * np.r_[1_000.0, np.ones(X.shape[1] - 1)].astype(np.float32), y), l2=1e-4, standardise=False)
 
 
 @pytest.mark.parametrize("rule", ["adagrad", "sgd", "ftrl", "adam"])

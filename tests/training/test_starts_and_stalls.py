@@ -95,7 +95,7 @@ def test_passive_aggressive_refuses_other_losses():
 
 
 def test_a_tilt_is_part_of_the_objective_and_moves_the_intercept():
-    problem = Linear((X, np.sign(Y)), "logistic", l2=1e-2, tilt=0.3)
+    problem = Linear((X, np.sign(Y)), "logistic", l2=1e-2, intercept_gradient=0.3)
     run = minimise(problem, strategy="serial")
     straight = minimise(Linear((X, np.sign(Y)), "logistic", l2=1e-2), strategy="serial")
     assert run.model.intercept[0] < straight.model.intercept[0]
@@ -105,7 +105,7 @@ def test_a_tilt_is_part_of_the_objective_and_moves_the_intercept():
 
 def test_the_intercept_may_take_smaller_steps():
     runs = [
-        minimise(Linear((X, Y + 5), "squared", intercept_step=size), schedule=Constant(1e-3), budget=1, **HOW)
+        minimise(Linear((X, Y + 5), "squared", intercept_lr_multiplier=size), schedule=Constant(1e-3), budget=1, **HOW)
         for size in (1.0, 0.01)
     ]
     assert abs(runs[1].model.intercept[0]) < 0.02 * abs(runs[0].model.intercept[0])
@@ -139,9 +139,9 @@ def test_the_score_of_held_out_rows_can_end_a_run():
     rose = [k == 0 or score >= max(scores[:k]) + 1e-3 for k, score in enumerate(scores)]
     assert run.stop_reason == "tolerance"
     assert rose[-5:] == [True, False, False, False, False]
-    with pytest.raises(ParameterError, match="watch the score"):
+    with pytest.raises(ParameterError, match="monitor the score"):
         minimise(Linear((X, Y), "squared"), budget=budget)
-    with pytest.raises(ParameterError, match="'watch'"):
+    with pytest.raises(ParameterError, match="'monitor'"):
         Budget(monitor="the clock")
 
 

@@ -82,7 +82,7 @@ class Live:
             self._lines = self._below.row_count + 1
 
     def _on_result(self, event: Event) -> None:
-        self._phase, self._over = f"Done, by {event['stopped']}", True
+        self._phase, self._over = f"Done, by {event['stop_reason']}", True
 
     def picture(self) -> Group:
         """What there is to see now."""

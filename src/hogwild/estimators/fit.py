@@ -39,7 +39,7 @@ class Task:
     start: State
     class_weight: Any = None
     held_out: Dataset | None = None
-    tilt: float = 0.0
+    intercept_gradient: float = 0.0
     earlier: int = 0  # updates made before
     seeds: tuple[int, ...] = (0,)  # of the run, or of the run of each class
 
@@ -77,8 +77,8 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
     dense = getattr(task.data.in_order()[0].rows, "layout", "") == "dense"
     problem = Linear(
         task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=asked["fit_intercept"],
-        class_weight=task.class_weight, labels=task.labels, tilt=task.tilt,
-        intercept_step=1.0 if dense else SPARSE_INTERCEPT_STEP, framed=False,
+        class_weight=task.class_weight, labels=task.labels, intercept_gradient=task.intercept_gradient,
+        intercept_lr_multiplier=1.0 if dense else SPARSE_INTERCEPT_STEP, standardise=False,
     )  # fmt: skip
     schedule, average = parts.schedule, 0.0  # as they are in scikit-learn
     if not isinstance(parts.rule, Sequential):
@@ -105,7 +105,7 @@ def _heaviest(problem: Linear) -> float:
     sums = np.concatenate([[0.0], np.cumsum(entries)])
     lengths = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
     weights = problem.labels.weights(problem.class_weight, problem.source).max() * rows.weights.max(initial=1.0)
-    return float((lengths.max() + problem.intercept_step) * weights)
+    return float((lengths.max() + problem.intercept_lr_multiplier) * weights)
 
 
 def _outcome(run: Run, parts: Parts) -> Learnt:

@@ -116,7 +116,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
 
     def _fitted(self, data: Dataset, start: State, dtype: Any, *, partial: bool) -> Self:
         earlier = int(getattr(self, "t_", 1.0) - 1) if partial else 0
-        task = Task(data, INLIER, start, tilt=float(self.nu), earlier=earlier)
+        task = Task(data, INLIER, start, intercept_gradient=float(self.nu), earlier=earlier)
         learnt = self._learn(task, data.n_rows, dtype, partial=partial)
         self.coef_ = learnt.weights.ravel().astype(dtype)
         self.offset_ = (1 - learnt.intercept).astype(dtype)

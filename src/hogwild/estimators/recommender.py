@@ -74,7 +74,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         problem = self._problem(training, None)
         schedule: Any = self.schedule
         if self.step is not None:
-            schedule = with_step(named(problem.usual.schedule if schedule is None else schedule), self.step)
+            schedule = with_step(named(problem.defaults.schedule if schedule is None else schedule), self.step)
         run = self._minimise(problem, schedule, budget, test=held_out)
         self._keep(run, problem, ratings)
         return self
@@ -135,7 +135,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
 
     def _rule(self, problem: MatrixCompletion) -> Any:
-        return rule_named(problem.usual.rule if self.rule is None else self.rule)
+        return rule_named(problem.defaults.rule if self.rule is None else self.rule)
 
     def _minimise(self, problem: MatrixCompletion, schedule: Any, budget: Budget, **more: Any) -> Run:
         strategy = strategies.named(self.strategy, self.n_jobs) if isinstance(self.strategy, str) else self.strategy

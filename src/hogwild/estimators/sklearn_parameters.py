@@ -113,7 +113,7 @@ def _rule(asked: Mapping[str, Any], precision: str, earlier: int, watches: bool)
     if asked["rule"] is not None:
         return rules.named(asked["rule"])
     if as_theirs(asked):
-        pace = "scheduled" if variant is None else PassiveAggressive(variant).pace
+        pace = "scheduled" if variant is None else PassiveAggressive(variant).step_size
         averages = max(1, int(asked["average"]) - earlier) if asked["average"] else 0
         digits = "float64" if averages else precision
         ratio = {"l1": 1.0, "l2": 0.0}.get(asked["penalty"], asked["l1_ratio"])

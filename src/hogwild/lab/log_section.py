@@ -22,8 +22,8 @@ def section_of_log(path: Path) -> Section:
     findings, parts = [], list[Part]()
     if result is not None:
         findings.append(Finding(
-            f"The run was stopped by {result['stopped']} after {result['epoch']} epochs and {result['seconds']:.3g} s, "
-            f"with a loss of {result['loss']:.6g}"
+            f"The run was stopped by {result['stop_reason']} after {result['epoch']} epochs and "
+            f"{result['seconds']:.3g} s, with a loss of {result['loss']:.6g}"
             + (f" ({result['test_loss']:.6g} held out)." if "test_loss" in result else "."),
         ))  # fmt: skip
     else:

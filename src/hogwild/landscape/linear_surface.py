@@ -73,7 +73,7 @@ class LinearSurface:
             total += float(table.weights @ costs)
         weights, problem = vector[: self._weights], self.problem
         penalty = problem.l1 * np.abs(weights).sum() + problem.l2 / 2 * np.square(weights).sum()
-        return float(total / self._tables.n_rows + penalty + problem.tilt * vector[self._weights :].sum())
+        return float(total / self._tables.n_rows + penalty + problem.intercept_gradient * vector[self._weights :].sum())
 
     def gradient(self, vector: Vector) -> Vector:
         """Its derivative by each parameter."""
@@ -84,7 +84,7 @@ class LinearSurface:
         found /= self._tables.n_rows
         weights = vector[: self._weights]
         found[: self._weights] += self.problem.l1 * np.sign(weights) + self.problem.l2 * weights
-        found[self._weights :] += self.problem.tilt
+        found[self._weights :] += self.problem.intercept_gradient
         return found
 
     def times(self, vector: Vector, direction: Vector) -> Vector:

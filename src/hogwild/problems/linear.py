@@ -34,6 +34,7 @@ from hogwild.problems.problem import BoundKernel, Problem, State
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
+from hogwild.rules.sklearn_sgd import Sequential
 
 CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
@@ -54,14 +55,33 @@ class Linear(Problem):
     Several classes are learnt in one pass: one against the rest with any loss of two classes (the loss is then the
     sum over the classes), or together with ``loss="softmax"``.
 
-    ``intercept_step`` lets the intercept take smaller (or larger) steps than the weights. ``tilt`` adds the term
-    ``tilt * b`` to the objective, which a one-class SVM needs.
+    Dense columns that are far from zero are standardised while the model is trained, which changes nothing but how soon
+    that is done.
 
-    Dense columns that are far from zero are moved and scaled while the model is trained, which changes nothing but how
-    soon that is done; not with ``framed=False``, and not without an intercept.
+    Parameters
+    ----------
+    source : path, tuple (X, y) or Dataset
+        Anything :func:`hogwild.data.open` takes: a file, a packed folder, arrays.
+    loss : Loss, str or callable, default "logistic"
+        The loss of a row; a callable ``loss(score, label)`` returns the loss and its derivative.
+    l1, l2 : float, default 0.0
+        Strengths of the penalties.
+    intercept : bool, default True
+        Whether the model has an intercept.
+    class_weight : dict or "balanced", optional
+        Weights of classes.
+    intercept_lr_multiplier : float, default 1.0
+        Factor of the intercept's steps.
+    intercept_gradient : float, default 0.0
+        A constant gradient of the intercept, which adds ``intercept_gradient * b`` to the objective; a one-class SVM
+        needs it.
+    labels : LabelEncoding, optional
+        How labels are encoded; by default the data says.
+    standardise : bool, default True
+        Whether far columns are standardised; never without an intercept.
 
-    ``source`` is anything :func:`hogwild.data.open` takes: a path, a packed folder, ``(X, y)``.
-
+    Examples
+    --------
     >>> import numpy as np
     >>> problem = Linear((np.array([[0.0, 1.0], [1.0, 0.0]]), [1, -1]), loss="hinge", l2=1e-4)
     >>> problem.n_outputs, problem.labels.classes
@@ -79,25 +99,26 @@ class Linear(Problem):
         l2: float = 0.0,
         intercept: bool = True,
         class_weight: ClassWeight = None,
-        intercept_step: float = 1.0,
-        tilt: float = 0.0,
+        intercept_lr_multiplier: float = 1.0,
+        intercept_gradient: float = 0.0,
         labels: LabelEncoding | None = None,
-        framed: bool = True,
+        standardise: bool = True,
     ) -> None:
         for name, strength in (("l1", l1), ("l2", l2)):
             if not _is_strength(strength):
                 raise invalid_parameter(name, "a number of at least 0", strength)
         self.loss, self.l1, self.l2, self.intercept = loss_named(loss), float(l1), float(l2), intercept
-        self.class_weight, self.intercept_step, self.tilt = class_weight, intercept_step, tilt
+        self.class_weight, self.intercept_gradient = class_weight, intercept_gradient
+        self.intercept_lr_multiplier = intercept_lr_multiplier
         self.source = as_dataset(source)
         self.labels = labels or label_encoding_for(self.loss, self.source)
-        self.framed = framed and intercept and not tilt
+        self.standardise = standardise and intercept and not intercept_gradient
         self._width = self.source.n_features  # by which the loop is chosen, in a narrow sample as in the whole
 
     @cached_property
     def frame(self) -> Standardisation | None:
         """In what frame the columns are trained; None where they are trained as they are."""
-        return standardisation_for(self.source, scaled=not self.l1) if self.framed else None
+        return standardisation_for(self.source, scaled=not self.l1) if self.standardise else None
 
     @cached_property
     def data(self) -> Dataset:
@@ -171,14 +192,14 @@ class Linear(Problem):
             raise ParameterError(
                 "PassiveAggressive goes with one output: learn each class against the rest in a run of its own."
             )
-        if rule.single_worker:
+        if isinstance(rule, Sequential):
             return self._descent_alone(rule, workers)
         scaled = (workers == 1 if alone is None else alone) and self._is_scaled(rule)
         kernel = linear_build.descend(
             self._layout,
             access,
             rule.step,
-            rule.skips_zero_gradient and not self.tilt,
+            rule.skips_zero_gradient and not self.intercept_gradient,
             pace,
             penalised,
             *self._functions,
@@ -193,7 +214,7 @@ class Linear(Problem):
             constants = constants, eye
         shares = self._shares if any(penalised) and not scaled else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
-        bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
+        bias_rate, tilt = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
         # With locks and turns no update may be lost or damped, so each is merged at once.
         patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
         patience = patience if workers > 1 else ALL_ROWS
@@ -222,7 +243,8 @@ class Linear(Problem):
         # Of dense rows it is known what one step does to the next; of others too little to count on gentle losses.
         bend = self.loss.bend if plan.dense else fully
         kernel = linear_build.descend_buffered(
-            self._layout, plan.everything, rule.step, rule.effective_step, rule.skips_zero_gradient and not self.tilt,
+            self._layout, plan.everything, rule.step, rule.effective_step,
+            rule.skips_zero_gradient and not self.intercept_gradient,
             penalised, self._functions[0], bend, self.loss.ours, width,
             self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
@@ -231,7 +253,7 @@ class Linear(Problem):
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
-        bias_rate, tilt = np.float32(self.intercept_step), np.float32(self.tilt)
+        bias_rate, tilt = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
 
         def rest(state: State, hot: Array, own: WorkerReplica, door: Array) -> tuple[Any, ...]:
             return (
@@ -265,7 +287,7 @@ class Linear(Problem):
         """Whether the parameters are too many for a core's cache."""
         return self.n_outputs == 1 and 4 * len(rule.initial) * self._width > NEAR
 
-    def _descent_alone(self, rule: Rule, workers: int) -> BoundKernel:
+    def _descent_alone(self, rule: Sequential, workers: int) -> BoundKernel:
         """The inner loop of the rule Sequential."""
         if workers > 1 or self.n_outputs > 1:
             raise ParameterError(
@@ -280,7 +302,8 @@ class Linear(Problem):
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
             return (
                 *state, self.intercept, alpha, share1, (self.l1 > 0, self.l2 > 0), self._class_weights,
-                float(self.loss.parameter), float(self.intercept_step), float(self.tilt), int(rule.average_from),
+                float(self.loss.parameter), float(self.intercept_lr_multiplier), float(self.intercept_gradient),
+                int(rule.average_from),
                 rule.track_objective, weighs,
             )  # fmt: skip
 
@@ -320,15 +343,15 @@ class Linear(Problem):
 
     def penalty(self, state: State) -> float:
         """What the objective has besides the mean loss."""
-        tilt = self.tilt * float(state[1][:, 0].sum()) if self.tilt else 0.0
+        linear = self.intercept_gradient * float(state[1][:, 0].sum()) if self.intercept_gradient else 0.0
         if not self.l1 and not self.l2:
-            return tilt
+            return linear
         values = state[0][:, :1]
         w = (values if self.frame is None else self.frame.unscaled(values)).ravel().astype(np.float64)
         # Not ``w @ w``: after a call the threads of a BLAS look out for more work for a while, on the workers' cores.
         sizes = float(np.abs(w).sum()) if self.l1 else 0.0
         squares = float(np.square(w).sum()) if self.l2 else 0.0
-        return self.l1 * sizes + self.l2 / 2 * squares + tilt
+        return self.l1 * sizes + self.l2 / 2 * squares + linear
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> Linear:
         """The same problem on few rows, for trials; ``narrow``: without the columns that none of them has."""
@@ -340,7 +363,8 @@ class Linear(Problem):
     def _with(self, source: Any, frame: Standardisation | None) -> Linear:
         other = Linear(
             source, self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept, class_weight=self.class_weight,
-            intercept_step=self.intercept_step, tilt=self.tilt, labels=self.labels,
+            intercept_lr_multiplier=self.intercept_lr_multiplier, intercept_gradient=self.intercept_gradient,
+            labels=self.labels,
         )  # fmt: skip
         other.frame, other._few = frame, self._few
         return other
@@ -366,9 +390,9 @@ class Linear(Problem):
             "l1": self.l1,
             "l2": self.l2,
             "intercept": self.intercept,
-            "intercept_step": self.intercept_step,
-            "tilt": self.tilt,
-            "framed": self.frame is not None,
+            "intercept_lr_multiplier": self.intercept_lr_multiplier,
+            "intercept_gradient": self.intercept_gradient,
+            "standardise": self.frame is not None,
             "class_weight": self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight or {}),
             "classes": self.labels.describe(),
             "rows": self.source.n_rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class MatrixCompletion(Problem):
 
     n_sums = 4
     updates_per_step = 64  # updates that take the same step: a cosine takes longer than a rating does
-    usual: ClassVar[Defaults] = Defaults("sgd", "cosine", 0.03, 20)
+    defaults = Defaults("sgd", "cosine", 0.03, 20)
 
     def __init__(
         self,

@@ -34,8 +34,8 @@ class Late:
 class DelayAdaptive:
     """Smaller steps for changes that are later than usual (Mishchenko et al. 2022, arXiv 2206.07638).
 
-    A change that comes after ``reference_delay`` others is added in full, one that comes after k times as many a k-th of
-    it. Left out, it is the number of workers: with workers alike, a change is as late as there are others.
+    A change that comes after ``reference_delay`` others is added in full, one that comes after k times as many a k-th
+    of it. Left out, it is the number of workers: with workers alike, a change is as late as there are others.
 
     >>> DelayAdaptive(reference_delay=4).factor(delay=8, workers=2)
     0.5

@@ -77,7 +77,7 @@ class TrainingLoop:
     best: Best = field(default_factory=Best)
     stall: Stall = field(default_factory=Stall)
     interrupt: Interrupt = field(default_factory=Interrupt)
-    stopped: str = ""
+    stop_reason: str = ""
     earlier: int = 0  # updates of runs before this one
     shuffle: bool = True  # False: every epoch walks the rows in stored order
     measured: bool = True  # False: the loss of an epoch is what was met on the way

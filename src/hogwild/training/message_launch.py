@@ -69,7 +69,7 @@ def run_message_strategy(
         journal.tell(event, **at, **what)
     if outcome.values is None:
         raise _failure(outcome)
-    journal.tell("result", **at, stopped=outcome.reason, **outcome.record)
+    journal.tell("result", **at, stop_reason=outcome.reason, **outcome.record)
     return outcome
 
 

@@ -47,7 +47,7 @@ class ProcessSupervisor:
     records: EpochRecorder
     run_worker: Any = hogwild_worker.run_hogwild_worker
     interrupt: Interrupt = field(default_factory=Interrupt)
-    stopped: str = ""
+    stop_reason: str = ""
     _earlier: float = 0.0  # seconds of sittings before this one
     _began: float | None = None
     _ended: float | None = None

@@ -130,4 +130,4 @@ def either(names: list[str]) -> str:
 def _with_field(field: str) -> list[str]:
     from hogwild.strategies import STRATEGIES
 
-    return [name for name, kind in STRATEGIES.items() if field in {each.name for each in fields(kind)}]
+    return [name for name, kind in STRATEGIES.items() if field in {each.name for each in fields(kind)}]  # type: ignore[arg-type]

@@ -59,8 +59,9 @@ class PeerWorkers:
             self._hear(WAIT)
             if time.monotonic() > until:
                 raise WorkerError(
-                    f"Not there after {runtime.startup_timeout:g} seconds: {_names(late)}. Every worker runs the script up "
-                    "to hogwild.shared first: look what takes it so long, or give runtime=Processes(startup_timeout=...)."
+                    f"Not there after {runtime.startup_timeout:g} seconds: {_names(late)}. Every worker runs the "
+                    "script up to hogwild.shared first: look what takes it so long, or give "
+                    "runtime=Processes(startup_timeout=...)."
                 )
         return_freed_memory()
         self.board.sums[:, at.BEAT] = time.monotonic()
