@@ -189,7 +189,7 @@ def report(slow: list[dict[str, Any]], table: list[list[str]], target: float, ro
         f"which needs {BURST * 1000:.0f} ms beyond the arithmetic for {PUSH_EVERY} rows (`--extra-seconds`), as if",
         f"they had machines of their own; then the last one needs {TIMES} times as long, by what a burst was measured",
         f"to take. Seconds until the objective is {target:.4f}, as that of one worker alone after an epoch; between",
-        f"epochs it is taken to fall evenly. For each way the best of these steps,",
+        "epochs it is taken to fall evenly. For each way the best of these steps,",
         f"{', '.join(f'{step:g}' for step in STEPS)}, in",
         f"simulated time. Median (least to most) of {len(last)} turns, one of each after the other. The goal is that",
         "asynchronous workers are there twice as soon as those in step. The bound is one on how far anybody may be",

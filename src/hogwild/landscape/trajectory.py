@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Vector, surface
-from hogwild.problems.problem import Problem
+from hogwild.problems.problem import RowProblem
 from hogwild.run import Callback, Event, Run
 
 
@@ -65,7 +65,8 @@ def _of_rows(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], more
     init = more.get("init")
     first = np.zeros(ground.size) if init is None else ground.vector(_values(init.state))
     notes = _Notes()
-    run = minimise(_Noted(problem, notes, ground), *how, callbacks=[*callbacks, notes], **more)
+    noted: Any = _Noted(problem, notes, ground)
+    run = minimise(noted, *how, callbacks=[*callbacks, notes], **more)
     return Path(np.array([first, *notes.points]), (0, *notes.epochs), run)
 
 
@@ -109,7 +110,7 @@ class _Noted:
         return penalty
 
 
-Problem.register(_Noted)
+RowProblem.register(_Noted)
 
 
 def _values(state: tuple[Any, ...]) -> tuple[Any, ...]:

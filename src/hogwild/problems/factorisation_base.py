@@ -25,7 +25,7 @@ from hogwild.models.factorisation_machine import FactorisationModel
 from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, Defaults, Problem, State
+from hogwild.problems.problem import BoundKernel, Defaults, RowProblem, State
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 
@@ -36,7 +36,7 @@ LINE = 64  # bytes of a cache line
 OwnLoss = Callable[[float, float], tuple[float, float]]
 
 
-class FactorisationProblem(Problem):
+class FactorisationProblem(RowProblem):
     """A model with factors. How features meet in them is for the two final classes to say."""
 
     kind: ClassVar[str]  # of pairs, as the kernels call them

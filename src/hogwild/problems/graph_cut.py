@@ -21,13 +21,13 @@ from hogwild.models.graph_cut import GraphCutModel
 from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.graph_cut_rounding import Edges, round_cut
 from hogwild.problems.neighbourhood import nearest_edges
-from hogwild.problems.problem import BoundKernel, Defaults, Problem, State
+from hogwild.problems.problem import BoundKernel, Defaults, RowProblem, State
 from hogwild.rules.rule import Rule
 
 LEAST_EPOCHS = 100
 
 
-class GraphCut(Problem):
+class GraphCut(RowProblem):
     r"""The relaxed cut of a graph, in two parts or more, as in the Hogwild! paper.
 
     Each node v has a share in each part, :math:`x_v` in the simplex; what is minimised over the edges is

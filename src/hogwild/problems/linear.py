@@ -30,7 +30,7 @@ from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.hot_replicas import HotReplicas, WorkerReplica, replica_layout, rows_between_merges
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, Problem, State
+from hogwild.problems.problem import BoundKernel, RowProblem, State
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
@@ -40,7 +40,7 @@ CROWDED = 2**16  # bytes of parameters in which no two workers can be without me
 NEAR = 2**20  # bytes of parameters that are as good as in the cache
 
 
-class Linear(Problem):
+class Linear(RowProblem):
     r"""A linear model of sparse or dense rows.
 
     What is minimised over weights :math:`w` and intercept :math:`b`, with n rows and their weights s:

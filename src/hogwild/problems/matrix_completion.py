@@ -24,7 +24,7 @@ from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, Defaults, Problem, State
+from hogwild.problems.problem import BoundKernel, Defaults, RowProblem, State
 from hogwild.registry import invalid_parameter, lookup
 from hogwild.rules.rule import Rule
 
@@ -34,7 +34,7 @@ SPREAD = 0.1  # of factors at the start
 LOSSES = {"squared": "squared", "bpr": "bpr"}
 
 
-class MatrixCompletion(Problem):
+class MatrixCompletion(RowProblem):
     r"""Ratings of items by users, completed by factors of low rank and biases.
 
     What is minimised over factors p, q and biases b, with mean rating :math:`\mu` and n ratings r:

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from hogwild import schedules
 from hogwild.data import samplers
 from hogwild.data.samplers import Indices, Sampling, Whole, WorkerShare
 from hogwild.errors import DataError, ParameterError
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
+from hogwild.problems.problem import Defaults, Problem
 from hogwild.registry import invalid_parameter
 
 Metric = Callable[[Tensor, Any], Tensor]
@@ -26,7 +28,7 @@ MEASURED = 8  # times the samples of an update are measured at once
 
 
 @dataclass(frozen=True, eq=False)
-class Module:
+class Module(Problem):
     """The mean of ``loss_fn(net(inputs), target)`` over a data set.
 
     ``dataset`` is a map-style data set or a ``DataLoader``, whose batch size, collate function and reading processes
@@ -53,6 +55,9 @@ class Module:
     unpack: Callable[[Any], tuple[Any, Any]] | None = None
     metrics: Mapping[str, Metric] | None = None
 
+    terms = "batches"
+    defaults = Defaults(epochs=10)
+
     def __post_init__(self) -> None:
         if not isinstance(self.net, nn.Module):
             raise invalid_parameter("net", "a torch.nn.Module", type(self.net).__name__)
@@ -67,6 +72,10 @@ class Module:
         object.__setattr__(self, "sampling", samplers.named(self.sampling))
         if len(self) == 0:
             raise DataError("the data set has no samples")
+
+    def complete(self, rule: Any, schedule: Any) -> tuple[Any, Any]:
+        """An optimiser of PyTorch and a schedule, as they are: the optimiser's defaults are known when it is made."""
+        return rule, schedule if schedule is None else schedules.named(schedule)
 
     def __len__(self) -> int:
         return len(self.training)

@@ -10,9 +10,11 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hogwild import rules, schedules
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.errors import ParameterError
 from hogwild.rules.rule import Rule
+from hogwild.schedules import Schedule, step_of, with_step
 
 State = tuple[NDArray[Any], ...]
 """The parameters: arrays with one row per coordinate, its value first, then what the rule remembers about it."""
@@ -40,11 +42,40 @@ class BoundKernel(Protocol):
 
 
 class Problem(ABC):
-    """A sum of many small terms, such as the losses of rows, each of which is one update.
+    """A sum of many small terms. Terms are rows of a data set, or batches of samples; each is one update."""
 
-    A problem derives from this class. What most problems have no use for has a default.
+    terms: ClassVar[Literal["rows", "batches"]]
+
+    @abstractmethod
+    def describe(self) -> Mapping[str, Any]:
+        """What was asked, for records: plain values only."""
+
+    @abstractmethod
+    def complete(self, rule: Any, schedule: Any) -> tuple[Any, Any]:
+        """The rule and the schedule as objects; what is None becomes what suits the problem."""
+
+    @property
+    def defaults(self) -> Defaults:
+        """The rule, the schedule and the epochs to use where none are given."""
+        return Defaults()
+
+    @property
+    def sizes(self) -> dict[str, int] | None:
+        """How large it is, by names of its own, where rows and features do not say it."""
+        return None
+
+    def for_rule(self, rule: Any) -> Self:
+        """The same problem in the form that suits a rule."""
+        return self
+
+
+class RowProblem(Problem):
+    """A problem whose terms are rows; compiled kernels descend along them in place.
+
+    What most problems have no use for has a default.
     """
 
+    terms = "rows"
     n_sums: ClassVar[int]  # how many sums :meth:`measure` returns
 
     # What it is made of
@@ -59,11 +90,7 @@ class Problem(ABC):
         """Other data of the same kind, its labels encoded like those of :attr:`data`."""
 
     @abstractmethod
-    def describe(self) -> Mapping[str, Any]:
-        """What was asked, for records: plain values only."""
-
-    @abstractmethod
-    def sample(self, rows: int, seed: int, narrow: bool = False) -> Problem:
+    def sample(self, rows: int, seed: int, narrow: bool = False) -> RowProblem:
         """The same problem on few rows in memory, for trials; a narrow one may leave out parameters that they lack."""
 
     def open_held_out(self, source: Any) -> Dataset | None:
@@ -71,19 +98,18 @@ class Problem(ABC):
         return None
 
     @property
-    def defaults(self) -> Defaults:
-        """The rule, the schedule and the epochs to use where none are given."""
-        return Defaults()
-
-    @property
     def work(self) -> int:
         """Multiplications of one epoch."""
         return self.data.nonzeros
 
-    @property
-    def sizes(self) -> dict[str, int] | None:
-        """How large it is, by names of its own, where rows and features do not say it."""
-        return None
+    def complete(self, rule: Rule | str | None, schedule: Schedule | str | float | None) -> tuple[Rule, Schedule]:
+        """The rule and the schedule as objects; a schedule that is only named has the default step."""
+        usual = self.defaults
+        found = rules.named(usual.rule if rule is None else rule)
+        planned = schedules.named(usual.schedule if schedule is None else schedule)
+        if isinstance(schedule, str | None) and step_of(planned) == "auto" and found == rules.named(usual.rule):
+            planned = with_step(planned, usual.step)
+        return found, planned
 
     # Its parameters
 
@@ -98,10 +124,6 @@ class Problem(ABC):
     @abstractmethod
     def model(self, values: State, training: Mapping[str, Any]) -> Any:
         """The model that is made of trained parameters: something with ``save(path)``."""
-
-    def for_rule(self, rule: Rule) -> Self:
-        """The same problem in the form that suits a rule."""
-        return self
 
     def to_training_space(self, state: State, rule: Rule) -> State:
         """Parameters of the model as those that are trained."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hogwild.problems.problem import Problem
 from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.runtimes.local.config import Local
 from hogwild.runtimes.processes.config import Processes
@@ -16,9 +17,16 @@ RUNTIMES: dict[str, type[Runtime]] = {
 }
 
 
-def usual(strategy: Strategy) -> str:
+def default_name(strategy: Strategy) -> str:
     """Where the workers of a strategy run unless something else is asked for: in one memory if they can."""
-    return "local" if strategy.passes_messages and not strategy.shares_memory else "threads"
+    return "threads" if strategy.shares_memory else "local"
+
+
+def default_for(problem: Problem, strategy: Strategy) -> Runtime:
+    """Where a problem is trained unless something else is asked for."""
+    if problem.terms == "batches" and (strategy.shares_memory or strategy.uses_all_reduce):
+        return Processes()
+    return named(default_name(strategy))
 
 
 def named(runtime: str | Runtime) -> Runtime:
@@ -34,4 +42,15 @@ def named(runtime: str | Runtime) -> Runtime:
     return lookup("runtime", runtime, RUNTIMES)()
 
 
-__all__ = ["RUNTIMES", "Local", "Processes", "Ray", "Runtime", "Simulator", "Threads", "named", "usual"]
+__all__ = [
+    "RUNTIMES",
+    "Local",
+    "Processes",
+    "Ray",
+    "Runtime",
+    "Simulator",
+    "Threads",
+    "default_for",
+    "default_name",
+    "named",
+]

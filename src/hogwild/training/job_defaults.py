@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from hogwild import rules, schedules
 from hogwild.data import as_dataset
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 from hogwild.losses import Loss
-from hogwild.problems.problem import Defaults
 from hogwild.registry import invalid_parameter
 from hogwild.run import Budget, WarmStart
 from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step
@@ -32,20 +30,6 @@ def load_initial_state(init: WarmStart, state: Any) -> None:
         if given.shape not in (part.shape, (len(part), 1)):
             raise invalid_parameter("init", f"of shape {part.shape} or {(len(part), 1)}", given.shape)
         part[:, : given.shape[1]] = given
-
-
-def apply_defaults(usual: Defaults, rule: Any, schedule: Any) -> tuple[Any, Schedule]:
-    """Rule and schedule as they are asked for, or as usual; a schedule that is only named has the usual step.
-
-    >>> usual = Defaults("sgd", "cosine", 0.05)
-    >>> apply_defaults(usual, None, "constant"), apply_defaults(usual, "adagrad", None)
-    ((SGD(), Constant(step=0.05)), (AdaGrad(initial_accumulator=1e-06), Cosine(step='auto', floor=0.0)))
-    """
-    rule = rules.named(usual.rule if rule is None else rule)
-    named = schedules.named(usual.schedule if schedule is None else schedule)
-    if isinstance(schedule, str | None) and step_of(named) == "auto" and rule == rules.named(usual.rule):
-        named = with_step(named, usual.step)
-    return rule, named
 
 
 def held_out_for(problem: Any, test: Any) -> Dataset | None:

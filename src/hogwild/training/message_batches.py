@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,31 +12,28 @@ from typing import Any
 import numpy as np
 import torch
 
-from hogwild import strategies
 from hogwild.averages import EMA
-from hogwild.errors import DataError, ParameterError
+from hogwild.errors import DataError
 from hogwild.jsonable import to_jsonable
 from hogwild.machine import usable_cores
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.models.module import ModuleModel
 from hogwild.nn.batch_loader import BatchLoader
 from hogwild.problems.module import Module
-from hogwild.registry import invalid_parameter
-from hogwild.run import Budget, Callback, Run
+from hogwild.run import Run
 from hogwild.runtimes.processes import rng_state
+from hogwild.strategies.strategy import Strategy
 from hogwild.training.event_log import EventLog
+from hogwild.training.job import Job
 from hogwild.training.local_trainers.batches import BatchSource, BatchTrainer
 from hogwild.training.local_trainers.flat_parameters import FlatParameters
 from hogwild.training.message_checkpoints import MessageCheckpointer, epochs
 from hogwild.training.message_launch import LocalTask, run_message_strategy
-from hogwild.training.torch_optimisers import describe_optimiser, optimiser_of, step_size_of
+from hogwild.training.torch_optimisers import check_gradients, describe_optimiser, optimiser_of, step_size_of
 
 
-def minimise_module_by_messages(
-    problem: Module, rule: Any, schedule: Any, strategy: Any, runtime: Any, budget: Budget, *, test: Any,
-    average: float | EMA, seed: int, callbacks: Iterable[Callback], checkpoint: Any, resume: bool,
-) -> Run:  # fmt: skip
-    """Train a model by messages; see :func:`hogwild.minimise`.
+def run(job: Job) -> Run:
+    """Train a model by messages.
 
     Every worker has a copy of the model and an optimiser of its own: with n workers there are n of each in memory. An
     update is that of one minibatch. What is exchanged are parameters and floating buffers, in single precision; what
@@ -44,18 +41,22 @@ def minimise_module_by_messages(
     workers themselves, whatever number of reading processes a ``DataLoader`` asks for. After each epoch the loss of all
     training data is measured.
     """
-    _check(problem, strategy, budget, test, average)
-    workers = strategies.worker_count(strategy)
-    optimiser = optimiser_of(rule, problem)
+    assert isinstance(job.problem, Module)
+    problem, schedule, strategy, runtime, budget = job.problem, job.schedule, job.strategy, job.runtime, job.budget
+    seed, average, workers = job.options.seed, job.options.average, job.workers
+    check_gradients(job)
+    if job.options.test is not None and len(problem.feed(job.options.test)) == 0:
+        raise DataError("the test data has no samples")
+    optimiser = optimiser_of(job.rule, problem)
     labels = problem.labels()
     samples, batch = problem.samples_of_epoch(workers, labels), problem.batch or 1
     total = strategy.total(batch, workers)
     rate = step_size_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
     damping = 1 / workers if sums_updates(strategy) else 1.0
-    keeper = MessageCheckpointer(checkpoint, resume, runtime)
+    keeper = MessageCheckpointer(job)
     remembers = keeper.checkpoints is not None
     batches = BatchSource(problem, optimiser, rate, seed, workers, labels, damping, remembers)
-    journal = EventLog(callbacks)
+    journal = EventLog(job.options.callbacks)
     asked = to_jsonable({
         **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(schedule), "average": average,
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
@@ -66,7 +67,7 @@ def minimise_module_by_messages(
     keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
     assert not isinstance(average, EMA)
     with _threads(1 if runtime.simulated_time else threads_per_worker(workers)), _generators():
-        task = task_of_batches(batches, test)
+        task = task_of_batches(batches, job.options.test)
         outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
     assert outcome.values is not None
     FlatParameters(problem.net).put(outcome.values)
@@ -99,7 +100,7 @@ def task_of_batches(batches: BatchSource, test: Any) -> LocalTask:
     return LocalTask(frozen(start), parameters, batches.epoch, lambda worker: BatchTrainer(batches, feed), measure)
 
 
-def sums_updates(strategy: Any) -> bool:
+def sums_updates(strategy: Strategy) -> bool:
     """Whether the changes of all workers are added each in full; not where they are averaged or parameters are mixed.
 
     >>> from hogwild.strategies import ElasticAveraging, ParameterServer
@@ -115,28 +116,6 @@ def sums_updates(strategy: Any) -> bool:
 def threads_per_worker(workers: int) -> int:
     """How many threads each of so many workers in this process has for its arithmetic."""
     return max(1, usable_cores() // workers)
-
-
-def _check(problem: Module, strategy: Any, budget: Budget, test: Any, average: float | EMA) -> None:
-    """Refuse what cannot work before anything starts."""
-    if not strategy.passes_messages:
-        raise ParameterError(
-            f"The strategy {strategy!r} has its workers around one model: use runtime=Processes(), or a strategy by "
-            "messages such as ParameterServer()."
-        )
-    within = strategy.within
-    if within is not None and not isinstance(strategies.named(within), strategies.Serial):
-        raise ParameterError(
-            f"Each node of a Module trains alone, on threads of PyTorch's: leave out 'within'. Got {within!r}."
-        )
-    if budget.patience and test is None:
-        raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
-    if test is not None and len(problem.feed(test)) == 0:
-        raise DataError("the test data has no samples")
-    if isinstance(average, EMA):
-        raise ParameterError("A fading mean is for runtime=Processes(): give 'average' a number between 0 and 1.")
-    if not 0 <= average <= 1:
-        raise invalid_parameter("average", "between 0 and 1", average)
 
 
 def _read_here(feed: BatchLoader) -> BatchLoader:

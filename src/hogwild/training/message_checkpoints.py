@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from hogwild.errors import CheckpointError, ParameterError
+from hogwild.errors import CheckpointError
 from hogwild.messaging.state_codec import joined, split
-from hogwild.registry import invalid_parameter
 from hogwild.run import Event
-from hogwild.training.checkpoints import Checkpoints, check_same
+from hogwild.training.checkpoints import check_same
 from hogwild.training.event_log import EventLog
+from hogwild.training.job import Job
 
 KIND = "messages"
 
@@ -20,22 +18,11 @@ KIND = "messages"
 class MessageCheckpointer:
     """Writes the cuts of one run, and finds the last one of an earlier sitting."""
 
-    def __init__(self, checkpoint: Any, resume: bool, runtime: Any) -> None:
-        if checkpoint is not None and not runtime.saves_checkpoints:
-            raise ParameterError(
-                f"{type(runtime).__name__} writes no checkpoints: use runtime=Local() or Simulator(), or "
-                "leave out 'checkpoint'."
-            )
-        if resume and checkpoint is None:
-            raise ParameterError("To resume, say where the checkpoints are: checkpoint=FOLDER.")
-        self.checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, (str, os.PathLike)) else checkpoint
-        if self.checkpoints is not None and not isinstance(self.checkpoints, Checkpoints):
-            raise invalid_parameter("checkpoint", "a folder, or Checkpoints(folder)", checkpoint)
-        if self.checkpoints is not None and self.checkpoints.seconds is not None:
-            raise ParameterError("Checkpoints of runs by messages are written after each epoch: leave out 'seconds'.")
+    def __init__(self, job: Job) -> None:
+        self.checkpoints, resume = job.checkpoints, job.options.resume
         found = self.checkpoints.load() if resume and self.checkpoints is not None else None
         self._arrays, self._record = found or ({}, {})
-        self._virtual = runtime.simulated_time
+        self._virtual = job.runtime.simulated_time
         self.resume, self.asked = resume, dict[str, Any]()
         self.more: dict[str, Any] = {}  # what is written beside a cut
         self._journal: EventLog | None = None

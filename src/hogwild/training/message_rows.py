@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from hogwild import strategies
+from hogwild.averages import EMA
 from hogwild.data.dataset import Dataset
-from hogwild.errors import ParameterError
 from hogwild.jsonable import to_jsonable
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer
-from hogwild.problems.problem import State
-from hogwild.run import Budget, Callback, Run, WarmStart
+from hogwild.problems.problem import RowProblem, State
+from hogwild.rules.rule import Rule
+from hogwild.run import Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step
 from hogwild.training.event_log import EventLog
+from hogwild.training.job import Job
 from hogwild.training.job_defaults import held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.local_trainers.multicore import CoreTeam, MulticoreTrainer, cores_of
 from hogwild.training.local_trainers.rows import RowSource, RowTrainer, pack_state, unpack_state
@@ -25,26 +25,19 @@ from hogwild.training.message_checkpoints import MessageCheckpointer, epochs
 from hogwild.training.message_launch import LocalTask, run_message_strategy
 
 
-def minimise_rows(
-    problem: Any, rule: Any, schedule: Any, strategy: Any, runtime: Any, budget: Budget, *, test: Any, average: float,
-    init: WarmStart | None, shuffle: bool, seed: int, callbacks: Iterable[Callback],
-    checkpoint: Any = None, resume: bool = False,
-) -> Run:  # fmt: skip
-    """Minimise a problem in memory by messages; see :func:`hogwild.minimise`."""
-    if not strategy.passes_messages:
-        raise ParameterError(
-            f"The strategy {strategy!r} has its workers in one memory: use runtime=Threads(), or a strategy by "
-            "messages such as ParameterServer()."
-        )
-    workers = strategies.worker_count(strategy)
+def run(job: Job) -> Run:
+    """Train by messages."""
+    assert isinstance(job.problem, RowProblem)
+    problem, rule, schedule, strategy, runtime = job.problem, job.rule, job.schedule, job.strategy, job.runtime
+    seed, init, average = job.options.seed, job.options.init, job.options.average
+    assert not isinstance(average, EMA)
+    workers = job.workers
     # Every exchange passes over all parameters, whatever the terms between two touch.
     exchanges = problem.data.n_rows // strategy.period or 1
-    budget = budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
-    held_out = held_out_for(problem, test)
-    if budget.patience and test is None:
-        raise ParameterError("The 'patience' of a budget counts epochs without a better held-out loss: give test data.")
-    keeper = MessageCheckpointer(checkpoint, resume, runtime)
-    journal = EventLog(callbacks)
+    budget = job.budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
+    held_out = held_out_for(problem, job.options.test)
+    keeper = MessageCheckpointer(job)
+    journal = EventLog(job.options.callbacks)
     at = {"at": 0.0} if runtime.simulated_time else {"time": time.time()}
     asked = to_jsonable({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
@@ -65,7 +58,9 @@ def minimise_rows(
     if runtime.simulated_time:
         journal.events[-1]["at"] = 0.0
     with cores_of(strategy.within, workers) as cores:
-        task = task_of_rows(problem, rule, schedule, budget.epochs, seed, workers, shuffle, held_out, state, cores)
+        task = task_of_rows(
+            problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, state, cores
+        )
         preparing = time.perf_counter() - began
         outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
     assert outcome.values is not None
@@ -79,7 +74,7 @@ def minimise_rows(
 
 
 def task_of_rows(
-    problem: Any, rule: Any, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
+    problem: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
     held_out: Dataset | None, start: State, cores: CoreTeam | None = None,
 ) -> LocalTask:  # fmt: skip
     """A task for rows. What a learner remembers is exchanged: another may go on where it was."""
@@ -108,6 +103,6 @@ def task_of_rows(
     return LocalTask(frozen(pack_state(start)), size, problem.data.n_rows, learner, measure, each)
 
 
-def _sums(problem: Any, data: Dataset, values: State) -> Any:
+def _sums(problem: RowProblem, data: Dataset, values: State) -> Any:
     walk = data.in_order()
     return np.sum([problem.measure(walk[number], values) for number in range(len(walk))], axis=0)

@@ -14,6 +14,7 @@ from hogwild.run import Budget
 from hogwild.runtimes.processes.optimiser_state import make_optimiser
 from hogwild.runtimes.processes.worker_config import StepSize
 from hogwild.schedules import Schedule, step_of, with_step, with_total
+from hogwild.training.job import Job
 
 OPTIMISERS = {
     "sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
@@ -74,3 +75,13 @@ def step_size_of(
     return StepSize(
         found, tuple(own / steps[0] if steps[0] else 1.0 for own in steps), samples, budget.epochs, budget.seconds
     )
+
+
+def check_gradients(job: Job) -> None:
+    """Refuse to send gradients that are never made."""
+    assert isinstance(job.problem, Module)
+    if self_updating(job.problem.net) and (job.runtime.passes_messages or job.strategy.uses_all_reduce):
+        raise ParameterError(
+            "A table that is updated in the backward pass has no gradient to exchange: train it in one memory, with "
+            f"Hogwild(), Averaging() or Serial(). Got {job.strategy!r} instead."
+        )

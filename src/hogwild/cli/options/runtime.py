@@ -97,9 +97,9 @@ def place(name: str | None, strategy: Any, options: Places, talking: Talking) ->
     >>> place("simulator", ParameterServer(), options, Talking()).faults
     (Crash(who='worker-1', at=3.5, back_after=2.0),)
     """
-    from hogwild.runtimes import RUNTIMES, usual
+    from hogwild.runtimes import RUNTIMES, default_name
 
-    kind = lookup("runtime", name or usual(strategy), RUNTIMES)
+    kind = lookup("runtime", name or default_name(strategy), RUNTIMES)
     _check_pair(kind, strategy, talking)
     asked = given(options)
     for option in asked:

@@ -1,0 +1,139 @@
+"""Which problems, strategies, runtimes and options go together, and what is said of those that do not.
+
+========================  ====================  ==============================  =======================
+problem                   strategies in memory  ``Synchronous``                 strategies by messages
+========================  ====================  ==============================  =======================
+of rows, as ``Linear``    Threads               Local, Simulator, Ray           Local, Simulator, Ray
+of batches: ``Module``    Processes             Processes, Local, Simulator...  Local, Simulator, Ray
+========================  ====================  ==============================  =======================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hogwild import schedules, strategies
+from hogwild.averages import EMA
+from hogwild.errors import ParameterError
+from hogwild.registry import invalid_parameter
+from hogwild.training.divergence_guard import DIVERGENCE_FACTOR
+from hogwild.training.job import Job
+
+Refusal = str | ParameterError
+
+
+def check(job: Job) -> None:
+    """Refuse what cannot work, before any data is read.
+
+    Raises
+    ------
+    ParameterError
+        With what is wrong, and what to do instead.
+    """
+    for refusal in (*_pair(job), *_average(job), *_checkpoint(job), *_budget(job), *_options(job)):
+        raise ParameterError(refusal) if isinstance(refusal, str) else refusal
+
+
+def _pair(job: Job) -> Iterator[Refusal]:
+    """Where the workers of a strategy can run, for a kind of problem."""
+    strategy, runtime, name = job.strategy, job.runtime, type(job.problem).__name__
+    batches = job.problem.terms == "batches"
+    if runtime.passes_messages:
+        if not strategy.passes_messages:
+            here = "Processes()" if batches else "Threads()"
+            yield (
+                f"The strategy {strategy!r} has its workers in one memory: use runtime={here}, or a strategy by "
+                "messages such as ParameterServer()."
+            )
+        elif batches and strategy.within is not None and strategies.named(strategy.within) != strategies.Serial():
+            yield (
+                "Each node of a Module trains alone, on threads of PyTorch's: leave out 'within'. "
+                f"Got {strategy.within!r}."
+            )
+    elif batches and not runtime.trains_modules:
+        yield (
+            "A Module is trained by processes, or by messages: use runtime=Processes(), or Simulator() with a strategy "
+            f"such as ParameterServer(). Got {runtime!r} instead."
+        )
+    elif not batches and not runtime.shares_memory:
+        yield f"{name} is trained by threads: use runtime=Threads(). Got {runtime!r}."
+    elif not strategy.shares_memory and not (batches and strategy.uses_all_reduce):
+        yield (
+            f"Workers of {type(strategy).__name__} send each other messages: use runtime=Local() or Simulator(). In "
+            "one memory there are 'hogwild', and 'averaging' for workers that descend apart and meet once an epoch."
+        )
+
+
+def _average(job: Job) -> Iterator[Refusal]:
+    """Which means of the iterates there are."""
+    average = job.options.average
+    if isinstance(average, EMA):
+        if job.problem.terms != "batches":
+            yield "A fading mean is for a Module: give 'average' a number between 0 and 1."
+        elif job.runtime.passes_messages:
+            yield "A fading mean is for runtime=Processes(): give 'average' a number between 0 and 1."
+    elif not 0 <= average <= 1:
+        yield invalid_parameter("average", "between 0 and 1", average)
+    if average and job.problem.terms == "batches" and job.strategy.replicas and not job.runtime.passes_messages:
+        yield "Averaging has a mean of its own: leave out 'average', or use another strategy."
+    if average and job.problem.terms == "rows" and job.rule.average_from:
+        yield "This rule averages by itself: leave out 'average', or give a rule that does not."
+
+
+def _checkpoint(job: Job) -> Iterator[Refusal]:
+    given = job.checkpoints
+    if job.options.resume and given is None:
+        yield "To resume, say where the checkpoints are: checkpoint=FOLDER."
+    if given is not None and job.runtime.passes_messages:
+        if not job.runtime.saves_checkpoints:
+            yield (
+                f"{type(job.runtime).__name__} writes no checkpoints: use runtime=Local() or Simulator(), or leave out "
+                "'checkpoint'."
+            )
+        if given.seconds is not None:
+            yield "Checkpoints of runs by messages are written after each epoch: leave out 'seconds'."
+
+
+def _budget(job: Job) -> Iterator[Refusal]:
+    """What a budget's limits need."""
+    budget, in_memory = job.budget, job.problem.terms == "rows" and not job.runtime.passes_messages
+    if budget.patience and job.options.test is None:
+        yield "The 'patience' of a budget counts epochs without a better held-out loss: give test data."
+    if budget.tolerance is not None and not in_memory:
+        yield "The 'tolerance' of a budget is for problems in one memory: use 'patience' with test data, or 'target'."
+    if job.runtime.passes_messages and job.strategy.bounded and budget.epochs is None and budget.seconds is not None:
+        yield "Workers that wait for each other need a number of epochs: give budget=Budget(epochs=...)."
+    if not in_memory:
+        return
+    if budget.monitor == "score" and (job.options.test is None or budget.tolerance is None):
+        yield "To monitor the score, give test data, and the budget a tolerance."
+    if budget.monitor == "training_objective" and not job.rule.track_objective:
+        yield "To monitor the training objective takes a rule that tracks it: Sequential(track_objective=True)."
+    if job.schedule.needs_stall and budget.tolerance is None:
+        yield "The schedule 'adaptive' waits for the objective to stall: give the budget a tolerance."
+    if schedules.scales(job.schedule):
+        yield (
+            "The schedule 'linear-scaling' goes by the samples in a batch, and here each has an update of its own: "
+            "use the schedule within it alone."
+        )
+
+
+def _options(job: Job) -> Iterator[Refusal]:
+    """Which options are for which kind of run."""
+    options, batches = job.options, job.problem.terms == "batches"
+    if options.count_conflicts and (batches or job.runtime.passes_messages):
+        yield (
+            "'count_conflicts' is for workers in one memory: leave it out. Workers that send each other messages "
+            "always count how stale what they send is."
+        )
+    if batches and options.init is not None:
+        yield "A Module starts from the parameters its net has: load them into it, and leave out 'init'."
+    if batches and not options.shuffle:
+        yield "A Module draws its samples as its 'sampling' says: leave out 'shuffle'."
+    changed = not options.evaluate_every_epoch or options.divergence_factor != DIVERGENCE_FACTOR
+    if changed and (batches or job.runtime.passes_messages):
+        what = "a Module" if batches else "a strategy by messages"
+        yield (
+            "'evaluate_every_epoch' and 'divergence_factor' are for problems in one memory: leave them out with "
+            f"{what}."
+        )

@@ -1,0 +1,23 @@
+"""Which module runs a job: one for each kind of problem and of runtime."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import cast
+
+from hogwild.run import Run
+from hogwild.training.job import Job
+
+DRIVERS = {  # (the problem's terms, whether workers send each other messages): a module with ``run(job)``
+    ("rows", False): "hogwild.training.thread_driver",
+    ("rows", True): "hogwild.training.message_rows",
+    ("batches", False): "hogwild.training.module_launch",
+    ("batches", True): "hogwild.training.message_batches",
+}
+
+
+def driver_for(job: Job) -> Callable[[Job], Run]:
+    """The function that runs a job; its module is imported now, since some need PyTorch."""
+    found = importlib.import_module(DRIVERS[job.problem.terms, job.runtime.passes_messages])
+    return cast(Callable[[Job], Run], found.run)

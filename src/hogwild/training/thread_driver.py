@@ -1,0 +1,109 @@
+"""Problems of rows on threads in one memory: prepares a session, trains, and returns the run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from hogwild import strategies
+from hogwild.jsonable import to_jsonable
+from hogwild.problems.problem import RowProblem
+from hogwild.rules.rule import Rule
+from hogwild.run import Budget, Run, WarmStart
+from hogwild.runtimes.shared_memory.threads import Session
+from hogwild.schedules import with_step
+from hogwild.strategies.strategy import Strategy
+from hogwild.training.conflict_report import conflict_monitor, conflict_report
+from hogwild.training.divergence_guard import DivergenceGuard
+from hogwild.training.event_log import EventLog
+from hogwild.training.job import Job
+from hogwild.training.job_defaults import held_out_for, load_initial_state, resolve_schedule, with_chosen_step
+from hogwild.training.loop import TrainingLoop
+from hogwild.training.sigint import deferred_sigint
+
+LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond, and
+STARTING = 32  # times as many in the run: some milliseconds, no more than it takes to begin and to end with it
+GUARDED_ROWS = 512  # rows whose loss at the start tells the guard what is normal
+
+
+def run(job: Job) -> Run:
+    """Train on the threads of this process."""
+    assert isinstance(job.problem, RowProblem)
+    problem, rule, schedule, strategy, options = job.problem, job.rule, job.schedule, job.strategy, job.options
+    seed, init, checkpoints = options.seed, options.init, job.checkpoints
+    budget = job.budget.for_data(problem.data.nonzeros + problem.data.n_features)
+    held_out = held_out_for(problem, options.test)
+    cores = strategies.worker_count(strategy)
+    workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
+    journal = EventLog(options.callbacks)
+    config = to_jsonable({
+        **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": options.average, "seed": seed,
+        "held_out": None if held_out is None else held_out.fingerprint,
+    })  # fmt: skip
+    found = checkpoints.load() if checkpoints is not None and options.resume else None
+    journal.tell(
+        "started", time=time.time(), **config, strategy=repr(strategy), workers=workers, runtime=repr(job.runtime),
+        budget=repr(budget),
+    )  # fmt: skip
+    if workers < cores:
+        journal.tell("workers", workers=workers, cores=cores, message=f"{why} done sooner by {workers} than by {cores}")
+    seen = conflict_monitor(problem, rule, strategy, workers, budget) if options.count_conflicts else None
+    session = Session(problem, rule, strategy, workers, seen)
+    try:
+        journal.tell("compiled", seconds=session.compile_seconds)
+        if session.planned is not None:
+            journal.tell("buffers", **session.planned.describe())
+        if init is not None:
+            load_initial_state(init, session.state)
+            load_initial_state(WarmStart(problem.to_training_space(session.state, rule)), session.state)
+        if found is not None:
+            schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
+            schedule = resolve_schedule(problem, schedule)
+        else:
+            schedule = with_chosen_step(
+                problem, rule, resolve_schedule(problem, schedule), budget, seed, workers, session.alone, journal
+            )
+        at_start = _loss_at_start(problem, session.state, seed)
+        assert isinstance(options.average, int | float)
+        loop = TrainingLoop(
+            problem, schedule, session, budget, held_out, options.average, seed, journal, checkpoints, config,
+            DivergenceGuard(at_start, factor=options.divergence_factor), shuffle=options.shuffle,
+            measured=options.evaluate_every_epoch, earlier=0 if init is None else init.updates,
+        )  # fmt: skip
+        if found is not None:
+            loop.restore(*found)
+        elif options.resume:
+            journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
+        session.take_buffers()
+        journal.tell("training", loss=at_start)
+        with deferred_sigint() as loop.interrupt:
+            values = loop.run()
+    finally:
+        session.close()
+    if seen is not None:
+        journal.tell("conflicts", **conflict_report(seen, problem, seed))
+    config |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    model = problem.model(problem.from_training_space(values, rule), config)
+    return Run(
+        model, config, loop.history, journal.events, loop.stop_reason, problem.from_training_space(session.state, rule),
+        loop.position.seconds, session.compile_seconds,
+    )  # fmt: skip
+
+
+def useful_workers(cores: int, problem: RowProblem, rule: Rule, strategy: Strategy, budget: Budget) -> tuple[int, str]:
+    """How many workers are of use, and why no more.
+
+    Each must have so much to do, in an epoch and in the run, that it is worth its while to begin; and workers who can
+    have no copies of their own are in each other's way where parameters are few.
+    """
+    if strategy.buffer == "auto" and problem.always_contended(rule):
+        return 1, "parameters that are so few, and cannot be copied with this rule, are"
+    epochs = min(STARTING, budget.epochs or STARTING)
+    return max(1, min(cores, problem.work * epochs // (STARTING * LEAST_WORK))), "so little is"
+
+
+def _loss_at_start(problem: Any, state: Any, seed: int) -> float:
+    sample = problem.sample(GUARDED_ROWS, seed)
+    walk = sample.data.in_order()
+    loss: float = sample.metrics(sum(sample.measure(walk[k], state) for k in range(len(walk))))["loss"]
+    return loss
