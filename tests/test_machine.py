@@ -141,7 +141,7 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
     from hogwild.data import feature_counts, prefetch
     from hogwild.estimators.parameter_constraints import processors_left
     from hogwild.strategies import worker_count
-    from hogwild.training.message_batches import threads_per_worker
+    from hogwild.training.batch_message_driver import threads_per_worker
 
     monkeypatch.setattr(machine, "ROOT", tree(tmp_path, QUOTAS[version]))
     monkeypatch.setattr(machine, "allowed_cores", lambda: 64)

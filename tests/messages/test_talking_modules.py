@@ -29,8 +29,8 @@ from hogwild.messaging.actions import Train
 from hogwild.runtimes import RUNTIMES, Simulator
 from hogwild.runtimes.messaging.faults import Crash
 from hogwild.strategies import ParameterServer
+from hogwild.training.batch_message_driver import sums_updates
 from hogwild.training.local_trainers.batches import BatchSource, BatchTrainer
-from hogwild.training.message_batches import sums_updates
 from hogwild.training.torch_optimisers import optimiser_of, step_size_of
 
 LOSS = nn.functional.mse_loss
@@ -172,7 +172,7 @@ def test_a_loader_with_processes_is_read_without_them() -> None:
 
 
 def test_what_cannot_work_is_refused_before_anything_starts() -> None:
-    with pytest.raises(ParameterError, match="around one model"):
+    with pytest.raises(ParameterError, match="in one memory"):
         train(Hogwild(workers=2))
     with pytest.raises(ParameterError, match="leave out 'within'"):
         train(ParameterServer(workers=2, within=Hogwild(workers=2)))

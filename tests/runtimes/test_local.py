@@ -149,7 +149,7 @@ def test_what_fails_in_a_worker_is_told(squares, monkeypatch):
 
 
 def test_what_fails_while_measuring_is_told(squares, monkeypatch):
-    monkeypatch.setattr("hogwild.training.message_rows._sums", broken)
+    monkeypatch.setattr("hogwild.training.row_message_driver._sums", broken)
     with pytest.raises(WorkerError, match="measurement failed: BrokenError"):
         descended(squares[0], ParameterServer(workers=2), Local())
 

@@ -11,9 +11,9 @@ from hogwild.training.job import Job
 
 DRIVERS = {  # (the problem's terms, whether workers send each other messages): a module with ``run(job)``
     ("rows", False): "hogwild.training.thread_driver",
-    ("rows", True): "hogwild.training.message_rows",
-    ("batches", False): "hogwild.training.module_launch",
-    ("batches", True): "hogwild.training.message_batches",
+    ("rows", True): "hogwild.training.row_message_driver",
+    ("batches", False): "hogwild.training.process_driver",
+    ("batches", True): "hogwild.training.batch_message_driver",
 }
 
 
