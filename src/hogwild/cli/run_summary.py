@@ -32,7 +32,7 @@ def scores_of(result: Event) -> list[str]:
 def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: Path | None) -> dict[str, Any]:
     """What a run came to, for programs. A score without a prefix is that on held-out data, if there is any."""
     result, figures = run.result, {}
-    training = problem.dataset if hasattr(problem, "dataset") else problem.data
+    training = problem.dataset if problem.terms == "batches" else problem.data
     for score in scores_of(result):
         figures[score] = result.get(f"test_{score}", result.get(score))
         figures[f"train_{score}"], figures[f"test_{score}"] = result.get(score), result.get(f"test_{score}")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hogwild.data.csr import Array, CSRRows
+
+if TYPE_CHECKING:
+    from hogwild.data.field_vocabulary import FieldVocabulary
+
+Order = Callable[[Array, int, int], Array]
+"""(row numbers, seed, number of the epoch) -> the same numbers, in another order."""
 
 MOST_CLASSES = 10_000  # more distinct labels than this are numbers, not classes
 BLOCK_ROWS = 64  # rows that are walked one after the other: long enough for the prefetcher, short enough to mix
@@ -52,7 +59,7 @@ class Epoch(Protocol):
         """All of it at once, where it is in memory."""
 
 
-class Dataset(Protocol):
+class Dataset(ABC):
     """Checked, labelled rows, in memory or on disk.
 
     How an epoch is cut into chunks depends on the data alone, never on time or on the number of workers, so that
@@ -64,47 +71,67 @@ class Dataset(Protocol):
     n_features: int
     nonzeros: int
     base: int  #      what was subtracted from the indices of a text file: 0 or 1
+    table: FieldVocabulary | None = None  # which field each column belongs to, where rows have fields
+    rows: CSRRows | None = None  # all rows, where they are in memory
+    order: Order | None = None  # the order in which epochs visit the rows, where it is not the usual one
 
     @property
+    def bounded(self) -> bool:
+        """Whether it is read from disk within a bound on memory."""
+        return False
+
+    @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """A short digest that tells this data from other data."""
 
     @property
+    @abstractmethod
     def room(self) -> int:
         """How many bytes a model may take besides the rows."""
 
+    @abstractmethod
     def labels(self) -> Array:
         """All labels as float64, in stored order."""
 
+    @abstractmethod
     def label_counts(self) -> tuple[Array, Array] | None:
         """The distinct labels, sorted, and how many rows have each; None where there are more than MOST_CLASSES.
 
         A part of a packed folder answers for the whole folder.
         """
 
+    @abstractmethod
     def frequencies(self) -> Array:
         """In how many rows each feature is present, as int64."""
 
+    @abstractmethod
     def epoch(self, seed: int, number: int) -> Epoch:
         """The chunks of one epoch in random order, each row once."""
 
+    @abstractmethod
     def laid_out(self, seed: int, epochs: float) -> Dataset | None:
         """A copy that so many epochs of this seed are walked sooner in, row by row the same; None where there is none.
 
         It is for those epochs alone, and stored in another order.
         """
 
+    @abstractmethod
     def at_once(self) -> Dataset | None:
         """The same rows, all of them at hand in whatever order they are visited; None where memory is too small."""
 
+    @abstractmethod
     def in_order(self) -> Epoch:
         """All rows in stored order, for evaluation and prediction."""
 
+    @abstractmethod
     def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
         """Set a random fraction of the rows aside: (the rest, the part set aside)."""
 
+    @abstractmethod
     def with_labels(self, encode: Callable[[Array], Array]) -> Dataset:
         """The same rows, each chunk's labels passed through ``encode`` (float64 in)."""
 
+    @abstractmethod
     def with_rows(self, change: Callable[[CSRRows], CSRRows]) -> Dataset:
         """The same data, its rows passed through ``change``, which leaves their number, order and labels alone."""

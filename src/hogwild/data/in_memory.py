@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows, bytes_of
-from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Epoch
+from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Dataset, Epoch, Order
 from hogwild.data.extents import (
     ChunkExtents,
     ListedEpoch,
@@ -27,8 +27,6 @@ from hogwild.data.memory_usage import available_bytes
 from hogwild.data.shuffle import gather_most
 from hogwild.errors import DataError, ParameterError
 
-Order = Callable[[Array, int, int], Array]  # (row numbers, seed, number of the epoch) -> the same numbers, in order
-
 _SAMPLED = 2**14  # entries of each array that a fingerprint looks at
 _NEAR = 2**21  # bytes of rows that are as good as in a core's cache, in whatever order they are visited
 _FEWEST_BLOCKS = 64  # with fewer, too much of the order would be the same in every epoch
@@ -36,7 +34,7 @@ _REPAID = 2  # epochs that it takes to win back the time for a copy, or less
 _SHARE = 4  # at most one part in so many of the memory that is left goes to a copy
 
 
-class InMemoryDataset:
+class InMemoryDataset(Dataset):
     """Checked rows in memory.
 
     Rows that were ``shuffled`` when they were loaded are visited in contiguous chunks, their blocks in random order.
@@ -56,6 +54,8 @@ class InMemoryDataset:
     >>> [sorted(chunk.order.tolist()) for chunk in [data.epoch(seed=0, number=0)[0]]]
     [[0, 1]]
     """
+
+    rows: CSRRows
 
     def __init__(
         self,

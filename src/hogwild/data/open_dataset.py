@@ -103,7 +103,7 @@ def _paths(source: Any) -> list[Path] | None:
 
 
 def _is_dataset(source: Any) -> bool:
-    return all(hasattr(source, name) for name in ("n_rows", "in_order", "epoch"))
+    return isinstance(source, Dataset)
 
 
 def _packed(folder: Path, paths: list[Path], reading: ReadOptions, memory: int | None) -> PackedDataset:

@@ -193,7 +193,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
     def _seeds(self, task: Task, parts: Parts) -> tuple[int, ...]:
         """One for all classes; one for each where scikit-learn's order or a step of each class's own is asked for."""
         own_steps = parts.rule.step_size != "scheduled" or parts.rule.single_worker
-        alone = own_steps or isinstance(getattr(task.data, "order", None), Reshuffled)
+        alone = own_steps or isinstance(task.data.order, Reshuffled)
         return class_seeds(check_random_state(self.random_state), len(self.classes_) if alone else 2)
 
     def _know_classes(self, classes: Array) -> None:

@@ -168,14 +168,14 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self, "model_")
         if is_source(X):
-            return self.model_.decide(X if hasattr(X, "in_order") else self.model_.open(X))
+            return self.model_.decide(X if isinstance(X, Dataset) else self.model_.open(X))
         X = validate_data(self, X, **self._arrays(), reset=False)
         return self.model_.decide(X)
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Dataset, Array, Array | None]:
         check_is_fitted(self, "model_")
         refuse_labels(y, sample_weight)
-        data = X if hasattr(X, "in_order") else self.model_.open(X, unlabelled=False)
+        data = X if isinstance(X, Dataset) else self.model_.open(X, unlabelled=False)
         return data, *labels_and_weights(data)
 
     @staticmethod

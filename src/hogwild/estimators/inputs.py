@@ -37,7 +37,7 @@ def is_source(X: Any) -> bool:
     >>> is_source("clicks.svm"), is_source([[0.0, 1.0]])
     (True, False)
     """
-    if hasattr(X, "in_order"):
+    if isinstance(X, Dataset):
         return True
     several = isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(x, (str, os.PathLike)) for x in X)
     return isinstance(X, (str, os.PathLike)) or several

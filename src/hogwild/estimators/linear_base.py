@@ -152,7 +152,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
         if is_source(X):
             model = self._model(intercept)
-            return model.decide(X if hasattr(X, "in_order") else model.open(X))
+            return model.decide(X if isinstance(X, Dataset) else model.open(X))
         X = validate_data(self, X, accept_sparse="csr", dtype=float_types(X), reset=False)
         coef = self.coef_
         if coef.ndim == 1:  # SciPy cannot reshape a sparse one
@@ -165,7 +165,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         refuse_labels(y, sample_weight)
         intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
-        data = X if hasattr(X, "in_order") else self._model(intercept).open(X, unlabelled=False)
+        data = X if isinstance(X, Dataset) else self._model(intercept).open(X, unlabelled=False)
         return data, *labels_and_weights(data)
 
     def _model(self, intercept: Array) -> LinearModel:

@@ -51,7 +51,7 @@ def surface(problem: Any, data: Any = None) -> LinearSurface | ModuleSurface:
     >>> ground.size, ground.loss(np.array([1.0, 0.0])), ground.gradient(np.array([1.0, 0.0]))
     (2, 0.5, array([-2., -1.]))
     """
-    if hasattr(problem, "net"):
+    if problem.terms == "batches":
         from hogwild.landscape.module_surface import ModuleSurface
 
         return ModuleSurface(problem, data)

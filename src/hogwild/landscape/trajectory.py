@@ -47,7 +47,7 @@ def trajectory(
     """
     if more.get("resume"):
         raise ParameterError("A path has a beginning: leave out 'resume'.")
-    noted = _of_module if hasattr(problem, "net") else _of_rows
+    noted = _of_module if problem.terms == "batches" else _of_rows
     return noted(problem, (rule, schedule, strategy, runtime, budget), list(callbacks), more)
 
 

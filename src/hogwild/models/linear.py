@@ -56,7 +56,7 @@ class LinearModel:
         """The scores of rows: one line per row, one column per output. ``data`` is a data set or a matrix."""
         if isinstance(data, (str, Path)):
             data = self.open(data)
-        elif not hasattr(data, "in_order"):
+        elif not isinstance(data, Dataset):
             data = open_data(data, reading=ReadOptions(unlabelled=True, features=self.n_features))
         if data.n_features > self.n_features:
             raise ParameterError(f"The data has {data.n_features:,} features, the model {self.n_features:,}.")

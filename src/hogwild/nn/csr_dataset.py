@@ -30,7 +30,7 @@ class CSRDataset:
         self, source: Any, labels: tuple[float, ...] | None = None, *, binary: bool | None = None, width: int = 0
     ) -> None:
         opened: Any = sources.as_dataset(source)
-        rows = getattr(opened, "rows", None)
+        rows = opened.rows
         if rows is None or rows.layout == "dense":
             kind = "dense" if rows is not None else "packed"
             raise DataError(f"the rows are {kind}, and sparse ones in memory are needed",

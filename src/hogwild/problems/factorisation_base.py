@@ -243,7 +243,7 @@ class FactorisationProblem(RowProblem):
     def model(self, values: State, training: Mapping[str, Any]) -> FactorisationModel:
         """What is kept of a run: the parameters, and what is needed to use them."""
         weights, intercept, factors = values
-        table = getattr(self.source, "table", None)
+        table = self.source.table
         rows = factors[:, 0].reshape(self.source.n_features, self.rows_each, self.padded)[:, :, : self.rank]
         return FactorisationModel(
             weights[:, 0].copy(),

@@ -58,7 +58,7 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
             source, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
             class_weight=class_weight, spread=spread, seed=seed, labels=labels,
         )  # fmt: skip
-        known = getattr(self.source, "table", None)
+        known = self.source.table
         given = known.fields if fields is None and known is not None else fields
         if given is None:
             raise ParameterError(

@@ -83,7 +83,7 @@ def standardisation_for(data: Dataset, scaled: bool) -> Standardisation | None:
     middle, spread, varies = _columns(rows)
     if not (np.abs(middle) > FAR * spread)[varies].any():
         return None
-    copy = 0 if getattr(data, "bounded", False) else 4 * data.n_rows * data.n_features
+    copy = 0 if data.bounded else 4 * data.n_rows * data.n_features
     if copy > data.room / 2:
         return None
     return Standardisation(middle, 1 / np.where(varies, spread, 1.0) if scaled else np.ones(len(middle)))

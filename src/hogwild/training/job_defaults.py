@@ -47,7 +47,7 @@ def opened_like(data: Dataset, source: Any) -> Dataset:
     if not isinstance(source, (str, Path)):
         return as_dataset(source)
     features = data.n_features
-    table = getattr(data, "table", None)
+    table = data.table
     reading = ReadOptions(base=1 if data.base else 0, features=features, extra="ignore", table=table)
     if features.bit_count() == 1 and features > 1:  # perhaps hashed, and then into as many columns
         reading = replace(reading, bits=features.bit_length() - 1)

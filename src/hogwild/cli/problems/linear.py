@@ -19,7 +19,7 @@ def open_rows(source: Source) -> Opened:
     if source.holdout is not None:
         training, held_out = training.split(source.holdout, source.seed)
     elif source.test is not None:
-        table = getattr(training, "table", None)
+        table = training.table
         same = replace(
             how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore", table=table
         )
@@ -45,7 +45,7 @@ def make(
     from hogwild.errors import ParameterError
     from hogwild.problems.linear import Linear
 
-    if getattr(data, "table", None) is not None:
+    if data.table is not None:
         raise ParameterError(f"{data.name} is a libffm file, which is for --problem ffm, or fm.")
     return Linear(data, loss, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None)
 

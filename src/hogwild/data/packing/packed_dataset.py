@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
-from hogwild.data.dataset import Epoch
+from hogwild.data.dataset import Dataset, Epoch
 from hogwild.data.extents import ChunkExtents, OrderedEpoch, RowBlocks, ShuffledEpoch, rows_per_chunk
 from hogwild.data.feature_counts import feature_counts
 from hogwild.data.in_memory import InMemoryDataset, rows_set_aside
@@ -24,7 +24,7 @@ Encode = Callable[[Array], Array]
 Change = Callable[[CSRRows], CSRRows]
 
 
-class PackedDataset:
+class PackedDataset(Dataset):
     """The rows of a packed folder, which were shuffled when they were packed.
 
     Chunks are contiguous and are visited in random order, their blocks too; the next ones are read ahead. If the
