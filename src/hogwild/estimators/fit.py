@@ -74,7 +74,7 @@ def learn(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
 
 
 def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
-    dense = getattr(task.data.in_order()[0].rows, "layout", "") == "dense"
+    dense = task.data.in_order()[0].rows.layout == "dense"
     problem = Linear(
         task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=asked["fit_intercept"],
         class_weight=task.class_weight, labels=task.labels, intercept_gradient=task.intercept_gradient,

@@ -12,8 +12,10 @@ from hogwild.errors import ParameterError
 from hogwild.landscape.curvature import turned
 from hogwild.landscape.design_matrix import Tables, deviations
 from hogwild.landscape.surface import Vector
+from hogwild.models.linear import LinearModel
 from hogwild.problems.linear import Linear
 from hogwild.registry import invalid_parameter
+from hogwild.run import Run
 from hogwild.training.job_defaults import opened_like
 
 
@@ -55,8 +57,8 @@ class LinearSurface:
 
     def at(self, run: Any) -> Vector:
         """Where a run has ended, or what a model has learnt."""
-        model = getattr(run, "model", run)
-        if not hasattr(model, "intercept") or model.weights.shape != (self._features, self._outputs):
+        model = run.model if isinstance(run, Run) else run
+        if not isinstance(model, LinearModel) or model.weights.shape != (self._features, self._outputs):
             raise invalid_parameter("run", "a run of this problem, or its model", type(model).__name__)
         return self.vector((model.weights, model.intercept))
 

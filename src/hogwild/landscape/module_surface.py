@@ -14,8 +14,10 @@ from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Vector
+from hogwild.models.module import ModuleModel
 from hogwild.problems.module import BATCH, MEASURED, Module
 from hogwild.registry import invalid_parameter
+from hogwild.run import Run
 from hogwild.runtimes.processes import rng_state
 from hogwild.training.torch_optimisers import self_updating
 
@@ -62,8 +64,8 @@ class ModuleSurface:
 
     def at(self, run: Any) -> Vector:
         """Where a run has ended: the parameters of its net, or of a net like it."""
-        model = getattr(run, "model", run)
-        tensors = _learnt(getattr(model, "net", model))
+        model = run.model if isinstance(run, Run) else run
+        tensors = _learnt(model.net if isinstance(model, ModuleModel) else model)
         if [tensor.shape for tensor in tensors] != [tensor.shape for tensor in self._tensors]:
             raise invalid_parameter("run", "a run of this problem, or its net", type(model).__name__)
         return _flat(tensors)

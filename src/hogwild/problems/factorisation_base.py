@@ -44,6 +44,7 @@ class FactorisationProblem(RowProblem):
     vector: ClassVar[int]  # factors that are stepped at once; a row has whole vectors of them
 
     n_sums = 6
+    labels: LabelEncoding
 
     def __init__(
         self,

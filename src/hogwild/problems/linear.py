@@ -89,6 +89,7 @@ class Linear(RowProblem):
     """
 
     n_sums = 6
+    labels: LabelEncoding
 
     def __init__(
         self,
@@ -124,6 +125,16 @@ class Linear(RowProblem):
     def data(self) -> Dataset:
         """The rows, their labels encoded."""
         return self.encoded(self.source)
+
+    def typical_first_step(self, alpha: float) -> float:
+        """A step of the size of the weights to be expected (Bottou's heuristic)."""
+        typical = np.sqrt(1 / np.sqrt(alpha))
+        return float(typical / max(1.0, abs(self.loss(-typical, 1.0)[1])))
+
+    @property
+    def penalty_strength(self) -> float:
+        """That of L2, or else of L1."""
+        return self.l2 or self.l1
 
     @property
     def n_outputs(self) -> int:

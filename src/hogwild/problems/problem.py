@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hogwild import rules, schedules
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.errors import ParameterError
+from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.rules.rule import Rule
 from hogwild.schedules import Schedule, step_of, with_step
 
@@ -76,6 +77,7 @@ class RowProblem(Problem):
     """
 
     terms = "rows"
+    labels: LabelEncoding | None = None  # how labels are encoded, where they are
     n_sums: ClassVar[int]  # how many sums :meth:`measure` returns
 
     # What it is made of
@@ -110,6 +112,15 @@ class RowProblem(Problem):
         if isinstance(schedule, str | None) and step_of(planned) == "auto" and found == rules.named(usual.rule):
             planned = with_step(planned, usual.step)
         return found, planned
+
+    def typical_first_step(self, alpha: float) -> float | None:
+        """The first step of the schedule "optimal", for a penalty of strength ``alpha``; None where it has no meaning."""
+        return None
+
+    @property
+    def penalty_strength(self) -> float:
+        """The strength of the penalty that the schedule "optimal" goes by; 0: there is none."""
+        return 0.0
 
     # Its parameters
 

@@ -13,7 +13,7 @@ from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
-from hogwild.losses import Loss
+from hogwild.problems.problem import RowProblem
 from hogwild.registry import invalid_parameter
 from hogwild.run import Budget, WarmStart
 from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step
@@ -54,21 +54,20 @@ def opened_like(data: Dataset, source: Any) -> Dataset:
     return open_data(source, reading=reading)
 
 
-def resolve_schedule(problem: Any, schedule: Schedule) -> Schedule:
+def resolve_schedule(problem: RowProblem, schedule: Schedule) -> Schedule:
     """Fill in what a schedule takes from the problem."""
     if schedule.base is not None:
         return with_base(schedule, resolve_schedule(problem, schedule.base))
     if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.t0):
         return schedule
-    if not isinstance(getattr(problem, "loss", None), Loss) or not hasattr(problem, "l1"):
+    alpha = schedule.alpha or problem.penalty_strength
+    first = problem.typical_first_step(alpha or 1.0)
+    if first is None:
         raise ParameterError(
             f"The schedule 'optimal' is for linear models. {type(problem).__name__} goes with 'cosine', among others."
         )
-    alpha = schedule.alpha or problem.l2 or problem.l1
     if not alpha:
         raise ParameterError("The schedule 'optimal' is for penalised problems: give l2 (or Optimal(alpha=...)).")
-    typical = np.sqrt(1 / np.sqrt(alpha))
-    first = typical / max(1.0, abs(problem.loss(-typical, 1.0)[1]))
     return Optimal(alpha, schedule.t0 or float(1 / (first * alpha)))
 
 

@@ -51,7 +51,7 @@ class TrialRunner:
     @property
     def lack_a_class(self) -> bool:
         """Whether these rows tell next to nothing about a class: they have none of it, or very few."""
-        labels = getattr(self.sample, "labels", None)
+        labels = self.sample.labels
         if labels is None or labels.classes is None:
             return False
         counts = np.unique(self.rows.labels, return_counts=True)[1]

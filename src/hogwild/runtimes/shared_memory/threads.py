@@ -20,6 +20,7 @@ from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import ParameterError
 from hogwild.jit import is_cached
 from hogwild.kernels.work_queue import LEFT, LIMIT, halt, new_tally, reset_queue
+from hogwild.problems.bound_kernel import QueueKernel
 from hogwild.rules.rule import Rule
 from hogwild.runtimes.runtime import Runtime
 from hogwild.runtimes.shared_memory import thread_team
@@ -182,7 +183,7 @@ class Session:
             tick = partial(self._watch, tick, halt)
         if self.access == "turns":
             return RoundRobinRunner(self, walk, first, updates, rates, halt).run(tick)
-        whole = walk.whole() if self.mean is None and hasattr(self.descend, "walk") else None
+        whole = walk.whole() if self.mean is None and isinstance(self.descend, QueueKernel) else None
         if whole is not None:
             return CompiledRunner(self, walk, first, updates, rates, halt, whole).run(tick, meanwhile)
         return ChunkedRunner(self, walk, first, updates, rates, halt).run(tick)
