@@ -1,0 +1,72 @@
+"""The contracts between parts are declared: no part asks another whether it has a member."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from pathlib import Path
+
+import hogwild
+from hogwild.training.minimise import minimise
+
+SOURCE = Path(hogwild.__file__).parent
+
+# What may be asked of objects of others, by the name that is asked for.
+OF_THE_PLATFORM = {
+    "MADV_DONTNEED", "MADV_HUGEPAGE", "MADV_WILLNEED", "memfd_create", "sched_getaffinity", "sched_setaffinity",
+    "reconfigure", "__file__", "__spec__", "bytes",
+}  # fmt: skip
+OF_NUMPY_AND_NUMBA = {
+    "row_stack", "_cache_file", "_defn", "py_func", "inlined", "stats", "cache_path", "tolist", "dtype", "nbytes",
+}  # fmt: skip
+OF_ARRAYS_AND_FRAMES = {"tocoo", "tocsr", "toarray", "to_numpy", "collect_schema"}
+OF_GRAPHS = {"is_directed", "edges"}
+OF_PYTORCH = {
+    "__getitem__", "__getitems__", "__len__", "_fields", "batch_size",
+    "batch_of",  # of a data set of the user's that makes whole batches itself
+    "updates_in_backward",  # of a module: to import its class would load Numba in every worker
+    "profile", "gathers_steps",
+}  # fmt: skip
+OF_FUNCTIONS_AND_ERRORS = {"__name__", "ctx", "actor_init_failed", "experiment"}
+# scikit-learn's contract: what is learnt is there after a fit.
+OF_ESTIMATORS = {
+    "_mean", "_reading", "_state", "_step", "classes_", "coef_", "feature_names_in_", "intercept_", "model_", "t_",
+}  # fmt: skip
+OF_HALF_MADE_OBJECTS = {"_pointer"}
+# To be declared: members of roles, trainers, models, topologies and of what is counted in a simulation.
+NOT_YET = {"delays", "figures", "links", "rehearse", "values"}
+ALLOWED = (
+    OF_THE_PLATFORM | OF_NUMPY_AND_NUMBA | OF_ARRAYS_AND_FRAMES | OF_GRAPHS | OF_PYTORCH | OF_FUNCTIONS_AND_ERRORS
+    | OF_ESTIMATORS | OF_HALF_MADE_OBJECTS | NOT_YET
+)  # fmt: skip
+
+
+def probes() -> dict[str, list[str]]:
+    """The names that ``hasattr`` and ``getattr`` ask for, and where."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id in ("hasattr", "getattr") and isinstance(node.args[1], ast.Constant):
+                found.setdefault(node.args[1].value, []).append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    return found
+
+
+def test_no_part_is_asked_what_it_has() -> None:
+    unknown = {name: where for name, where in probes().items() if name not in ALLOWED}
+    assert not unknown, f"declare these in the class they are asked of: {unknown}"
+
+
+def test_the_list_has_nothing_that_is_not_asked_any_more() -> None:
+    assert not ALLOWED - probes().keys()
+
+
+def test_minimise_fits_on_a_screen_and_knows_no_kinds() -> None:
+    function = ast.parse(textwrap.dedent(inspect.getsource(minimise))).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    code = [node for node in function.body if not isinstance(node, ast.Expr)]
+    lines = sum(node.end_lineno - node.lineno + 1 for node in code)
+    assert lines + len(function.args.args) + len(function.args.kwonlyargs) < 60
+    assert not any(isinstance(node, (ast.If, ast.IfExp, ast.Match)) for node in ast.walk(function))
