@@ -114,7 +114,7 @@ class RowProblem(Problem):
         return found, planned
 
     def typical_first_step(self, alpha: float) -> float | None:
-        """The first step of the schedule "optimal" for a penalty of strength ``alpha``; None where it has no meaning."""
+        """The first step of the schedule "optimal" for a penalty of this strength; None where it has no meaning."""
         return None
 
     @property
