@@ -147,7 +147,7 @@ def test_a_narrow_sample_is_walked_by_the_same_loop() -> None:
     given, rule = Linear((X, np.arange(1_000) % 2), l2=1e-4), named("adagrad")
     small = given.sample(500, 0, narrow=True)
     assert small.source.n_features < 20_000
-    assert small.descent(rule, "free", 1).kernel is given.descent(rule, "free", 1).kernel
+    assert small.kernel(rule, "free", 1).kernel is given.kernel(rule, "free", 1).kernel
 
 
 def test_a_class_that_the_sample_lacks_has_its_weight() -> None:

@@ -35,7 +35,7 @@ def test_values_alone_are_a_start_too():
     values = (np.arange(5.0).reshape(5, 1), np.ones((1, 1)))
     run = minimise(Linear((X, Y), "squared"), "adagrad", Constant(1e-12), "serial", budget=1, init=WarmStart(values))
     assert run.model.weights.ravel() == pytest.approx(np.arange(5), abs=1e-6)
-    with pytest.raises(ParameterError, match="'start' parameter must be of shape"):
+    with pytest.raises(ParameterError, match="'init' parameter must be of shape"):
         minimise(Linear((X, Y), "squared"), init=WarmStart((np.ones((4, 1)), np.ones((1, 1)))))
 
 
