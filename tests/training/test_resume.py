@@ -225,7 +225,7 @@ def test_a_checkpoint_that_lacks_something(tmp_path: Path) -> None:
     found = checkpoints.load()
     assert found is not None
     arrays_, record = found
-    for name in ("asked", "now", "best", "history", "halvings", "start"):
+    for name in ("config", "now", "best", "history", "halvings", "start"):
         checkpoints.save(arrays_, {key: value for key, value in record.items() if key != name})
         with pytest.raises(CheckpointError, match="incomplete or inconsistent"):
             resumed(tmp_path)

@@ -56,26 +56,26 @@ def run(job: Job) -> Run:
     keeper = MessageCheckpointer(job)
     remembers = keeper.checkpoints is not None
     batches = BatchSource(problem, optimiser, rate, seed, workers, labels, damping, remembers)
-    journal = EventLog(job.options.callbacks)
-    asked = to_jsonable({
+    event_log = EventLog(job.options.callbacks)
+    config = to_jsonable({
         **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(schedule), "average": average,
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
     at = {"at": 0.0} if runtime.simulated_time else {"time": time.time()}
-    journal.tell("started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
+    event_log.emit("started", **config, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget), **at)  # fmt: skip
-    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
+    keeper.begin(config | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, event_log)
     assert not isinstance(average, EMA)
     with _threads(1 if runtime.simulated_time else threads_per_worker(workers)), _generators():
         task = task_of_batches(batches, job.options.test)
-        outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
+        outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, event_log, keeper)
     assert outcome.values is not None
     FlatParameters(problem.net).put(outcome.values)
-    asked |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
-    history = keeper.history + epochs(journal)
+    config |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    history = keeper.history + epochs(event_log)
     state = problem.net.state_dict(), optimiser.state_dict()
     return Run(
-        ModuleModel(problem.net, asked), asked, history, journal.events, outcome.reason, state, outcome.seconds, 0.0
+        ModuleModel(problem.net, config), config, history, event_log.events, outcome.reason, state, outcome.seconds, 0.0
     )
 
 

@@ -82,11 +82,11 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     return arrays, record
 
 
-def check_same(asked: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> None:
+def check_same(config: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> None:
     """Refuse to continue another run's checkpoint."""
-    differ = sorted(key for key in asked.keys() | found.keys() if asked.get(key) != found.get(key))
+    differ = sorted(key for key in config.keys() | found.keys() if config.get(key) != found.get(key))
     if differ:
-        what = "; ".join(f"{key} was {found.get(key)!r}, now {asked.get(key)!r}" for key in differ)
+        what = "; ".join(f"{key} was {found.get(key)!r}, now {config.get(key)!r}" for key in differ)
         raise CheckpointError(
             f"{folder}: the checkpoint belongs to another run: {what}. "
             "Resume with the same data and options, or choose another folder."

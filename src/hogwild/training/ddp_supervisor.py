@@ -131,7 +131,7 @@ class TorchrunSupervisor(ProcessSupervisor):
         if self.rank == 0 and self.test is not None:
             self.records.evaluator = InlineEvaluator(self)
         worker = DDPWorker(self.work, self.board, self._group, self)
-        self.journal.tell("training", workers=self.work.workers)
+        self.event_log.emit("training", workers=self.work.workers)
         self._before = self.board.counts[:, at.SAMPLES].copy()
         self._began = time.monotonic()
         worker.train()
@@ -203,9 +203,9 @@ class TorchrunSupervisor(ProcessSupervisor):
 
     def _agree(self) -> None:
         """Let all have what the first one kept."""
-        result = [event for event in self.journal.events if event["event"] == "result"]
+        result = [event for event in self.event_log.events if event["event"] == "result"]
         said = json.loads(self._group.text(json.dumps(to_jsonable([self.stop_reason, self.records.history, result]))))
         self._group.take_from_first(self.work.values)
         if self.rank:
             self.stop_reason, self.records.history, (result,) = said
-            self.journal.tell(**result)
+            self.event_log.emit(**result)

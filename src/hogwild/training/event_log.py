@@ -13,9 +13,9 @@ class EventLog:
     """Keeps events and passes them on. Passing moments of progress are told but not kept.
 
     >>> heard = []
-    >>> journal = EventLog([heard.append])
-    >>> journal.tell("epoch", loss=0.5); journal.tell("progress", updates=10)
-    >>> [event["event"] for event in heard], [event["event"] for event in journal.events]
+    >>> event_log = EventLog([heard.append])
+    >>> event_log.emit("epoch", loss=0.5); event_log.emit("progress", updates=10)
+    >>> [event["event"] for event in heard], [event["event"] for event in event_log.events]
     (['epoch', 'progress'], ['epoch'])
     """
 
@@ -24,7 +24,7 @@ class EventLog:
         self._callbacks = tuple(callbacks)
         self._started = time.perf_counter()
 
-    def tell(self, event: str, **what: Any) -> None:
+    def emit(self, event: str, **what: Any) -> None:
         """Record that something happened."""
         if event in PASSING and not self._callbacks:
             return

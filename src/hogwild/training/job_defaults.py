@@ -72,12 +72,19 @@ def resolve_schedule(problem: RowProblem, schedule: Schedule) -> Schedule:
 
 
 def with_chosen_step(
-    problem: Any, rule: Any, schedule: Schedule, budget: Budget, seed: int, workers: int, alone: bool, journal: EventLog
+    problem: Any,
+    rule: Any,
+    schedule: Schedule,
+    budget: Budget,
+    seed: int,
+    workers: int,
+    alone: bool,
+    event_log: EventLog,
 ) -> Schedule:
     """The schedule with a step, found by trials if none is given."""
     if step_of(schedule) != "auto":
         return schedule
     epochs = budget.epochs or TRIED_EPOCHS
     choice = choose_step(problem, rule, schedule, epochs, seed, workers, alone)
-    journal.tell("step chosen", step=choice.step, trials=choice.trials)
+    event_log.emit("step chosen", step=choice.step, trials=choice.trials)
     return with_step(schedule, choice.step)

@@ -68,9 +68,9 @@ class TrainingLoop:
     test: Dataset | None
     average: float  # the share of the budget, counted from its end, over which iterates are averaged
     seed: int
-    journal: EventLog
+    event_log: EventLog
     checkpoints: Checkpoints | None
-    asked: dict[str, Any]
+    config: dict[str, Any]
     guard: DivergenceGuard
     position: Position = field(default_factory=Position)
     history: list[Event] = field(default_factory=list)
@@ -181,7 +181,7 @@ class TrainingLoop:
 
         def tick(updates: int) -> None:
             elapsed = seconds()
-            self.journal.tell("progress", updates=updates, seconds=elapsed, fraction=self._fraction(updates, elapsed))
+            self.event_log.emit("progress", updates=updates, seconds=elapsed, fraction=self._fraction(updates, elapsed))
             due = self.checkpoints is not None and self.checkpoints.due
             if due or self.interrupt.pressed or self._out_of_time(elapsed) or self._time_to_average(elapsed):
                 halt.set()
@@ -238,7 +238,7 @@ class TrainingLoop:
             self._go_back()
             return False
         self.history.append(record)
-        self.journal.tell("epoch", **record)
+        self.event_log.emit("epoch", **record)
         self._judge(record)
         return True
 
@@ -313,7 +313,7 @@ class TrainingLoop:
         if self.budget.patience and self.best.values:
             kept = self.best.values
             record = next(record for record in self.history if record["test_loss"] == self.best.loss)
-        self.journal.tell("result", stop_reason=self.stop_reason, **record)
+        self.event_log.emit("result", stop_reason=self.stop_reason, **record)
         return kept
 
     # Going back, and going on later
@@ -325,10 +325,10 @@ class TrainingLoop:
         self.position = replace(good.position, seconds=self.position.seconds)
         message = f"the loss exploded in epoch {epoch + 1}: back to the last good parameters"
         if self.stop_reason:
-            self.journal.tell("diverged", epoch=epoch, scale=self.guard.scale, message=message)
+            self.event_log.emit("diverged", epoch=epoch, scale=self.guard.scale, message=message)
         else:
             scale = self.guard.halve()
-            self.journal.tell("diverged", epoch=epoch, scale=scale, message=message + ", with half the step")
+            self.event_log.emit("diverged", epoch=epoch, scale=scale, message=message + ", with half the step")
 
     def _save(self) -> None:
         assert self.checkpoints is not None
@@ -338,7 +338,7 @@ class TrainingLoop:
             moments["good"] = self._good
         arrays, best = self.best.saved()
         record: dict[str, Any] = {
-            "asked": self.asked,
+            "config": self.config,
             "step": step_of(self.schedule),
             "halvings": self.guard.halvings,
             "start": self.guard.start,
@@ -350,14 +350,14 @@ class TrainingLoop:
             parts, record[name] = moment.saved(name)
             arrays |= parts
         self.checkpoints.save(arrays, record)
-        self.journal.tell("checkpoint", epoch=self.position.epoch, chunk=self.position.chunk)
+        self.event_log.emit("checkpoint", epoch=self.position.epoch, chunk=self.position.chunk)
 
     def restore(self, arrays: dict[str, NDArray[Any]], record: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         assert self.checkpoints is not None
         folder = self.checkpoints.folder
         try:
-            check_same(self.asked, record["asked"], folder)
+            check_same(self.config, record["config"], folder)
             self.guard.halvings, self.guard.start = int(record["halvings"]), float(record["start"])
             self.history, self.best = list(record["history"]), saved_best(arrays, record["best"])
             self.stall = Stall(float(record["stall"][0]), int(record["stall"][1]))
@@ -371,4 +371,4 @@ class TrainingLoop:
                 self.stop_reason = self.stop_reason or "seconds"
         except (KeyError, TypeError, ValueError) as reason:
             raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
-        self.journal.tell("resumed", epoch=self.position.epoch, chunk=self.position.chunk)
+        self.event_log.emit("resumed", epoch=self.position.epoch, chunk=self.position.chunk)

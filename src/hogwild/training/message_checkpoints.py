@@ -23,9 +23,9 @@ class MessageCheckpointer:
         found = self.checkpoints.load() if resume and self.checkpoints is not None else None
         self._arrays, self._record = found or ({}, {})
         self._virtual = job.runtime.simulated_time
-        self.resume, self.asked = resume, dict[str, Any]()
+        self.resume, self.config = resume, dict[str, Any]()
         self.more: dict[str, Any] = {}  # what is written beside a cut
-        self._journal: EventLog | None = None
+        self._event_log: EventLog | None = None
 
     @property
     def step(self) -> float | None:
@@ -37,18 +37,18 @@ class MessageCheckpointer:
         """The epochs of earlier sittings."""
         return list(self._record.get("history", []))
 
-    def begin(self, asked: Mapping[str, Any], journal: EventLog) -> None:
+    def begin(self, config: Mapping[str, Any], event_log: EventLog) -> None:
         """Check that it is the same run, and say from where it goes on."""
-        self.asked, self._journal = dict(asked), journal
+        self.config, self._event_log = dict(config), event_log
         at = {"at": 0.0} if self._virtual else {}
         if self._record:
             assert self.checkpoints is not None
-            check_same(self.asked, self._record.get("asked", {}), self.checkpoints.folder)
+            check_same(self.config, self._record.get("config", {}), self.checkpoints.folder)
             if self._record.get("by") != KIND:
                 raise CheckpointError(f"{self.checkpoints.folder}: the checkpoint is not of a run by messages.")
-            journal.tell("resumed", epoch=self.history[-1]["epoch"], **at)
+            event_log.emit("resumed", epoch=self.history[-1]["epoch"], **at)
         elif self.resume:
-            journal.tell("resumed", epoch=0, message="there is no checkpoint yet: from the beginning", **at)
+            event_log.emit("resumed", epoch=0, message="there is no checkpoint yet: from the beginning", **at)
 
     @property
     def found(self) -> dict[str, Any] | None:
@@ -64,15 +64,15 @@ class MessageCheckpointer:
     def save(self, cut: dict[str, Any]) -> None:
         """Write a cut."""
         assert self.checkpoints is not None
-        assert self._journal is not None
+        assert self._event_log is not None
         arrays: dict[str, Any] = {}
-        history = self.history + epochs(self._journal)
-        record = {"by": KIND, "asked": self.asked, "history": history, "cut": split(cut, arrays), **self.more}
+        history = self.history + epochs(self._event_log)
+        record = {"by": KIND, "config": self.config, "history": history, "cut": split(cut, arrays), **self.more}
         self.checkpoints.save(arrays, record)
         at = {"at": round(cut["seconds"], 9)} if self._virtual else {}
-        self._journal.tell("checkpoint", epoch=history[-1]["epoch"], **at)
+        self._event_log.emit("checkpoint", epoch=history[-1]["epoch"], **at)
 
 
-def epochs(journal: EventLog) -> list[Event]:
-    """The records of the epochs that a journal has."""
-    return [event for event in journal.events if event["event"] == "epoch"]
+def epochs(event_log: EventLog) -> list[Event]:
+    """The records of the epochs that a event_log has."""
+    return [event for event in event_log.events if event["event"] == "epoch"]

@@ -39,7 +39,7 @@ class LocalTask:
 
 
 def run_message_strategy(
-    task: LocalTask, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, journal:
+    task: LocalTask, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, event_log:
     EventLog, keeper: MessageCheckpointer,
 ) -> Outcome:  # fmt: skip
     """Run a strategy by messages to its end."""
@@ -56,7 +56,7 @@ def run_message_strategy(
             fraction = what["terms"] / goal if goal else seconds / (budget.seconds or math.inf)
             what["fraction"] = min(1.0, fraction)
         at = {"at": round(seconds, 9)} if runtime.simulated_time else {}
-        journal.tell(event, **at, seconds=seconds, **what)
+        event_log.emit(event, **at, seconds=seconds, **what)
 
     with deferred_sigint() as interrupt:
         job = MessageJob(
@@ -66,10 +66,10 @@ def run_message_strategy(
         outcome: Outcome = runtime.play(job)
     at = {"at": round(outcome.seconds, 9)} if runtime.simulated_time else {}
     for event, what in summary(outcome):
-        journal.tell(event, **at, **what)
+        event_log.emit(event, **at, **what)
     if outcome.values is None:
         raise _failure(outcome)
-    journal.tell("result", **at, stop_reason=outcome.reason, **outcome.record)
+    event_log.emit("result", **at, stop_reason=outcome.reason, **outcome.record)
     return outcome
 
 

@@ -72,18 +72,20 @@ def run(job: Job) -> Run:
     rate = step_size_of(chosen, optimiser, samples, budget, _total(strategy, problem, workers))
     if rank:  # only the first of those that a launcher has started tells and writes anything
         callbacks, folder = (), None
-    journal = EventLog(callbacks)
-    asked = to_jsonable({
+    event_log = EventLog(callbacks)
+    config = to_jsonable({
         **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(chosen), "average": repr(average),
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
     if strategy.uses_all_reduce:  # a checkpoint of another kind has workers at different steps
-        asked["together"] = repr(replace(strategy, workers=None))  # type: ignore[type-var]
-    journal.tell("started", time=time.time(), **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
-                 budget=repr(budget))  # fmt: skip
+        config["together"] = repr(replace(strategy, workers=None))  # type: ignore[type-var]
+    event_log.emit(
+        "started", time=time.time(), **config, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
+        budget=repr(budget),
+    )  # fmt: skip
     if not has_shareable_state(optimiser):
-        _tell_of_memories(journal, optimiser, strategy, folder)
-    access = _access(strategy, optimiser, workers, journal)
+        _tell_of_memories(event_log, optimiser, strategy, folder)
+    access = _access(strategy, optimiser, workers, event_log)
     steps = _whole_steps(problem, strategy, optimiser, workers)
     values = [*problem.net.parameters(), *problem.net.buffers()]
     memory = allocate_state(optimiser)
@@ -107,7 +109,7 @@ def run(job: Job) -> Run:
             )  # fmt: skip
             records = EpochRecorder(board, rate, budget, mean, watches_test=test is not None)
             watch = (ProcessSupervisor if rank is None else partial(TorchrunSupervisor, rank=rank))(
-                work, arena, board, runtime, budget, test, best, journal, folder, asked, records,
+                work, arena, board, runtime, budget, test, best, event_log, folder, config, records,
                 run_worker=hogwild_worker.run_hogwild_worker if together is None else process.run_ddp_worker,
                 interrupt=interrupt,
             )  # fmt: skip
@@ -117,9 +119,9 @@ def run(job: Job) -> Run:
     finally:
         arena.close()
         board.block.close()
-    asked |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    config |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     return Run(
-        ModuleModel(problem.net, asked), asked, records.history, journal.events, watch.stop_reason,
+        ModuleModel(problem.net, config), config, records.history, event_log.events, watch.stop_reason,
         (problem.net.state_dict(), optimiser.state_dict()), watch.seconds, 0.0,
     )  # fmt: skip
 
@@ -133,7 +135,7 @@ def _whole_steps(problem: Module, strategy: Strategy, optimiser: torch.optim.Opt
     return steps_for(problem, optimiser, workers)
 
 
-def _access(strategy: Strategy, optimiser: torch.optim.Optimizer, workers: int, journal: EventLog) -> str:
+def _access(strategy: Strategy, optimiser: torch.optim.Optimizer, workers: int, event_log: EventLog) -> str:
     """How workers keep out of each other's way: as the strategy says, unless half a step would spoil another's."""
     access = strategy.access if strategy.shares_memory else "apart"  # apart: each has parameters of its own
     if access != "free" or strategy.replicas or workers == 1:
@@ -142,16 +144,18 @@ def _access(strategy: Strategy, optimiser: torch.optim.Optimizer, workers: int, 
     if not needs_step_lock(optimiser):
         return access
     name = type(optimiser).__name__
-    journal.tell("steps", message=f"steps of {name} are applied one at a time: half of one would spoil another's")
+    event_log.emit("steps", message=f"steps of {name} are applied one at a time: half of one would spoil another's")
     return "locked"
 
 
-def _tell_of_memories(journal: EventLog, optimiser: Any, strategy: Strategy, folder: Checkpoints | None) -> None:
+def _tell_of_memories(event_log: EventLog, optimiser: Any, strategy: Strategy, folder: Checkpoints | None) -> None:
     name = type(optimiser).__name__
     if not strategy.uses_all_reduce:
-        journal.tell("memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own")
+        event_log.emit(
+            "memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own"
+        )
     elif folder is not None:
-        journal.tell("memories", message=f"what {name} remembers is not in checkpoints: it is forgotten on resuming")
+        event_log.emit("memories", message=f"what {name} remembers is not in checkpoints: it is forgotten on resuming")
 
 
 def _total(strategy: Strategy, problem: Module, workers: int) -> int:

@@ -41,9 +41,9 @@ class ProcessSupervisor:
     budget: Budget
     test: Any
     best: Tensors | None  # where the evaluator keeps the best parameters, with patience
-    journal: EventLog
+    event_log: EventLog
     checkpoints: Checkpoints | None
-    asked: dict[str, Any]
+    config: dict[str, Any]
     records: EpochRecorder
     run_worker: Any = hogwild_worker.run_hogwild_worker
     interrupt: Interrupt = field(default_factory=Interrupt)
@@ -98,7 +98,7 @@ class ProcessSupervisor:
                 )
             if self.interrupt.pressed:
                 raise KeyboardInterrupt
-        self.journal.tell("training", workers=self.board.workers)
+        self.event_log.emit("training", workers=self.board.workers)
 
     # While workers train
 
@@ -144,7 +144,7 @@ class ProcessSupervisor:
     def _tell_records(self) -> None:
         told = list(self.records.ready())
         for record in told:
-            self.journal.tell("epoch", **record)
+            self.event_log.emit("epoch", **record)
             why = self.records.reason_to_stop(record)
             if why:
                 self._stop(why)
@@ -162,7 +162,7 @@ class ProcessSupervisor:
             return
         return_freed_memory()
         self._told, here, samples = now, max(self.seconds - self._earlier, 1e-9), self.board.samples
-        self.journal.tell(
+        self.event_log.emit(
             "progress", updates=samples, seconds=self.seconds,
             fraction=self.work.rate.spent(samples, self.seconds),
             workers=[round(float(done) / here, 1) for done in self.board.counts[:, at.SAMPLES] - self._before],
@@ -186,7 +186,7 @@ class ProcessSupervisor:
             )
         if self.runtime.on_worker_failure == "stop" or self._began is None:
             raise worker_error([member])
-        self.journal.tell("worker lost", worker=member.name, message=member.obituary())
+        self.event_log.emit("worker lost", worker=member.name, message=member.obituary())
         if member is self.records.evaluator:
             self.records.evaluator = None
         else:
@@ -231,8 +231,8 @@ class ProcessSupervisor:
             self._write()  # the last parameters, from which the run can go on
         kept = self._keep()
         if self.checkpoints is not None:
-            module_checkpoints.save_weights(self.checkpoints, ModuleModel(self.work.problem.net, self.asked))
-        self.journal.tell("result", stop_reason=self.stop_reason, **kept)
+            module_checkpoints.save_weights(self.checkpoints, ModuleModel(self.work.problem.net, self.config))
+        self.event_log.emit("result", stop_reason=self.stop_reason, **kept)
 
     def _tell_what_comes(self) -> None:
         """Wait for the evaluator, as long as it lives and is not silent."""
@@ -280,23 +280,23 @@ class ProcessSupervisor:
         assert self.checkpoints is not None
         records = self.records
         record = {
-            **counts_of(self.work, self.board), "asked": self.asked, "history": records.history,
+            **counts_of(self.work, self.board), "config": self.config, "history": records.history,
             "epoch": records.epoch, "least": list(records.least), "seen": list(records.seen), "seconds": self.seconds,
         }  # fmt: skip
-        model = ModuleModel(self.work.problem.net, self.asked)
+        model = ModuleModel(self.work.problem.net, self.config)
         module_checkpoints.save(self.checkpoints, tensors_of(self.work, self.best), record, model)
-        self.journal.tell("checkpoint", epoch=records.epoch)
+        self.event_log.emit("checkpoint", epoch=records.epoch)
 
     def restore(self) -> None:
         """Go on from a checkpoint, if there is one."""
         assert self.checkpoints is not None
         found, folder = module_checkpoints.load(self.checkpoints), self.checkpoints.folder
         if found is None:
-            self.journal.tell("resumed", epoch=0, message="there is no checkpoint yet: from the beginning")
+            self.event_log.emit("resumed", epoch=0, message="there is no checkpoint yet: from the beginning")
             return
         state, record = found
         try:
-            check_same(self.asked, record["asked"], folder)
+            check_same(self.config, record["config"], folder)
             if len(record["counts"]) != self.board.workers:
                 raise CheckpointError(
                     f"{folder}: the checkpoint is of {len(record['counts'])} workers, and each is in the middle of its "
@@ -312,4 +312,4 @@ class ProcessSupervisor:
             self.work = replace(self.work, earlier=self._earlier)
         except (KeyError, TypeError, ValueError, RuntimeError) as reason:
             raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
-        self.journal.tell("resumed", epoch=self.records.epoch, updates=self.board.samples)
+        self.event_log.emit("resumed", epoch=self.records.epoch, updates=self.board.samples)

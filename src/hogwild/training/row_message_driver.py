@@ -37,38 +37,38 @@ def run(job: Job) -> Run:
     budget = job.budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
     held_out = held_out_for(problem, job.options.test)
     keeper = MessageCheckpointer(job)
-    journal = EventLog(job.options.callbacks)
+    event_log = EventLog(job.options.callbacks)
     at = {"at": 0.0} if runtime.simulated_time else {"time": time.time()}
-    asked = to_jsonable({
+    config = to_jsonable({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": average, "seed": seed,
         "held_out": None if held_out is None else held_out.fingerprint,
     })  # fmt: skip
-    journal.tell(
-        "started", **asked, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget), **at
+    event_log.emit(
+        "started", **config, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget), **at
     )
-    keeper.begin(asked | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, journal)
+    keeper.begin(config | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, event_log)
     state = problem.start(rule)
     if init is not None:
         load_initial_state(init, state)
         load_initial_state(WarmStart(problem.to_training_space(state, rule)), state)
     began = time.perf_counter()
     schedule = resolve_schedule(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
-    schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, journal)
+    schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, event_log)
     keeper.more["step"] = step_of(schedule)
     if runtime.simulated_time:
-        journal.events[-1]["at"] = 0.0
+        event_log.events[-1]["at"] = 0.0
     with cores_of(strategy.within, workers) as cores:
         task = task_of_rows(
             problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, state, cores
         )
         preparing = time.perf_counter() - began
-        outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, journal, keeper)
+        outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, event_log, keeper)
     assert outcome.values is not None
     unpack_state(outcome.values, state)
-    asked |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
-    model = problem.model(problem.from_training_space(rule.values(state), rule), asked)
+    config |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    model = problem.model(problem.from_training_space(rule.values(state), rule), config)
     return Run(
-        model, asked, keeper.history + epochs(journal), journal.events, outcome.reason,
+        model, config, keeper.history + epochs(event_log), event_log.events, outcome.reason,
         problem.from_training_space(state, rule), outcome.seconds, preparing, outcome.trace,
     )  # fmt: skip
 

@@ -35,24 +35,26 @@ def run(job: Job) -> Run:
     held_out = held_out_for(problem, options.test)
     cores = strategies.worker_count(strategy)
     workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
-    journal = EventLog(options.callbacks)
+    event_log = EventLog(options.callbacks)
     config = to_jsonable({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": options.average, "seed": seed,
         "held_out": None if held_out is None else held_out.fingerprint,
     })  # fmt: skip
     found = checkpoints.load() if checkpoints is not None and options.resume else None
-    journal.tell(
+    event_log.emit(
         "started", time=time.time(), **config, strategy=repr(strategy), workers=workers, runtime=repr(job.runtime),
         budget=repr(budget),
     )  # fmt: skip
     if workers < cores:
-        journal.tell("workers", workers=workers, cores=cores, message=f"{why} done sooner by {workers} than by {cores}")
+        event_log.emit(
+            "workers", workers=workers, cores=cores, message=f"{why} done sooner by {workers} than by {cores}"
+        )
     seen = conflict_monitor(problem, rule, strategy, workers, budget) if options.count_conflicts else None
     session = Session(problem, rule, strategy, workers, seen)
     try:
-        journal.tell("compiled", seconds=session.compile_seconds)
+        event_log.emit("compiled", seconds=session.compile_seconds)
         if session.planned is not None:
-            journal.tell("buffers", **session.planned.describe())
+            event_log.emit("buffers", **session.planned.describe())
         if init is not None:
             load_initial_state(init, session.state)
             load_initial_state(WarmStart(problem.to_training_space(session.state, rule)), session.state)
@@ -61,32 +63,32 @@ def run(job: Job) -> Run:
             schedule = resolve_schedule(problem, schedule)
         else:
             schedule = with_chosen_step(
-                problem, rule, resolve_schedule(problem, schedule), budget, seed, workers, session.alone, journal
+                problem, rule, resolve_schedule(problem, schedule), budget, seed, workers, session.alone, event_log
             )
         at_start = _loss_at_start(problem, session.state, seed)
         assert isinstance(options.average, int | float)
         loop = TrainingLoop(
-            problem, schedule, session, budget, held_out, options.average, seed, journal, checkpoints, config,
+            problem, schedule, session, budget, held_out, options.average, seed, event_log, checkpoints, config,
             DivergenceGuard(at_start, factor=options.divergence_factor), shuffle=options.shuffle,
             measured=options.evaluate_every_epoch, earlier=0 if init is None else init.updates,
         )  # fmt: skip
         if found is not None:
             loop.restore(*found)
         elif options.resume:
-            journal.tell("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
+            event_log.emit("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
         session.take_buffers()
-        journal.tell("training", loss=at_start)
+        event_log.emit("training", loss=at_start)
         with deferred_sigint() as loop.interrupt:
             values = loop.run()
     finally:
         session.close()
     if seen is not None:
-        journal.tell("conflicts", **conflict_report(seen, problem, seed))
+        event_log.emit("conflicts", **conflict_report(seen, problem, seed))
     config |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(problem.from_training_space(values, rule), config)
     return Run(
-        model, config, loop.history, journal.events, loop.stop_reason, problem.from_training_space(session.state, rule),
-        loop.position.seconds, session.compile_seconds,
+        model, config, loop.history, event_log.events, loop.stop_reason,
+        problem.from_training_space(session.state, rule), loop.position.seconds, session.compile_seconds,
     )  # fmt: skip
 
 
