@@ -51,7 +51,7 @@ browser: $(TEST)
 # Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks.
 conformance: $(TEST)
 	HOGWILD_CONFORMANCE=all $(PYTEST) $(LONG) tests/conformance tests/cuts tests/messages tests/sparse \
-		tests/training/test_autostep.py tests/test_factorisation.py tests/lab/test_observing.py \
+		tests/training/test_autostep.py tests/test_factorisation.py tests/lab/test_conflicts.py \
 		tests/landscape/test_linear_surface.py tests/estimators/test_contract.py
 
 # Losses, penalties and learning rates against scikit-learn's, on every data set with many settings: of so many cases one.
