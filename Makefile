@@ -30,6 +30,7 @@ test-all: test long conformance agreement executions fuzz cluster chaos lab
 lint: $(TEST)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tools/prose
 
 types: $(TEST)
 	$(BIN)/mypy

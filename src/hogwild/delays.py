@@ -1,4 +1,4 @@
-"""How long things take: numbers that are drawn, one file and one line for each distribution."""
+"""Distributions of durations, for simulated updates, messages and reactions. Each distribution has one class."""
 
 from __future__ import annotations
 
@@ -14,15 +14,31 @@ from hogwild.registry import invalid_parameter, kebab, lookup
 
 
 class Delay(Protocol):
-    """A time in seconds that is drawn."""
+    """Distribution of a duration in seconds."""
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
-        """How long it takes this worker for the ``count``-th time."""
+        """Return a duration in seconds.
+
+        Parameters
+        ----------
+        random : numpy.random.Generator
+            Source of random numbers.
+        worker : int
+            Number of the worker.
+        count : int
+            Running number of the duration among those of this worker.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """Always the same."""
+    """Constant duration.
+
+    Parameters
+    ----------
+    seconds : float
+        Duration in seconds, at least 0.
+    """
 
     seconds: float
 
@@ -30,13 +46,21 @@ class Always:
         _check("seconds", self.seconds)
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
-        """The same."""
+        """Return the constant duration in seconds."""
         return self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """About ``mean``, never less than a tenth of it."""
+    """Normal distribution, cut off below at a tenth of its mean.
+
+    Parameters
+    ----------
+    mean : float
+        Mean before the cut-off, in seconds, at least 0.
+    deviation : float
+        Standard deviation before the cut-off, in seconds, at least 0.
+    """
 
     mean: float
     deviation: float
@@ -46,13 +70,21 @@ class Normal:
         _check("deviation", self.deviation)
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
-        """A normal number, cut off."""
+        """Return a normal random duration in seconds, at least a tenth of the mean."""
         return max(self.mean / 10, random.normal(self.mean, self.deviation))
 
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """``median`` times e to a normal number of this ``spread``."""
+    """Log-normal distribution: ``median * exp(z)``, where z is normal with mean 0 and deviation ``spread``.
+
+    Parameters
+    ----------
+    median : float
+        Median in seconds, at least 0.
+    spread : float, default 0.5
+        Standard deviation of the logarithm, at least 0.
+    """
 
     median: float
     spread: float = 0.5
@@ -62,13 +94,19 @@ class LogNormal:
         _check("spread", self.spread)
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
-        """Skewed: now and then much longer."""
+        """Return a log-normal random duration in seconds. The distribution is skewed to long durations."""
         return self.median * math.exp(random.normal(0.0, self.spread))
 
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """Without memory."""
+    """Exponential distribution, which has no memory.
+
+    Parameters
+    ----------
+    mean : float
+        Mean in seconds, at least 0.
+    """
 
     mean: float
 
@@ -76,13 +114,21 @@ class Exponential:
         _check("mean", self.mean)
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
-        """An exponential number."""
+        """Return an exponential random duration in seconds."""
         return float(random.exponential(self.mean))
 
 
 @dataclass(frozen=True, slots=True)
 class HeavyTail:
-    """Pareto: at least ``least``, and rarely very long; with a ``tail`` of at most 1 without a mean."""
+    """Pareto distribution: rarely, a duration is very long.
+
+    Parameters
+    ----------
+    least : float
+        Shortest duration in seconds, at least 0.
+    tail : float, default 1.5
+        Exponent of the tail, above 0. With an exponent of at most 1 the distribution has no mean.
+    """
 
     least: float
     tail: float = 1.5
@@ -93,14 +139,23 @@ class HeavyTail:
             raise invalid_parameter("tail", "a positive number", self.tail)
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
-        """A Pareto number."""
+        """Return a Pareto random duration in seconds."""
         return self.least * (1.0 + float(random.pareto(self.tail)))
 
 
 @dataclass(frozen=True, slots=True)
 class Slowed:
-    """As ``usual``, but some workers take so many times as long.
+    """Distribution with a factor for each slow worker.
 
+    Parameters
+    ----------
+    usual : Delay
+        Distribution of the duration of all other workers.
+    times : mapping of int to float
+        Factor of the duration, by worker number.
+
+    Examples
+    --------
     >>> slow = Slowed(Always(0.01), {2: 10.0})
     >>> slow.draw(np.random.default_rng(0), 2, 0), slow.draw(np.random.default_rng(0), 1, 0)
     (0.1, 0.01)
@@ -110,18 +165,24 @@ class Slowed:
     times: Mapping[int, float]
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
-        """Longer for the slow."""
+        """Return a usual duration in seconds, multiplied by the factor of the worker."""
         return self.usual.draw(random, worker, count) * self.times.get(worker, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """As it was: for each worker the times that were measured, from the beginning again when there are no more."""
+    """Recorded durations, repeated from the first when all of them are used.
+
+    Parameters
+    ----------
+    seconds : mapping of int to sequence of float
+        Measured durations in seconds, by worker number.
+    """
 
     seconds: Mapping[int, Any]
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
-        """What it took the last time."""
+        """Return the recorded duration number ``count`` of the worker, in seconds."""
         times = self.seconds[worker]
         return float(times[count % len(times)])
 
@@ -132,7 +193,7 @@ DELAYS: dict[str, Any] = {
 
 
 def named(delay: str | float | Delay) -> Delay:
-    """A delay from a number of seconds, from a name with numbers, or from itself.
+    """Return a delay from a number of seconds or from a name with numbers, or a delay unchanged.
 
     >>> named(0.01), named("normal:0.01:0.002"), named("heavy-tail:0.001")
     (Always(seconds=0.01), Normal(mean=0.01, deviation=0.002), HeavyTail(least=0.001, tail=1.5))

@@ -1,6 +1,6 @@
-"""The command line: one file per command, loaded only when that command is asked for.
+"""Command line: one file per command, imported only when that command runs.
 
-A new command is a function of its own name in a file of its own name, and one line in ``COMMANDS``.
+A new command is a function in a file of the same name, and one line in ``COMMANDS``.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ COMMANDS = (
 
 
 class Commands(TyperGroup):
-    """Knows every command by name and imports its file on demand, so that none pays for the others."""
+    """Group of all commands that imports the file of a command on demand, so that no command pays for the others."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # names now, the commands when needed
+        # The values stay empty, because get_command loads a command on demand.
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Load one command, or return None when there is none of that name."""
+        """Load a command, or return None if no command has that name."""
         return _load(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; Ctrl-C comes out as an error of our own, because typer would swallow it."""
+        """Run a command, and turn Ctrl-C into an error of our own, because typer would swallow it."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -60,7 +61,7 @@ def _load(name: str) -> Any:
 
 
 def _unwrapped(text: str) -> str:
-    """Paragraphs of one line each, because the terminal wraps them anew."""
+    """Join the lines of each paragraph, because the terminal wraps them anew."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -91,7 +92,7 @@ def hogwild(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: done. 1: an error in the data or the run. 2: wrong usage. 130: stopped by Ctrl-C.
+    0: success. 1: an error in the data or the run. 2: wrong usage. 130: stopped by Ctrl-C.
 
     >>> main(["generate", "no-such-kind"])
     2
@@ -104,6 +105,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except BaseException as error:
-        # Looked up in the words themselves: when they cannot be parsed there is nothing else to go by.
+        # The flags are searched in the raw arguments, because a parse error leaves no parsed ones.
         return console.report(error, as_json="--json" in flags, debug="--debug" in flags)
     return code if isinstance(code, int) else 0

@@ -1,4 +1,4 @@
-"""``hogwild compare``: strategies and workers on one's own data."""
+"""``hogwild compare``: strategies and numbers of workers compared on the user's data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What commands say, where they say it, and how they end.
+"""Output of commands: results, progress, errors and exit codes.
 
-With ``--json`` exactly one JSON object goes to stdout and everything else to stderr. Without it results go to
-stdout; progress, warnings and errors go to stderr in either case.
+With ``--json`` exactly one JSON object goes to stdout, and everything else goes to stderr. Without ``--json`` results
+go to stdout. Progress, warnings and errors go to stderr in both cases.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Json = Annotated[
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
-# typer brings its own copy of click in some versions; this is the root of usage errors in either.
+# Some versions of typer bring their own copy of click. This class is the base of usage errors in both cases.
 ClickException: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 class InterruptedRunError(Exception):
-    """Ctrl-C was pressed."""
+    """Interruption of a command by Ctrl-C."""
 
     def __str__(self) -> str:
         return "interrupted"
 
 
 class Output:
-    """Where one command writes.
+    """Output streams of one command.
 
-    ``show`` is for people, ``result`` for programs: a command calls both, and one of them does nothing.
+    ``show`` prints for people, ``result`` for programs. A command calls both, and one of them does nothing.
     """
 
     def __init__(self, as_json: bool = False) -> None:
@@ -51,30 +51,30 @@ class Output:
         self.console, self.messages = _console(), _console(stderr=True)
 
     def show(self, *parts: RenderableType) -> None:
-        """Print for people, unless a program asked. Strings are printed as they are; for colour give ``Text``."""
+        """Print for people, unless ``--json`` is set. Strings are printed verbatim; ``Text`` may have colour."""
         if not self.as_json:
             for part in parts:
                 self.console.print(part, soft_wrap=isinstance(part, str))
 
     def result(self, record: Mapping[str, Any]) -> None:
-        """Print the one JSON object, if a program asked. Call it once, last."""
+        """Print the only JSON object, if ``--json`` is set. A command calls this method once, last."""
         if self.as_json:
             print_json(record)
 
     def alone(self) -> AbstractContextManager[Any]:
-        """Within the block, what others print goes to stderr, if a program asked: Ray, for one, prints who died."""
+        """Redirect stdout to stderr within the block, if ``--json`` is set: Ray, for one, prints crashed workers."""
         return redirect_stdout(sys.stderr) if self.as_json else nullcontext()
 
     def note(self, message: str) -> None:
-        """Say something in passing, on stderr."""
+        """Print a note on stderr."""
         self.messages.print(message, style="dim", soft_wrap=True)
 
     def warn(self, message: str) -> None:
-        """Warn on stderr."""
+        """Print a warning on stderr."""
         _print_line(self.messages, "warning: ", "bold yellow", message)
 
     def progress(self, unit: str = "") -> Progress:
-        """Make a progress bar on stderr that is gone when it is done; silent when stderr is not a terminal.
+        """Make a progress bar on stderr that disappears at the end, and is silent if stderr is not a terminal.
 
         With ``unit="bytes"`` amounts are shown in bytes.
         """
@@ -95,7 +95,7 @@ class Output:
 
 
 def check_out(out: Path | None, option: str = "--out") -> None:
-    """Refuse a file that could not be written, before any work is done for it.
+    """Raise an error for a file that could not be written, before any work is done for it.
 
     >>> check_out(Path("no-such-folder/model"))
     Traceback (most recent call last):
@@ -114,14 +114,14 @@ def check_out(out: Path | None, option: str = "--out") -> None:
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """Write one JSON object and nothing else to stdout: on one line, unless people are looking."""
+    """Write one JSON object and nothing else to stdout: on one line, or indented on a terminal."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(to_jsonable(record), indent=indent, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
-    """Say what went wrong, in one line on stderr, and return the exit code that goes with it."""
+    """Print an error in one line on stderr, and return the exit code of the command."""
     if isinstance(error, BrokenPipeError):
         _let_go_of_stdout()
         return 1
@@ -136,7 +136,7 @@ def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
 
 
 def exit_code(error: BaseException) -> int:
-    """Say how a command that met this error ends.
+    """Return the exit code of a command that ends with this error.
 
     >>> exit_code(ParameterError("no such loss")), exit_code(MemoryError()), exit_code(InterruptedRunError())
     (2, 1, 130)
@@ -147,7 +147,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def explain(error: BaseException) -> str:
-    """Put an error into words: what, where, and what to do.
+    """Return the message of an error: the cause, the place, and the remedy.
 
     >>> explain(FileNotFoundError(2, "No such file or directory", "ads.svm"))
     'ads.svm: No such file or directory'
@@ -172,7 +172,7 @@ def _explain_usage(error: Any) -> str:
 
 
 def _console(stderr: bool = False) -> Console:
-    """A console that takes brackets and colons in the names of files for what they are."""
+    """Make a console that prints brackets and colons in file names verbatim."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -185,7 +185,7 @@ def _print_line(console: Console, start: str, style: str, message: str) -> None:
 
 
 def _let_go_of_stdout() -> None:
-    """Whoever read our output has gone: let the interpreter's last flush go nowhere instead of failing."""
+    """Redirect stdout to the null device after its reader has closed it, so that the last flush cannot fail."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""``hogwild doctor``: what this machine has, what works, what is wrong, and how to mend it."""
+"""``hogwild doctor``: checks of the machine and the installation, with remedies."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def doctor(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:  # fmt: skip
-    """Look at the machine and the installation, and say what is wrong and how to mend it.
+    """Check the machine and the installation, and report problems with their remedies.
 
-    Takes some seconds. Ends with exit code 1 if something essential is broken.
+    The checks take several seconds. The exit code is 1 if something essential is broken.
 
     Example: hogwild doctor --cluster 10.0.0.1:6379
     """
@@ -94,7 +94,7 @@ def _look_at_cluster(address: str | None, out: Output) -> None:
 
 
 def check_versions() -> list[Check]:
-    """Are the packages that everything needs there?"""
+    """Check that the required packages are installed."""
     missing = [name for name in PACKAGES if _version(name) is None]
     if missing:
         remedy = "Install again: pip install --force-reinstall hogwild"
@@ -103,7 +103,7 @@ def check_versions() -> list[Check]:
 
 
 def check_machine(machine: Machine) -> list[Check]:
-    """Does something about the machine stand in the way?"""
+    """Check cores, memory, NUMA nodes and vector instructions of the machine."""
     from hogwild.files import format_size
 
     checks = [_check_cores(machine)]
@@ -133,7 +133,7 @@ def _check_cores(machine: Machine) -> Check:
 
 
 def measure(machine: Machine) -> tuple[dict[str, Any], list[Check]]:
-    """Compile something, then measure parallelism and memory; two seconds at most."""
+    """Compile a function, then measure parallelism and memory bandwidth; this takes at most two seconds."""
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         remedy = "Unset it: without compiled code everything is a hundred times slower."
         return {}, [Check("compiler", "error", "NUMBA_DISABLE_JIT is set", remedy)]
@@ -141,7 +141,7 @@ def measure(machine: Machine) -> tuple[dict[str, Any], list[Check]]:
         from hogwild.cli.diagnostics import microbenchmarks
 
         compiler = microbenchmarks.check_compiler()
-    except Exception as error:  # whatever a broken installation comes up with is what is to be told
+    except Exception as error:  # a broken installation may raise any exception, and its message is reported
         said = f"compiling fails: {type(error).__name__}: {error}".strip().splitlines()[0]
         remedy = "Set NUMBA_CACHE_DIR to a folder that can be written, or reinstall numba and llvmlite."
         return {"compiles": False}, [Check("compiler", "error", said, remedy)]
@@ -183,7 +183,7 @@ def _check_speed(gain: float | None, one: float, every: float, cores: int) -> li
 
 
 def check_extras(extras: list[Found]) -> list[Check]:
-    """Is an extra broken, or is there something it could use?"""
+    """Check for extras that are broken, and for hardware that an extra could use."""
     checks = []
     for found in extras:
         if found.status == "broken":

@@ -1,4 +1,4 @@
-"""``hogwild generate``: data with a known optimum, written to a file."""
+"""``hogwild generate``: synthetic data with a known optimum, written to a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hogwild.cli.console import Debug, Json, Output
 
 
 def count(text: str) -> int:
-    """Read a whole number as people write it.
+    """Read a whole number in a usual notation.
 
     >>> count("1_000"), count("2e6"), count("1.5M"), count("10k")
     (1000, 2000000, 1500000, 10000)
@@ -79,8 +79,8 @@ def generate(
 ) -> None:
     """Write data with a planted model, in any size: its optimum is known.
 
-    What is not given is as the kind has it: rcv1 is shaped like the Reuters collection, clicks has millions of
-    binary features, dense has a value in every cell.
+    The kind decides the value of an option that is not given: rcv1 is shaped like the Reuters collection, clicks has
+    millions of binary features, dense has a value in every cell.
 
     Example: hogwild generate rcv1 train.svm --rows 100k --seed 1
     """
@@ -128,7 +128,7 @@ def generate(
 def _write_records(
     output: Output, out: Path, chosen: dict[str, Any], seed: int, weights: Path | None, overwrite: bool
 ) -> None:
-    """Sparse rows as TFRecords, as they are drawn: there may be more of them than memory holds."""
+    """Write sparse rows as TFRecords while they are drawn, because all rows may not fit into memory."""
     from dataclasses import fields
 
     from hogwild.data.generate.sparse_records import SparseRecords
@@ -161,7 +161,7 @@ def _write_records(
 def _ratings(
     output: Output, out: Path, given: dict[str, Any], weights: Path | None, seed: int, overwrite: bool
 ) -> None:
-    """Ratings are written in files of their own kind."""
+    """Write ratings, which have file formats of their own."""
     from hogwild.data.generate.ratings import write_ratings
     from hogwild.errors import ParameterError
     from hogwild.files import format_size

@@ -1,4 +1,4 @@
-"""``hogwild inspect``: what a data set looks like to workers that do not wait for each other."""
+"""``hogwild inspect``: size, sparsity and expected collisions of a data set."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ def inspect(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show how large and how sparse the data is, how often workers will meet, and what to use.
+    """Show the size and sparsity of the data, the expected collisions of workers, and what to use.
 
     Omega is the most non-zeros in one row. Delta is the largest share of rows that one feature is in. rho is the
     largest share of rows that share a feature with one row, exact or within bounds.
 
-    Expected collisions of W workers, each holding a random row: others = (W-1) * (mean share of rows that share a
-    feature with a row); chance = mean over rows of 1 - (1 - share)^(W-1); coordinates = (W-1) * sum of p^2, where p is
-    the share of rows a feature is in.
+    Expected collisions are those of W workers, each with a random row. The number of other workers that collide is
+    (W-1) * (mean share of rows that share a feature with a row). The chance of any collision is the mean over rows of
+    1 - (1 - share)^(W-1). The number of common coordinates is (W-1) * sum of p^2, where p is the share of rows with a
+    feature.
 
     Example: hogwild inspect clicks.svm.gz --json
     """

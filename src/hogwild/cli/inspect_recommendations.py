@@ -1,20 +1,22 @@
-"""What to use for a data set, in words, from its numbers."""
+"""Recommendations for a data set, in words, derived from its statistics."""
 
 from __future__ import annotations
 
 from hogwild.data.statistics import LabelStatistics, Statistics
 
-SMALL = 10**6  # non-zeros that one core walks through in some milliseconds
-LARGE = 2**29  # bytes of a file that is worth packing
-CROWDED = 0.5  # share of a row's features that another row has too, from which on lock-free workers do harm
-BUSY = 1.0  # features that two rows have in common, from which on each update moves a cache line between cores
+SMALL = 10**6  # non-zeros that one core processes in a few milliseconds
+LARGE = 2**29  # size of a file in bytes from which packing pays
+# Share of a row's features that a random other row also has, from which on lock-free workers harm the result.
+CROWDED = 0.5
+# Mean number of features common to two rows, from which on each update moves a cache line between cores.
+BUSY = 1.0
 RARE_CLASS = 0.05
 
 
 def advise(found: Statistics, *, cores: int, file_bytes: int = 0, packed: bool = False) -> list[str]:
-    """Say which strategy, rule and loss suit the data, and what in it needs attention.
+    """Return the recommended strategy, rule and loss for the data, and warnings about the data.
 
-    The strategy goes by how many features two random rows have in common, which is what two workers meet in.
+    The strategy depends on the number of features that two random rows have in common, because workers collide in them.
     """
     return [
         *_about_workers(found, cores),

@@ -1,4 +1,4 @@
-"""``hogwild lab``: experiments on what asynchrony does, and a page of what was found."""
+"""``hogwild lab``: experiments on the effects of asynchrony, and a report of their results."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def lab(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run experiments, and write a report that can be looked at and sent to others.
+    """Run experiments, and write a report as one page that can be shared.
 
-    What was recorded stays: after Ctrl-C the same command goes on where it was.
+    Recorded trials are kept: after Ctrl-C the same command continues where it stopped.
 
     Example: hogwild lab collisions delays --quick
     """
@@ -85,7 +85,7 @@ def lab(
 
 
 def run_studies(screen: Output, studies: list[Study]) -> None:
-    """Run studies one after the other, with a bar that tells how far they are."""
+    """Run studies in sequence, with a progress bar for each."""
     with screen.progress() as bar:
         for study in studies:
             task = bar.add_task(study.experiment.name, total=len(study.trials))
@@ -98,7 +98,7 @@ def run_studies(screen: Output, studies: list[Study]) -> None:
 
 
 def write(folder: Path, paths: list[Path] | None, figures: bool, title: str = "What asynchrony does") -> Path:
-    """Write a report of some records, or of all in a folder."""
+    """Write a report of the given records, or of all records in a folder."""
     from hogwild.lab.report import save_figures, write_report
     from hogwild.lab.report_builder import report_of
 
@@ -111,7 +111,7 @@ def write(folder: Path, paths: list[Path] | None, figures: bool, title: str = "W
 
 
 def show_findings(screen: Output, records: list[dict[str, Any]]) -> None:
-    """What was found, a line each, and whether it bears out what it is about."""
+    """Print one line per finding, with a mark that shows whether the finding supports its claim."""
     for record in records:
         screen.show(record["title"])
         for finding in record["findings"]:
@@ -119,7 +119,7 @@ def show_findings(screen: Output, records: list[dict[str, Any]]) -> None:
 
 
 def record_of(study: Study) -> dict[str, Any]:
-    """What a study came to, for programs."""
+    """Return the result of a study as a record for programs."""
     from hogwild.lab.report_builder import section_of
     from hogwild.lab.runner import recorded
 
@@ -173,7 +173,7 @@ def _files(given: list[str]) -> dict[str, str]:
 
 
 def check_extra() -> None:
-    """Say what is missing before anything is run."""
+    """Raise an error if a package of the extra ``lab`` is missing, before any experiment runs."""
     import importlib.util
 
     from hogwild.errors import MissingExtraError

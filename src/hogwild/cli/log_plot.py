@@ -1,4 +1,4 @@
-"""A curve in the terminal, both axes logarithmic, drawn with dots smaller than a letter."""
+"""Curve in the terminal with two logarithmic axes, drawn with braille dots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hogwild.data.csr import Array
 
 
 def log_log(x: Array, y: Array, *, width: int, height: int = 12, ascii_only: bool = False) -> str:
-    """Draw positive ``y`` over rising positive ``x`` into ``height`` lines of ``width`` letters, and axes around.
+    """Draw positive ``y`` over increasing positive ``x`` in ``height`` lines of ``width`` characters, with axes.
 
     >>> print(log_log(np.array([1, 10, 100]), np.array([100, 10, 1]), width=24, height=4))
     100 ┤⠉⠒⠤⣀⡀
@@ -36,7 +36,7 @@ def log_log(x: Array, y: Array, *, width: int, height: int = 12, ascii_only: boo
 
 
 def _axis(first: float, last: float, columns: int) -> list[str]:
-    """The line below the curve, a tick at each power of ten, and their names below that."""
+    """Return the axis below the curve, with a tick at each power of ten, and the line of tick labels."""
     line, names = ["─"] * columns, [" "] * (columns + 8)
     reach = max(last - first, 1e-9)
     free = 0
@@ -55,6 +55,6 @@ def _place(decade: float, bottom: float, top: float, height: int) -> int:
 
 
 def _label(decade: float) -> str:
-    """Name a power of ten in few letters: 1, 10, 100, 1k, ..., 1G."""
+    """Return the label of a power of ten in few characters: 1, 10, 100, 1k, ..., 1G."""
     power = int(decade)
     return f"{10 ** (power % 3)}{('', 'k', 'M', 'G', 'T')[power // 3]}"

@@ -1,4 +1,4 @@
-"""What workers that talked to each other leave behind: staleness, messages, waiting; for programs and for people."""
+"""Summary of a run by messages: staleness, messages and idle time, for programs and for people."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hogwild.run import Event, Run
 
-STALER = 1.5  # times the mean, from which on the stalest worker is worth a word
+STALER = 1.5  # ratio to the mean staleness above which the summary names the stalest worker
 
 
 def talked(run: Run, virtual: bool, real_seconds: float) -> dict[str, Any]:
-    """The part of a record that is about talking; all null where workers share one memory."""
+    """Return the part of a record about messages; all values are null where workers share memory."""
     traffic, waiting = run.traffic or {}, run.idle or {}
     topology = next((event for event in run.events if event["event"] == "topology"), None)
     return {
@@ -33,7 +33,7 @@ def _figures(event: Event) -> dict[str, Any]:
 
 
 def in_words(record: dict[str, Any]) -> dict[str, str]:
-    """The same in words, one line each."""
+    """Return the same summary in words, one line per entry."""
     if record["staleness"] is None:
         return {}
     told = {"staleness": _staleness(record["staleness"]), "messages": _messages(record)}
@@ -49,7 +49,7 @@ def in_words(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _staleness(figures: dict[str, Any]) -> str:
-    """How many changes by others came in between.
+    """Return the staleness in words: the number of changes by other workers between a read and a write.
 
     >>> _staleness({"mean": 2.5, "median": 3, "p95": 4, "most": 9, "workers": {"worker-0": {"mean": 9.0}}})
     '2.5 changes by others on average, median 3, 95% up to 4, at most 9; worker-0 has the most: 9.0 on average'

@@ -1,4 +1,4 @@
-"""``hogwild pack``: files into one packed folder, shuffled, in bounded memory."""
+"""``hogwild pack``: conversion of files into one packed, shuffled folder, in bounded memory."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def pack(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Convert files, once, into a folder that every run can start from without reading text again.
+    """Convert files once into a folder, from which every run starts without parsing text again.
 
-    Rows are checked and shuffled on the way. The folder appears only when it is complete. Data larger than memory is
-    then read block by block while it is trained on.
+    The conversion checks and shuffles the rows. The folder appears only when it is complete. Training reads data larger
+    than memory from it block by block.
 
     Example: hogwild pack day_*.svm.gz clicks.packed --memory 2GiB
     """
@@ -78,7 +78,7 @@ def pack(
 
 
 class _Stages:
-    """One bar for each stage, which appears when the stage begins."""
+    """Progress bars, one for each stage, which appear when their stage begins."""
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar

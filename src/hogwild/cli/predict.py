@@ -1,4 +1,4 @@
-"""``hogwild predict``: from a model and a file to predictions."""
+"""``hogwild predict``: predictions of a model for the rows of a file."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def predict(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Predict the class, or the number, of every row: a line each, in the order of the file.
+    """Predict the class, or the number, of every row: one line per row, in the order of the file.
 
-    The file is read as the training file was; features that the model does not know are left out.
+    The file is read like the training file. Features unknown to the model are ignored.
 
     Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
     """

@@ -1,4 +1,4 @@
-"""``hogwild report``: a page from what was recorded."""
+"""``hogwild report``: a report from recorded runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def report(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a report from recorded runs alone: nothing is run again.
+    """Write a report from recorded runs, without running anything again.
 
     Example: hogwild report lab runs/today.jsonl --out study.html
     """

@@ -1,4 +1,4 @@
-"""What a run came to: for programs, and for people."""
+"""Summary of a run, for programs and for people."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from hogwild.cli.message_summary import in_words
 if TYPE_CHECKING:
     from hogwild.run import Event, Run
 
-WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # of the events, in the record of a run
+WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # events that the record of a run contains
 
 
 def scores_of(result: Event) -> list[str]:
-    """The names of the scores among the figures of a run: what was measured between its loss and its objective.
-
-    And what was measured of held-out data alone.
+    """Return the names of the scores of a run, those between ``loss`` and ``objective`` and those of held-out data.
 
     >>> scores_of({"loss": 0.5, "objective": 0.5, "test_loss": 0.7, "test_accuracy": 0.8})
     ['accuracy']
@@ -30,7 +28,7 @@ def scores_of(result: Event) -> list[str]:
 
 
 def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: Path | None) -> dict[str, Any]:
-    """What a run came to, for programs. A score without a prefix is that on held-out data, if there is any."""
+    """Return the result of a run as a record. A score without prefix is of held-out data, if there is any."""
     result, figures = run.result, {}
     training = problem.dataset if problem.terms == "batches" else problem.data
     for score in scores_of(result):
@@ -81,7 +79,7 @@ def _simulated(record: dict[str, Any]) -> str:
 
 
 def _observed(seen: Event | None) -> dict[str, str]:
-    """What was seen of workers in one memory, in words."""
+    """Return the counted conflicts of workers in shared memory, in words."""
     if seen is None:
         return {}
     stale, expected = seen["staleness"], seen["predicted"]
@@ -93,7 +91,7 @@ def _observed(seen: Event | None) -> dict[str, str]:
 
 
 def picture_of(record: dict[str, Any]) -> list[Any]:
-    """The same for people."""
+    """Return the result of a run as a table for people."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""``hogwild train``: from a file to a model."""
+"""``hogwild train``: training of a model on the rows of a file."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def train(
 ) -> None:
     """Train a model on all cores: a linear one, or another kind of --problem.
 
-    Minimised is, of a linear one, the mean loss + l1 |w| + l2/2 |w|^2. Ctrl-C ends the run early and keeps the model.
+    A linear model minimises the mean loss + l1 |w| + l2/2 |w|^2. Ctrl-C ends the run early and keeps the model.
 
     Example: hogwild train rcv1.svm.gz --loss hinge --l2 1e-5 --holdout 0.1 --out rcv1.model
     """
@@ -245,7 +245,7 @@ def train(
 
 
 def _profile(problem: Any, screen: Output) -> dict[str, float]:
-    """Where the time of a step goes, for people and for programs."""
+    """Measure the shares of the time of a training step, print them, and return them."""
     from hogwild.training.step_profiling import profiled
 
     found = profiled(problem)
@@ -264,7 +264,10 @@ def _buffered(strategy: Any, buffer: str) -> Any:
 
 
 def _workers(strategy: str, workers: int | None, screen: Output) -> int | None:
-    """Scripts that try every strategy with several workers need not know which of them has only one."""
+    """Return the number of workers, or None with a warning for the strategy ``serial``.
+
+    A script can then try every strategy with several workers, without a special case for ``serial``.
+    """
     if strategy == "serial" and workers not in (None, 1):
         screen.warn(f"the strategy 'serial' has one worker; --workers {workers} is ignored")
         return None
@@ -294,7 +297,7 @@ def _callbacks(
 
 
 def _notes(screen: Output) -> Any:
-    """Say in words what a user should know of."""
+    """Make a callback that prints the events that a user should know."""
 
     def note(event: Event) -> None:
         if event["event"] == "step chosen":

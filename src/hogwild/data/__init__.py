@@ -1,4 +1,4 @@
-"""Data: read, check, pack, shuffle, generate. ``hogwild.data.open`` is the door."""
+"""Data sets: reading, checking, packing, shuffling and generating rows. ``hogwild.data.open`` opens all of them."""
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Chunk, Dataset, Epoch

@@ -1,4 +1,4 @@
-"""What is asked of every array before it becomes rows: a shape, a type, finite numbers."""
+"""Checks of arrays before they become rows: the shape, the element type and finite values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALLER = "Scale the features to values of about one."
 
 
 def require_matrix(X: Any, path: Path | None) -> None:
-    """Refuse what does not have rows and columns, at least one of each.
+    """Raise ``DataError`` unless an array has two dimensions with at least one row and one column.
 
     >>> require_matrix(np.zeros((2, 3)), None)
     """
@@ -31,7 +31,11 @@ def require_matrix(X: Any, path: Path | None) -> None:
 
 
 def as_floats(values: Array, path: Path | None) -> Array:
-    """Contiguous float32 or float64: the array itself if it is that, else the smaller one that holds its numbers.
+    """Return the values as a contiguous array of float32 or float64.
+
+    The function returns the array itself if it has one of these types already. Otherwise it converts to float32 if
+    float32 holds every number of the element type, and to float64 if not. It raises ``DataError`` for an array without
+    numbers.
 
     >>> as_floats(np.array([True, False]), None)
     array([1., 0.], dtype=float32)
@@ -39,12 +43,13 @@ def as_floats(values: Array, path: Path | None) -> Array:
     if values.dtype.kind not in "biuf":
         raise DataError(f"the values are of type {values.dtype}, not numbers", path=path, remedy=ENCODE)
     floats = np.float32 if np.can_cast(values.dtype, np.float32, "safe") else np.float64
-    with np.errstate(over="ignore"):  # what overflows is infinite, and refused as that
+    # A value that overflows becomes infinite, and the check for finite values refuses it later.
+    with np.errstate(over="ignore"):
         return np.ascontiguousarray(values, dtype=floats)
 
 
 def not_finite(value: float, row: int, column: int, path: Path | None) -> DataError:
-    """The error for a value that is NaN or infinite, or would be in single precision.
+    """Return the error for a value that is NaN or infinite, or that overflows in single precision.
 
     >>> print(not_finite(float("nan"), 3, 1, None))
     row 3, column 1: the value nan is not finite (rows and columns count from 0). Replace or leave out ...
@@ -56,7 +61,7 @@ def not_finite(value: float, row: int, column: int, path: Path | None) -> DataEr
 
 @compiled
 def first_not_finite(values: Any) -> int:
-    """The position of the first value that is NaN or infinite in single precision; -1 if there is none."""
+    """Return the position of the first value that is NaN or infinite in single precision, or -1 if there is none."""
     for at in range(len(values)):
         if not np.isfinite(np.float32(values[at])):
             return at

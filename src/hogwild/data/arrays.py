@@ -1,4 +1,4 @@
-"""Arrays that a user holds already, as checked rows, with no copy where none is needed."""
+"""Conversion of a user's arrays to checked rows, without a copy where none is needed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hogwild.errors import DataError
 def rows_from_arrays(
     X: Any, y: Any = None, weights: Any = None, *, unlabelled: bool = False, path: Path | None = None
 ) -> CSRRows:
-    """Check a matrix, labels and weights, and hand them on as rows.
+    """Check a matrix, labels and weights, and return them as rows.
 
-    ``X`` is a SciPy sparse matrix or array, a dense array or a data frame; ``path`` is named in errors if the arrays
-    come from a file. A CSR matrix in order, or a C-contiguous array, of float32 or float64 is not copied.
+    ``X`` is a SciPy sparse matrix or array, a dense array or a data frame. Errors name ``path`` if the arrays come from
+    a file. The function does not copy a sorted CSR matrix or a C-contiguous array of float32 or float64.
 
     >>> rows = rows_from_arrays(np.array([[0.0, 2.0], [1.0, 0.0]]), [1, 0])
     >>> len(rows), rows.features, rows.layout, rows.labels
@@ -54,7 +54,7 @@ def _dense(X: Any, path: Path | None) -> Array:
 
 
 def _array(numbers: Any, what: str, path: Path | None) -> Array:
-    """Whatever can be seen as an array: arrays, lists, columns and data frames."""
+    """Convert an array, a list, a column or a data frame to a NumPy array."""
     if isinstance(numbers, np.ma.MaskedArray) and np.ma.is_masked(numbers):
         raise DataError(f"some of the {what} are masked", path=path, remedy="Fill them, or leave their rows out.")
     try:
@@ -64,7 +64,7 @@ def _array(numbers: Any, what: str, path: Path | None) -> Array:
 
 
 def _column(numbers: Any, what: str, n_rows: int, path: Path | None) -> Array:
-    """One finite number for each row, as float64."""
+    """Return one finite number for each row, as float64."""
     column = _array(numbers, what, path)
     if column.dtype.kind not in "biuf":
         remedy = "numpy.unique(y, return_inverse=True) numbers text labels." if what == "labels" else ENCODE

@@ -1,4 +1,4 @@
-"""Rows: checked arrays in compressed sparse row form, which is all a kernel ever sees of the data."""
+"""Rows: checked arrays in compressed sparse row (CSR) form. Kernels get the data in this form only."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ NO_WEIGHTS = np.empty(0, np.float32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CSRRows:
-    """Some rows with their labels.
+    """Consecutive rows with their labels, in compressed sparse row form.
 
-    Row ``i`` has its non-zeros at ``indptr[i]:indptr[i + 1]`` of ``indices`` and ``values``. The offsets are
-    absolute, so a slice of rows is a view. In a ``binary`` layout every value is one and ``values`` is empty; in a
-    ``dense`` layout every column is present, in order, and ``indices`` is empty. Within a row, indices rise.
+    The non-zeros of row ``i`` are at ``indptr[i]:indptr[i + 1]`` of ``indices`` and ``values``. These offsets are
+    absolute, so a slice of rows is a view. In the ``binary`` layout every value is one and ``values`` is empty. In the
+    ``dense`` layout every column is present, in order, and ``indices`` is empty. Within a row the indices rise
+    strictly.
 
     >>> rows = CSRRows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
     ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
@@ -30,11 +31,14 @@ class CSRRows:
     (2, 3, 1)
     """
 
-    indptr: Array  #  int64, one more than there are rows
-    indices: Array  # uint32 or uint64; empty when dense
-    values: Array  #  float32 or float64; empty when binary
-    labels: Array  #  float64 as read, float32 (or as precise as asked for) once a problem has encoded them
-    weights: Array  # float32, or float64 where that is asked for; empty when every row weighs one
+    indptr: Array  # Offsets of the rows, int64, one element more than there are rows.
+    indices: Array  # Column of each entry, uint32 or uint64, empty in the dense layout.
+    values: Array  # Value of each entry, float32 or float64, empty in the binary layout.
+    # Label of each row: float64 as read, float32 (or the precision that the caller asks for) once a problem has encoded
+    # it.
+    labels: Array
+    # Weight of each row, float32, or float64 where the caller asks for it. Empty when every row weighs one.
+    weights: Array
     features: int
     layout: Layout
 
@@ -43,14 +47,15 @@ class CSRRows:
 
     @property
     def nonzeros(self) -> int:
-        """How many entries are stored."""
+        """The number of stored entries."""
         return int(self.indptr[-1] - self.indptr[0])
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Offsets, indices, values, labels and weights as a kernel is given them: not to be written.
+        """Offsets, indices, values, labels and weights as read-only views, for kernels.
 
-        Arrays that may be written are of another type to the compiler, and each type costs seconds and memory.
+        To the compiler a writable array has another type than a read-only array. Each further type costs seconds of
+        compilation, and memory.
         """
         views = self.indptr.view(), self.indices.view(), self.values.view(), self.labels.view(), self.weights.view()
         for view in views:
@@ -71,13 +76,13 @@ class CSRRows:
 
 
 def bytes_of(rows: CSRRows) -> int:
-    """How many bytes some rows take."""
+    """Return the number of bytes that rows take."""
     per_entry = rows.values.itemsize * bool(rows.values.size) + rows.indices.itemsize * bool(rows.indices.size)
     return rows.nonzeros * per_entry + rows.indptr.nbytes + rows.labels.nbytes + rows.weights.nbytes
 
 
 def concatenate(pieces: list[CSRRows]) -> CSRRows:
-    """Put pieces of one layout behind each other; ``features`` becomes the largest of theirs."""
+    """Concatenate pieces of one layout; ``features`` of the result is the largest among the pieces."""
     if len(pieces) == 1:
         return pieces[0]
     parts = [compact(piece) for piece in pieces]
@@ -98,7 +103,10 @@ def concatenate(pieces: list[CSRRows]) -> CSRRows:
 
 
 def compact(rows: CSRRows) -> CSRRows:
-    """The same rows with offsets from zero and no entries before or behind them; copies nothing large."""
+    """Return the same rows with offsets from zero, and without entries before or after them.
+
+    The indices and values of the result are views. Only the offsets are copied.
+    """
     start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
     return replace(
         rows,

@@ -1,4 +1,4 @@
-"""What training asks of data: sizes, labels, frequencies, and epochs made of chunks."""
+"""The interface between training and data: sizes, labels, feature frequencies, and epochs that consist of chunks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ if TYPE_CHECKING:
     from hogwild.data.field_vocabulary import FieldVocabulary
 
 Order = Callable[[Array, int, int], Array]
-"""(row numbers, seed, number of the epoch) -> the same numbers, in another order."""
+"""Order of an epoch: (row numbers, seed, number of the epoch) -> the same row numbers in another order."""
 
-MOST_CLASSES = 10_000  # more distinct labels than this are numbers, not classes
-BLOCK_ROWS = 64  # rows that are walked one after the other: long enough for the prefetcher, short enough to mix
+# Largest number of distinct labels that count as classes. Labels with more distinct values are quantities.
+MOST_CLASSES = 10_000
+# Rows per block, visited one after the other. A block is long enough for the hardware prefetcher, and short enough that
+# an epoch mixes the rows.
+BLOCK_ROWS = 64
 
 
 def look_like_numbers(distinct: int, rows: int) -> bool:
-    """Whether so many different whole numbers among so many labels are years, prices or ages rather than classes.
+    """Return whether ``distinct`` different whole numbers among ``rows`` labels are quantities rather than classes.
+
+    Quantities are for example years, prices or ages.
 
     >>> look_like_numbers(10, 1797), look_like_numbers(214, 442)
     (False, True)
@@ -30,108 +35,109 @@ def look_like_numbers(distinct: int, rows: int) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Rows and the order in which to visit (some of) them: one worker's work for some milliseconds."""
+    """Rows and the order in which a worker visits them, or a part of them. A chunk is a few milliseconds of work."""
 
     rows: CSRRows
-    order: Array  # uint32 or int64 row numbers within ``rows``
+    order: Array  # Row numbers within ``rows``, uint32 or int64.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpochPlan:
-    """All chunks of an epoch at once: chunk ``c`` is ``order[starts[c]:starts[c + 1]]``."""
+    """All chunks of an epoch in three arrays: chunk ``c`` is ``order[starts[c]:starts[c + 1]]``."""
 
     rows: CSRRows
     order: Array
-    starts: Array  # int64
+    starts: Array  # Position in ``order`` at which each chunk starts, int64.
 
 
 class Epoch(Protocol):
-    """One walk over a data set, cut into chunks that may be claimed in any order and from any thread."""
+    """Pass over a data set, cut into chunks that workers may claim in any order and from any thread."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, number: int) -> Chunk: ...
 
     def done(self, number: int) -> None:
-        """Say that this chunk will not be asked for again in this epoch: its memory may go."""
+        """Mark a chunk as finished for this epoch, so that its memory may be released."""
 
     def whole(self) -> EpochPlan | None:
-        """All of it at once, where it is in memory."""
+        """Return all chunks at once if the rows are in memory, else None."""
 
 
 class Dataset(ABC):
-    """Checked, labelled rows, in memory or on disk.
+    """Checked rows with labels, in memory or on disk.
 
-    How an epoch is cut into chunks depends on the data alone, never on time or on the number of workers, so that
-    a run can be continued from ``(seed, epoch, chunk)``.
+    The chunks of an epoch depend on the data alone, never on time or on the number of workers. A run can therefore be
+    continued from ``(seed, epoch, chunk)``.
     """
 
-    name: str  #      where it came from, for people
+    name: str  # Origin of the data, such as a file name, for messages to the user.
     n_rows: int
     n_features: int
     nonzeros: int
-    base: int  #      what was subtracted from the indices of a text file: 0 or 1
-    table: FieldVocabulary | None = None  # which field each column belongs to, where rows have fields
-    rows: CSRRows | None = None  # all rows, where they are in memory
-    order: Order | None = None  # the order in which epochs visit the rows, where it is not the usual one
+    base: int  # Number that was subtracted from the indices of a text file: 0 or 1.
+    table: FieldVocabulary | None = None  # Field of each column, where rows have fields.
+    rows: CSRRows | None = None  # All rows, where they are in memory.
+    order: Order | None = None  # Order in which epochs visit the rows, where it differs from the default order.
 
     @property
     def bounded(self) -> bool:
-        """Whether it is read from disk within a bound on memory."""
+        """Whether the rows are read from disk within a limit on resident memory."""
         return False
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """A short digest that tells this data from other data."""
+        """A short digest that differs between different data."""
 
     @property
     @abstractmethod
     def room(self) -> int:
-        """How many bytes a model may take besides the rows."""
+        """The number of bytes that a model may take besides the rows."""
 
     @abstractmethod
     def labels(self) -> Array:
-        """All labels as float64, in stored order."""
+        """Return all labels as float64, in stored order."""
 
     @abstractmethod
     def label_counts(self) -> tuple[Array, Array] | None:
-        """The distinct labels, sorted, and how many rows have each; None where there are more than MOST_CLASSES.
+        """Return the distinct labels, sorted, and the number of rows of each; None for more than ``MOST_CLASSES``.
 
-        A part of a packed folder answers for the whole folder.
+        A part of a packed folder returns the counts of the whole folder.
         """
 
     @abstractmethod
     def frequencies(self) -> Array:
-        """In how many rows each feature is present, as int64."""
+        """Return the number of rows in which each feature is present, as int64."""
 
     @abstractmethod
     def epoch(self, seed: int, number: int) -> Epoch:
-        """The chunks of one epoch in random order, each row once."""
+        """Return the chunks of one epoch in random order, in which each row occurs once."""
 
     @abstractmethod
     def laid_out(self, seed: int, epochs: float) -> Dataset | None:
-        """A copy that so many epochs of this seed are walked sooner in, row by row the same; None where there is none.
+        """Return a copy that is faster to read over ``epochs`` epochs of this seed; None where no copy is faster.
 
-        It is for those epochs alone, and stored in another order.
+        The epochs of the copy visit the same rows in the same order. The copy stores the rows in another order, so it
+        serves these epochs only.
         """
 
     @abstractmethod
     def at_once(self) -> Dataset | None:
-        """The same rows, all of them at hand in whatever order they are visited; None where memory is too small."""
+        """Return the same rows with random access to all of them; None where memory is too small."""
 
     @abstractmethod
     def in_order(self) -> Epoch:
-        """All rows in stored order, for evaluation and prediction."""
+        """Return all rows in stored order, for evaluation and prediction."""
 
     @abstractmethod
     def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
-        """Set a random fraction of the rows aside: (the rest, the part set aside)."""
+        """Split off a random fraction of the rows, and return (the other rows, the rows split off)."""
 
     @abstractmethod
     def with_labels(self, encode: Callable[[Array], Array]) -> Dataset:
-        """The same rows, each chunk's labels passed through ``encode`` (float64 in)."""
+        """Return the same rows; the labels of each chunk pass through ``encode``, which gets float64."""
 
     @abstractmethod
     def with_rows(self, change: Callable[[CSRRows], CSRRows]) -> Dataset:
-        """The same data, its rows passed through ``change``, which leaves their number, order and labels alone."""
+        """Return the same data; its rows pass through ``change``, which keeps their number, order and labels."""

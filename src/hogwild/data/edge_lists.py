@@ -1,4 +1,4 @@
-"""Graphs in files: an edge on each line, a node and its part on each line, or SciPy's ``.npz``."""
+"""Graph files: one edge per line, one node and its part per line, or a ``.npz`` file of SciPy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hogwild.data.readers.line_segments import segments
 from hogwild.data.readers.npz import matrix_in
 from hogwild.errors import DataError
 
-_SEGMENT = 1 << 22  # bytes of text at once
+_SEGMENT = 1 << 22  # Bytes of text that are read at a time.
 _EDGE = "An edge is 'node node' or 'node node weight', with spaces, tabs or commas between them."
 
 
 def read_edges(path: Path) -> Graph:
-    """A graph from a list of edges, or from a matrix of weights.
+    """Read a graph from a list of edges or from a matrix of weights.
 
-    Nodes may have any names without spaces or commas; what follows a ``#`` is a comment.
+    The name of a node is any text without spaces and commas. A comment starts with ``#``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -46,7 +46,7 @@ def read_edges(path: Path) -> Graph:
 
 
 def read_seeds(path: Path) -> dict[str, int]:
-    """Nodes whose parts are known: ``node part`` on each line, parts numbered from 0."""
+    """Read the nodes whose parts are known: ``node part`` on each line, with parts numbered from 0."""
     seeds: dict[str, int] = {}
     for line, fields in _lines(path):
         if len(fields) != 2 or not fields[1].isdecimal():
@@ -61,7 +61,7 @@ def read_seeds(path: Path) -> dict[str, int]:
 
 
 def read_nodes(path: Path) -> list[str]:
-    """The names of nodes, one a line."""
+    """Read the names of nodes, one per line."""
     nodes = []
     for line, fields in _lines(path):
         if len(fields) != 1:
@@ -71,7 +71,7 @@ def read_nodes(path: Path) -> list[str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each line that has some, and its number."""
+    """Yield the line number and the fields of each line that has fields."""
     for segment in segments(path, _SEGMENT):
         try:
             text = segment.bytes.tobytes().decode()

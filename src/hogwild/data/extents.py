@@ -1,4 +1,4 @@
-"""How rows are cut into chunks, and walks over chunks: what data in memory and on disk have in common."""
+"""Division of rows into chunks, and epochs over chunks, for data in memory and on disk."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from hogwild.data.dataset import BLOCK_ROWS, Chunk, EpochPlan
 from hogwild.data.shuffle import mixed
 from hogwild.jit import compiled
 
-# A chunk is one claim by one worker: long enough that claiming costs nothing, short enough that there are many.
+# A worker claims one chunk at a time. A chunk is large enough that claiming costs nothing, and small enough that there
+# are many. ``_FEWEST`` and ``_MOST`` are non-zeros of a chunk; ``_CHUNKS`` is the number of chunks wanted.
 _FEWEST, _MOST, _CHUNKS = 2**14, 2**19, 64
 
 
 def rows_per_chunk(n_rows: int, nonzeros: int) -> int:
-    """How many rows a chunk has: whole blocks with some 2**14 to 2**19 non-zeros, by the data's size alone.
+    """Return the number of rows per chunk: whole blocks with about 2**14 to 2**19 non-zeros.
+
+    The result depends on the size of the data alone.
 
     >>> rows_per_chunk(32_561, 451_592), rows_per_chunk(800_000, 58_400_000), rows_per_chunk(10, 990)
     (1152, 7168, 128)
@@ -28,34 +31,34 @@ def rows_per_chunk(n_rows: int, nonzeros: int) -> int:
 
 
 def row_numbers(start: int, stop: int) -> Array:
-    """Consecutive row numbers in the smallest of the two types kernels know."""
+    """Return consecutive row numbers in the smaller of the two integer types that kernels accept."""
     return np.arange(start, stop, dtype=number_type(stop))
 
 
 def number_type(n_rows: int) -> type[np.uint32] | type[np.int64]:
-    """What row numbers of so many rows are kept in."""
+    """Return the integer type for the row numbers of ``n_rows`` rows."""
     return np.uint32 if n_rows <= 2**32 else np.int64
 
 
 class StoredRows(Protocol):
-    """Rows that lie behind each other somewhere."""
+    """Consecutive rows in memory or in files."""
 
     def read(self, start: int, stop: int) -> CSRRows:
-        """These rows, checked."""
+        """Return the rows from ``start`` up to ``stop``, checked."""
 
     def ahead(self, start: int, stop: int) -> None:
-        """These rows will be read soon."""
+        """Announce that the caller reads these rows soon."""
 
     def release(self, start: int, stop: int) -> None:
-        """These rows will not be read again soon."""
+        """Announce that the caller does not read these rows again soon."""
 
     def everything(self) -> CSRRows | None:
-        """All rows, where they are in memory."""
+        """Return all rows if they are in memory, else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkExtents:
-    """The rows from ``first`` up to ``last``, cut into runs of ``size`` rows.
+    """Division of the rows from ``first`` up to ``last`` into chunks of ``size`` rows.
 
     >>> extents = ChunkExtents(0, 100, 64)
     >>> len(extents), extents[1]
@@ -77,7 +80,7 @@ class ChunkExtents:
 
 
 class RowBlocks:
-    """The order in which an epoch visits rows that were shuffled: extents in random order, and their blocks too.
+    """Order in which an epoch visits shuffled rows: chunks in random order, and blocks in random order within a chunk.
 
     >>> blocks = RowBlocks(ChunkExtents(0, 100, 64), seed=0, number=0)
     >>> sorted(blocks.extent(chunk) for chunk in range(len(blocks)))
@@ -92,18 +95,18 @@ class RowBlocks:
         return len(self._order)
 
     def extent(self, number: int) -> tuple[int, int]:
-        """Where the rows of a chunk begin and end."""
+        """Return the first row of a chunk and the row after its last."""
         return self._extents[int(self._order[number])]
 
     def chunk(self, number: int) -> Array:
-        """The numbers of the rows of a chunk, counted from its first one, in order."""
+        """Return the row numbers of a chunk, counted from its first row, in the order of the visit."""
         start, stop = self.extent(number)
         order = np.empty(stop - start, number_type(stop - start))
         _fill_in_blocks(order, np.array([0, stop - start]), np.zeros(1, np.int64), self._seed, number)
         return order
 
     def whole(self) -> tuple[Array, Array]:
-        """The numbers of all rows in order, and where in them each chunk starts."""
+        """Return the row numbers of the whole epoch in order, and the position at which each chunk starts."""
         extents = self._extents
         firsts = extents.first + extents.size * self._order
         starts = np.zeros(len(firsts) + 1, np.int64)
@@ -114,9 +117,9 @@ class RowBlocks:
 
 
 class ShuffledEpoch:
-    """An epoch over rows that were shuffled physically."""
+    """Epoch over rows that are stored in shuffled order."""
 
-    _AHEAD = 3  # extents asked for before they are needed
+    _AHEAD = 3  # Number of chunks that are announced before the caller needs them.
 
     def __init__(self, stored: StoredRows, blocks: RowBlocks) -> None:
         self._stored, self._blocks = stored, blocks
@@ -125,23 +128,27 @@ class ShuffledEpoch:
         return len(self._blocks)
 
     def __getitem__(self, number: int) -> Chunk:
-        first = number + 1 if number == 0 else number + self._AHEAD  # the ones between were asked for before
+        # Calls for earlier chunks have announced the chunks before ``first``.
+        first = number + 1 if number == 0 else number + self._AHEAD
         for later in range(first, min(number + 1 + self._AHEAD, len(self))):
             self._stored.ahead(*self._blocks.extent(later))
         return Chunk(self._stored.read(*self._blocks.extent(number)), self._blocks.chunk(number))
 
     def done(self, number: int) -> None:
-        """Let the memory of this chunk go."""
+        """Release the memory of this chunk."""
         self._stored.release(*self._blocks.extent(number))
 
     def whole(self) -> EpochPlan | None:
-        """All chunks, if they are in memory."""
+        """Return all chunks if the rows are in memory, else None."""
         rows = self._stored.everything()
         return None if rows is None else EpochPlan(rows, *self._blocks.whole())
 
 
 class ScatteredEpoch:
-    """The same epoch over rows that were not shuffled: ``places`` says where each would be found if they were."""
+    """Epoch over rows that are not stored in shuffled order; visits them in the order of ``ShuffledEpoch``.
+
+    ``places[i]`` is the number of the row that a shuffled copy would store at position ``i``.
+    """
 
     def __init__(self, rows: CSRRows, places: Array, blocks: RowBlocks) -> None:
         self._rows, self._places, self._blocks = rows, places, blocks
@@ -154,16 +161,16 @@ class ScatteredEpoch:
         return Chunk(self._rows, self._places[start:stop][self._blocks.chunk(number)])
 
     def done(self, number: int) -> None:
-        """Nothing to let go: the arrays belong to the user."""
+        """Do nothing, because the arrays belong to the user."""
 
     def whole(self) -> EpochPlan:
-        """All chunks."""
+        """Return all chunks."""
         order, starts = self._blocks.whole()
         return EpochPlan(self._rows, self._places[order], starts)
 
 
 class OrderedEpoch:
-    """All rows in the order in which they are stored."""
+    """Epoch over all rows in stored order."""
 
     def __init__(self, stored: StoredRows, extents: ChunkExtents) -> None:
         self._stored, self._extents = stored, extents
@@ -178,11 +185,11 @@ class OrderedEpoch:
         return Chunk(self._stored.read(start, stop), row_numbers(0, stop - start))
 
     def done(self, number: int) -> None:
-        """Let the memory of this chunk go."""
+        """Release the memory of this chunk."""
         self._stored.release(*self._extents[number])
 
     def whole(self) -> EpochPlan | None:
-        """All chunks, if they are in memory."""
+        """Return all chunks if the rows are in memory, else None."""
         rows, extents = self._stored.everything(), self._extents
         if rows is None:
             return None
@@ -191,7 +198,7 @@ class OrderedEpoch:
 
 
 class ListedEpoch:
-    """Rows of one set of arrays in the order of a list of row numbers."""
+    """Epoch over rows in memory in the order of a list of row numbers."""
 
     def __init__(self, rows: CSRRows, order: Array, size: int) -> None:
         self._rows, self._order, self._extents = rows, order, ChunkExtents(0, len(order), size)
@@ -204,20 +211,21 @@ class ListedEpoch:
         return Chunk(self._rows, self._order[start:stop])
 
     def done(self, number: int) -> None:
-        """Nothing to let go: the arrays belong to the user."""
+        """Do nothing, because the arrays belong to the user."""
 
     def whole(self) -> EpochPlan:
-        """All chunks."""
+        """Return all chunks."""
         bounds = np.minimum(self._extents.size * np.arange(len(self) + 1), len(self._order))
         return EpochPlan(self._rows, self._order, bounds)
 
 
 @compiled
 def _fill_in_blocks(order: Any, starts: Any, firsts: Any, seed: Any, number: Any) -> None:
-    """Write the row numbers of chunks, block by block, in an order of the blocks that is as random as the seed.
+    """Write the row numbers of chunks to ``order``, with the blocks of each chunk in random order.
 
-    Chunk ``c`` of those in ``starts`` has the rows from ``firsts[c]`` on. They are numbered from ``number`` on in their
-    epoch, and each has its own random numbers, whichever others are written with it.
+    Chunk ``c`` of ``starts`` has the rows from ``firsts[c]`` on, and its number in the epoch is ``number + c``. The
+    random numbers of a chunk depend on the seed and on its number alone. Its order is therefore the same whether the
+    function writes one chunk or all chunks.
     """
     longest = 0
     for chunk in range(firsts.size):
@@ -228,12 +236,13 @@ def _fill_in_blocks(order: Any, starts: Any, firsts: Any, seed: Any, number: Any
         count = (rows + BLOCK_ROWS - 1) // BLOCK_ROWS
         for k in range(count):
             blocks[k] = k
-        state = seed + np.uint64(0x9E3779B97F4A7C15) + np.uint64(number + chunk)  # as hogwild.data.shuffle.mixed
+        # The next four lines compute the same as ``hogwild.data.shuffle.mixed``.
+        state = seed + np.uint64(0x9E3779B97F4A7C15) + np.uint64(number + chunk)
         state = (state ^ (state >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
         state = (state ^ (state >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
         state = state ^ (state >> np.uint64(33))
         for k in range(count - 1, -1, -1):
-            state += np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele et al. 2014)
+            state += np.uint64(0x9E3779B97F4A7C15)  # Step of SplitMix64 (Steele et al. 2014).
             bits = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             other = np.int64((bits ^ (bits >> np.uint64(31))) % np.uint64(k + 1))

@@ -1,4 +1,4 @@
-"""In how many rows each feature is present: counted over chunks, on all cores."""
+"""Feature frequencies: the number of rows in which each feature is present, counted over chunks on all cores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from hogwild.machine import usable_cores
 
 
 def feature_counts(walk: Epoch, features: int, nonzeros: int) -> Array:
-    """How many rows of a walk have each feature, as int64; in a dense layout every row has every feature.
+    """Count the rows of an epoch in which each feature is present, as int64.
+
+    In the dense layout every row has every feature.
 
     >>> from hogwild.data.in_memory import InMemoryDataset
     >>> from hogwild.data.csr import CSRRows, NO_WEIGHTS
@@ -23,7 +25,8 @@ def feature_counts(walk: Epoch, features: int, nonzeros: int) -> Array:
     >>> feature_counts(InMemoryDataset(rows, shuffled=True).in_order(), 3, 3)
     array([1, 0, 2])
     """
-    # Each thread counts in an array of its own, which must be worth its price.
+    # Each thread counts in an array of its own. A further thread pays only if it counts more entries than that array
+    # has.
     threads = max(1, min(usable_cores(), len(walk), nonzeros // (features + 2**18)))
     if threads == 1:
         return _count_share(walk, range(len(walk)), features)

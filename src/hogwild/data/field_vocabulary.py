@@ -1,4 +1,4 @@
-"""Which column each feature of each field has, where files say of which field a feature is."""
+"""Vocabulary of pairs (field, feature): the column of each pair, for files that give the field of each feature."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.jit import compiled, compiled_part
 
-MISSING: Final = np.uint32(2**32 - 1)
-FEWEST: Final = 1024  # places
+MISSING: Final = np.uint32(2**32 - 1)  # Column of a pair that is not in the table.
+FEWEST: Final = 1024  # The hash table has more places than this number.
 _ONE: Final = np.uint64(1)
 _SHIFT: Final = np.uint64(32)
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class FieldVocabulary:
-    """Numbers pairs of a field and a feature as they are first met, until it is closed.
+    """Table that assigns columns to pairs (field, feature) in the order of their first occurrence, until it is closed.
 
-    The same feature in two fields is two columns. Numbers have no gaps, however large those in the files are.
+    The same feature in two fields has two columns. Column numbers have no gaps, however large the numbers in the files
+    are.
 
     >>> table = FieldVocabulary()
     >>> table.look_up(np.array([3, 8, 3]), np.array([70, 5, 70])), len(table)
@@ -30,7 +31,7 @@ class FieldVocabulary:
     """
 
     def __init__(self, keys: Array | None = None) -> None:
-        """An empty table that grows, or one of these keys that does not."""
+        """Create an empty table that grows, or a closed table of the given keys."""
         self.keys = np.empty(0, np.uint64) if keys is None else np.asarray(keys, np.uint64)
         self.grows, self._places = keys is None, np.empty(0, np.uint32)
         self.make_room(0)
@@ -40,15 +41,18 @@ class FieldVocabulary:
 
     @property
     def fields(self) -> Array:
-        """The field of each column; fields are numbered without gaps, in the order of their numbers in the files."""
+        """The field of each column. Fields are renumbered without gaps, in the order of their numbers in the files."""
         return np.asarray(np.unique(self.keys >> _SHIFT, return_inverse=True)[1], np.uint32)
 
     def close(self) -> None:
-        """Let it grow no more."""
+        """Close the table: new pairs get no column from now on."""
         self.grows = False
 
     def make_room(self, more: int) -> tuple[Array, Array]:
-        """Keys and places with room for so many more: what compiled code needs to look up and to add."""
+        """Return keys and places with room for ``more`` further pairs.
+
+        Compiled code needs both arrays to look up a pair and to add one.
+        """
         needed = 1 << max(FEWEST, 2 * (len(self.keys) + more)).bit_length()
         if len(self._places) < needed:
             self._places = np.full(needed, MISSING, np.uint32)
@@ -58,7 +62,7 @@ class FieldVocabulary:
         return keys, self._places
 
     def look_up(self, fields: Array, features: Array) -> Array:
-        """The columns of some pairs; new pairs get one while the table grows, and are missing when it is closed."""
+        """Return the columns of pairs; a new pair gets a column if the table grows, and ``MISSING`` if it is closed."""
         keys, places = self.make_room(len(fields))
         columns = np.empty(len(fields), np.uint32)
         pairs = key(np.asarray(fields, np.uint64), np.asarray(features, np.uint64))
@@ -68,7 +72,7 @@ class FieldVocabulary:
 
 
 def key(fields: Any, features: Any) -> Any:
-    """One number for both.
+    """Combine a field and a feature into one 64-bit number.
 
     >>> int(key(np.uint64(1), np.uint64(2)))
     4294967298
@@ -78,7 +82,10 @@ def key(fields: Any, features: Any) -> Any:
 
 @compiled_part
 def column_of(pair: Any, keys: Any, places: Any, size: Any, grows: Any) -> tuple[Any, Any]:
-    """(the column of a key, how many there are now): found by probing one place after the other."""
+    """Find a key by linear probing, and return (its column, the number of keys).
+
+    A new key gets the next column if the table grows, and ``MISSING`` if not.
+    """
     last = np.uint64(places.size - 1)
     at = ((pair * _MIX) >> _SHIFT) & last
     while places[at] != MISSING:

@@ -1,4 +1,4 @@
-"""Which reader a file is for: by its name, then by its first bytes."""
+"""Format detection: chooses the reader of a file by its name, and then by its first bytes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hogwild.data.reader import Reader
 from hogwild.errors import DataError
 from hogwild.registry import lookup
 
-_AMBIGUOUS = (".txt", ".dat", ".data")  # endings that any text may have
+_AMBIGUOUS = (".txt", ".dat", ".data")  # File name endings that any text format may have.
 _COMPRESSED = (".gz", ".bz2")
-_SNIFFED = 2**16
-_FIELDED = re.compile(rb"\d:\d+:")  # field:feature:value
+_SNIFFED = 2**16  # Bytes at the start of a file in which the first line is looked for.
+_FIELDED = re.compile(rb"\d:\d+:")  # Pattern of ``field:feature:value``, which tells libffm text from svmlight text.
 
 
 def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reader:
@@ -44,7 +44,7 @@ def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reade
 
 
 def check_exists(path: Path) -> None:
-    """An error if there is nothing at this path; proposes a name that is there."""
+    """Raise ``DataError`` if there is no file or folder at this path; the error proposes a similar existing name."""
     if path.exists():
         if not (path.is_file() or path.is_dir()):
             what = "this is a pipe or a device, and files are looked at more than once"
@@ -81,6 +81,6 @@ def _first_line(path: Path, first: bytes) -> bytes:
         with unpack(path, "rb") as file:
             text: bytes = file.read(_SNIFFED)
     except (OSError, EOFError, zlib.error):
-        return b""  # damaged: the reader says how
+        return b""  # The archive is damaged, and the reader raises the error that tells how.
     lines = (line.strip() for line in text.split(b"\n"))
     return next((line for line in lines if line and not line.startswith(b"#")), b"")

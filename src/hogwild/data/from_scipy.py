@@ -1,7 +1,7 @@
-"""SciPy's sparse matrices as checked compressed rows, with no copy where none is needed.
+"""Conversion of SciPy sparse matrices to checked compressed rows, without a copy where none is needed.
 
-SciPy checks little of a matrix when it is made and nothing later, and its compiled code trusts what it is given. So
-the structure is checked here before SciPy is asked to convert, sort or sum anything.
+SciPy checks few properties of a matrix when the caller makes it, and none later. Its compiled code trusts its input.
+This module therefore checks the structure before it asks SciPy to convert, sort or sum anything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _FINE, _DISORDERED, _BAD_START, _BAD_INDEX, _NOT_FINITE = range(5)
 
 
 def compressed_rows(X: Any, path: Path | None = None) -> tuple[Array, Array, Array]:
-    """(indptr, indices, values) of a sparse matrix: within a row indices rise, each is there once, values are finite.
+    """Return (indptr, indices, values) of a sparse matrix.
+
+    Within a row the indices rise, each index occurs once, and all values are finite.
 
     >>> import scipy.sparse as sp
     >>> compressed_rows(sp.csc_array([[0.0, 1.0, 2.0], [0.5, 0.0, 0.0]]))
@@ -36,7 +38,7 @@ def compressed_rows(X: Any, path: Path | None = None) -> tuple[Array, Array, Arr
             csr = type(csr)((values, csr.indices, csr.indptr), shape=csr.shape, copy=True)
             csr.sum_duplicates()
             values = as_floats(csr.data, path)
-            _check(csr.indptr, csr.indices, values, csr.shape, path)  # sums may have overflowed
+            _check(csr.indptr, csr.indices, values, csr.shape, path)  # Sums of duplicates may have overflowed.
     except DataError:
         raise
     except (ValueError, TypeError, IndexError, AttributeError, ArithmeticError, MemoryError) as error:
@@ -58,7 +60,10 @@ def _check_before_conversion(X: Any, path: Path | None) -> None:
 
 
 def _check(indptr: Array, indices: Array, values: Array, shape: tuple[int, int], path: Path | None) -> int:
-    """Raise if something is wrong; else whether the entries of the rows are in order, each once."""
+    """Raise ``DataError`` if the structure is wrong; else return ``_FINE`` or ``_DISORDERED``.
+
+    ``_DISORDERED`` means that the indices of a row do not rise, or that an index occurs twice.
+    """
     if len(indptr) != shape[0] + 1 or len(indices) != len(values):
         raise _broken(f"{len(indptr)} row starts, {len(indices)} indices and {len(values)} values do not fit", path)
     starts = np.ascontiguousarray(indptr, np.int64)
@@ -74,7 +79,7 @@ def _check(indptr: Array, indices: Array, values: Array, shape: tuple[int, int],
 
 
 def _unsigned(indices: Array) -> Array:
-    """The same indices without a sign: what was negative becomes too large."""
+    """Return the indices as unsigned numbers, so that a negative index becomes too large."""
     if indices.dtype.kind not in "iu":
         raise TypeError(f"its indices are of type {indices.dtype}")
     wide = np.int64 if indices.dtype.itemsize == 8 else np.int32
@@ -87,11 +92,12 @@ def _broken(why: str, path: Path | None) -> DataError:
 
 @compiled
 def _examine(indptr: Any, indices: Any, values: Any, features: Any) -> tuple[int, Any, Any]:
-    """(what is wrong, in which row, at which entry); disorder counts only if nothing worse is found."""
+    """Return (the problem, its row, its entry); disorder counts only if nothing worse is found."""
     entries = len(values)
     if indptr[0] != 0:
         return _BAD_START, 0, 0
-    for row in range(len(indptr) - 1):  # all of them first: no entry may be looked at that is not there
+    # This loop checks all offsets first, because the next loop must not read entries outside the arrays.
+    for row in range(len(indptr) - 1):
         if not indptr[row] <= indptr[row + 1] <= entries:
             return _BAD_START, row, 0
     problem = _FINE

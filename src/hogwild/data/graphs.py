@@ -1,4 +1,4 @@
-"""Graphs: checked edges with weights, from sparse matrices, lists of edges and pictures."""
+"""Graphs: checked weighted edges, from sparse matrices, lists of edges and pictures."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hogwild.errors import DataError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Nodes and weighted edges between them; ``names`` where nodes are not just numbers.
+    """Undirected graph with weighted edges. ``names`` holds the names of the nodes if they are not just numbers.
 
     >>> graph = Graph.of_edges([0, 1, 1], [1, 2, 2], [2.0, 1.0, 0.5])
     >>> graph.nodes, len(graph.weights)
     (3, 3)
     """
 
-    one: Array  # int64, the smaller end
+    one: Array  # Smaller end of each edge, int64. ``other`` holds the larger end.
     other: Array
-    weights: Array  # float64
+    weights: Array  # Weight of each edge, float64.
     nodes: int
     names: tuple[str, ...] | None = None
     name: str = "arrays"
@@ -34,9 +34,9 @@ class Graph:
         cls, one: Any, other: Any, weights: Any = None, nodes: int | None = None,
         names: tuple[str, ...] | None = None, name: str = "arrays",
     ) -> Graph:  # fmt: skip
-        """A graph of its edges: numbers of nodes that count from 0, and weights of 1 where none are given.
+        """Make a graph from edges, given as node numbers that count from 0 and weights, by default 1.
 
-        Edges from a node to itself, and those that weigh nothing, are left out.
+        The graph leaves out edges from a node to itself and edges of weight 0.
         """
         ends = [np.asarray(end) for end in (one, other)]
         heavy = np.ones(len(ends[0])) if weights is None else np.asarray(weights, np.float64)
@@ -55,7 +55,7 @@ class Graph:
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> Graph:
-        """A graph of its weights: a symmetric sparse matrix, or one triangle of it.
+        """Make a graph from a matrix of weights: a symmetric sparse matrix, or one triangle of it.
 
         >>> import scipy.sparse
         >>> len(Graph.of_matrix(scipy.sparse.csr_array([[0.0, 2.0], [2.0, 0.0]])).weights)
@@ -82,7 +82,7 @@ class Graph:
         return cls.of_edges(*ends, data, int(matrix.shape[0]))
 
     def numbers(self, nodes: Mapping[Any, Any]) -> dict[int, Any]:
-        """The same with numbers for nodes in the place of names."""
+        """Return the same mapping with node numbers as keys instead of node names."""
         places = None if self.names is None else {name: number for number, name in enumerate(self.names)}
         found: dict[int, Any] = {}
         for node, what in nodes.items():
@@ -93,7 +93,7 @@ class Graph:
         return found
 
     def rows(self, scale: float = 1.0) -> InMemoryDataset:
-        """The edges as rows in which both ends are present, in random order, their weights multiplied by ``scale``."""
+        """Return the edges in random order, as rows in which both ends are present; multiply weights by ``scale``."""
         mixed = np.random.default_rng(0).permutation(len(self.weights))
         ends = np.stack([self.one[mixed], self.other[mixed]], axis=1).astype(np.uint32).reshape(-1)
         edges = CSRRows(
@@ -120,11 +120,12 @@ def _check(ends: list[Array], weights: Array, nodes: int) -> None:
 
 
 def grid(picture: Any, sharpness: float = 0.5, neighbours: int = 4) -> Graph:
-    """A graph of a picture's pixels, row by row: neighbours that look alike hold together.
+    """Make a graph of the pixels of a picture, numbered row by row. Edges connect neighbouring pixels.
 
-    ``picture`` has a row, a column and perhaps several channels for each pixel. Pixels whose mean squared difference is
-    d get an edge of weight ``exp(-sharpness d / D)``, where D is the mean of all d; ``neighbours`` is 4, or 8 with
-    diagonals, whose edges are shorter by the square root of two.
+    ``picture`` is an array of rows x columns, or of rows x columns x channels. An edge between pixels with the mean
+    squared difference d has the weight ``exp(-sharpness d / D)``, where D is the mean of all d. Similar neighbours
+    therefore get heavy edges. ``neighbours`` is 4, or 8 with diagonals. Weights of diagonal edges are divided by the
+    square root of two.
 
     >>> blank = np.zeros((3, 4))
     >>> grid(blank).nodes, len(grid(blank).weights), len(grid(blank, neighbours=8).weights)

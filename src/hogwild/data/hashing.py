@@ -1,11 +1,12 @@
-"""Names become column numbers: 32-bit MurmurHash3, used the way Vowpal Wabbit uses it by default.
+"""Feature hashing: 32-bit MurmurHash3 from names to column numbers, as Vowpal Wabbit uses it by default.
 
-A name hashes *in a namespace*, which is itself a 32-bit number (0 when there is none):
+A name is hashed *in a namespace*, which is itself a 32-bit number (0 when there is none):
 
-- a name of digits only is not hashed: it is that number plus the namespace, modulo 2**32;
-- any other name is ``murmur3(name, seed=namespace)``.
+- a name of digits only is not hashed: the result is that number plus the namespace, modulo 2**32;
+- any other name gives ``murmur3(name, seed=namespace)``.
 
-A namespace's own name hashes by the same rule in namespace 0. The lowest ``bits`` bits of the result are the column.
+The name of a namespace is hashed by the same rule in namespace 0. The lowest ``bits`` bits of the result are the
+column.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from hogwild.data.csr import Array
 from hogwild.errors import ParameterError
 from hogwild.jit import compiled
 
-MOST_BITS = 30  # 2**31 columns would not fit below LARGEST_INDEX
+MOST_BITS = 30  # Largest number of hash bits, because 2**31 columns exceed LARGEST_INDEX.
 
-_WORD = np.uint64(0xFFFFFFFF)  # arithmetic is in 64 bits, where Numba keeps unsigned numbers unsigned, cut to 32
+# Mask of 32 bits. Arithmetic is in 64 bits, where Numba keeps unsigned numbers unsigned, and is cut to 32 bits.
+_WORD = np.uint64(0xFFFFFFFF)
 _MIX_1 = np.uint64(0xCC9E2D51)
 _MIX_2 = np.uint64(0x1B873593)
 _FINAL_1 = np.uint64(0x85EBCA6B)
@@ -38,7 +40,7 @@ def _scrambled(word: Any) -> Any:
 
 @compiled
 def murmur3(text: Any, start: Any, stop: Any, seed: Any) -> Any:
-    """The MurmurHash3 (x86, 32 bits) of ``text[start:stop]``, an array of bytes, as an unsigned 64-bit number.
+    """Return the MurmurHash3 (x86, 32 bits) of the bytes ``text[start:stop]`` as an unsigned 64-bit number.
 
     >>> int(murmur3(np.frombuffer(b"hello", np.uint8), 0, 5, 0))
     613153351
@@ -51,7 +53,8 @@ def murmur3(text: Any, start: Any, stop: Any, seed: Any) -> Any:
             state ^= _scrambled(word)
             state = ((state << _13 | state >> _19) * _5 + _ADDEND) & _WORD
             word, shift = _0, _0
-    state ^= _scrambled(word) ^ np.uint64(stop - start)  # what is left of the last word; no bytes scramble to zero
+    # Mix in the bytes of an incomplete last word. If there are none, the word is 0, which scrambles to 0.
+    state ^= _scrambled(word) ^ np.uint64(stop - start)
     state = (state ^ state >> _16) * _FINAL_1 & _WORD
     state = (state ^ state >> _13) * _FINAL_2 & _WORD
     return state ^ state >> _16
@@ -59,7 +62,7 @@ def murmur3(text: Any, start: Any, stop: Any, seed: Any) -> Any:
 
 @compiled
 def hash_name(text: Any, start: Any, stop: Any, namespace: Any) -> Any:
-    """Where a name is before it is cut to ``bits`` bits: its number if it is all digits, else its hash.
+    """Return the position of a name before it is cut to ``bits`` bits: its number if it is all digits, else its hash.
 
     >>> int(hash_name(np.frombuffer(b"17", np.uint8), 0, 2, 3))
     20
@@ -97,7 +100,7 @@ def hash_joined(prefix: Any, text: Any, offsets: Any, out: Any) -> None:
 
 
 def column_of(name: str, bits: int = 18, namespace: str = "") -> int:
-    """The column in which a feature of this name ends up.
+    """Return the column of the feature with this name.
 
     >>> column_of("price"), column_of("17"), column_of("price", namespace="product")
     (229902, 17, 252652)
@@ -107,7 +110,7 @@ def column_of(name: str, bits: int = 18, namespace: str = "") -> int:
 
 
 def columns(bits: int) -> int:
-    """How many columns there are for names hashed to so many bits.
+    """Return the number of columns for names that are hashed to ``bits`` bits.
 
     >>> columns(18)
     262144

@@ -1,4 +1,4 @@
-"""A data set whose rows are in memory: read from files, or arrays of the user's own."""
+"""Data set with rows in memory, read from files or given as arrays by the user."""
 
 from __future__ import annotations
 
@@ -27,24 +27,48 @@ from hogwild.data.memory_usage import available_bytes
 from hogwild.data.shuffle import gather_most
 from hogwild.errors import DataError, ParameterError
 
-_SAMPLED = 2**14  # entries of each array that a fingerprint looks at
-_NEAR = 2**21  # bytes of rows that are as good as in a core's cache, in whatever order they are visited
-_FEWEST_BLOCKS = 64  # with fewer, too much of the order would be the same in every epoch
-_REPAID = 2  # epochs that it takes to win back the time for a copy, or less
-_SHARE = 4  # at most one part in so many of the memory that is left goes to a copy
+# Elements of each array that enter a fingerprint: from this number to twice this number, or all of a shorter array.
+_SAMPLED = 2**14
+# Bytes of rows below which the order of the visit does not matter, because the rows stay in the cache of a core.
+_NEAR = 2**21
+# Smallest number of blocks. With fewer blocks, too much of the order would be the same in every epoch.
+_FEWEST_BLOCKS = 64
+_REPAID = 2  # Number of epochs that regains the time of a copy, at most.
+_SHARE = 4  # A copy takes at most one part in four of the available memory.
 
 
 class InMemoryDataset(Dataset):
-    """Checked rows in memory.
+    """Data set of checked rows in memory.
 
-    Rows that were ``shuffled`` when they were loaded are visited in contiguous chunks, their blocks in random order.
-    Rows that are not, because they are the user's arrays or their order matters, are visited as
-    ``order(ids, seed, epoch)`` says. Without an ``order`` few rows are visited by a new random permutation each epoch.
-    Many are visited by one random permutation, its chunks and their blocks in a new random order each epoch, which can
-    be done twice as fast with a copy of them that is :meth:`laid_out` so. ``ids`` are the rows this data set consists
-    of; None: all. ``chunk`` is how many rows a chunk has, if that is not to be chosen by their size. ``table`` says of
-    which field each column is, where they came from a file that does.
+    Epochs visit rows that were ``shuffled`` on loading in contiguous chunks, with their blocks in random order. Rows
+    that were not shuffled are the user's arrays, or rows whose order matters. Epochs visit them in the order
+    ``order(ids, seed, epoch)``.
 
+    Without an ``order`` the number of rows decides. Few rows get a new random permutation in each epoch. Many rows get
+    one random permutation, whose chunks and blocks have a new random order in each epoch. A copy of the rows in the
+    order of that permutation (:meth:`laid_out`) makes these epochs twice as fast.
+
+    Parameters
+    ----------
+    rows : CSRRows
+        The arrays that hold the rows.
+    shuffled : bool
+        Whether the rows are stored in random order.
+    name : str, default "arrays"
+        Origin of the data, for messages.
+    base : int, default 0
+        Number that was subtracted from the indices of a text file: 0 or 1.
+    ids : array of int, optional
+        Numbers of the rows that belong to this data set. None means all rows.
+    order : callable, optional
+        Order of an epoch: ``order(ids, seed, epoch)`` returns the row numbers in the order of the visit.
+    chunk : int, optional
+        Number of rows per chunk. By default the size of the rows decides.
+    table : FieldVocabulary, optional
+        Field of each column, where the rows come from a file with fields.
+
+    Examples
+    --------
     >>> from hogwild.data.csr import NO_WEIGHTS
     >>> rows = CSRRows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
     ...             np.array([1.0, -1.0]), NO_WEIGHTS, features=5, layout="sparse")
@@ -83,12 +107,12 @@ class InMemoryDataset(Dataset):
 
     @property
     def layout(self) -> str:
-        """How the rows are stored: sparse, binary or dense."""
+        """The layout of the rows: sparse, binary or dense."""
         return self.rows.layout
 
     @property
     def room(self) -> int:
-        """How many bytes a model may take besides the rows."""
+        """The number of bytes that a model may take besides the rows."""
         return available_bytes()
 
     @cached_property
@@ -104,17 +128,17 @@ class InMemoryDataset(Dataset):
         return digest.hexdigest()
 
     def labels(self) -> Array:
-        """All labels as float64, in stored order."""
+        """Return all labels as float64, in stored order."""
         labels = self.rows.labels if self.ids is None else self.rows.labels[self.ids]
         return labels.astype(np.float64, copy=False)
 
     def label_counts(self) -> tuple[Array, Array] | None:
-        """The distinct labels and how many rows have each; None where there are too many."""
+        """Return the distinct labels and the number of rows of each; None for more than ``MOST_CLASSES`` labels."""
         values, counts = np.unique(self.labels(), return_counts=True)
         return (values, counts) if len(values) <= MOST_CLASSES else None
 
     def frequencies(self) -> Array:
-        """In how many rows each feature is present, as int64."""
+        """Return the number of rows in which each feature is present, as int64."""
         return self._frequencies
 
     @cached_property
@@ -124,7 +148,7 @@ class InMemoryDataset(Dataset):
         return counts
 
     def epoch(self, seed: int, number: int) -> Epoch:
-        """The chunks of one epoch in random order, each row once."""
+        """Return the chunks of one epoch in random order, in which each row occurs once."""
         if self.shuffled:
             return ShuffledEpoch(_InMemory(self.rows), self._blocks(seed, number))
         if self._in_blocks:
@@ -132,11 +156,12 @@ class InMemoryDataset(Dataset):
         return ListedEpoch(self.rows, (self.order or permuted)(self._numbers, seed, number), self.chunk)
 
     def laid_out(self, seed: int, epochs: float) -> InMemoryDataset | None:
-        """The same rows in an order in which epochs of this seed visit one row after the other.
+        """Copy the rows into the order in which the epochs of this seed visit them, on all cores.
 
-        They are copied, on all cores, if there are so many that it matters, the copy takes no more than a quarter of
-        the memory that is left, and there is more than one epoch to win back the time. None if not: then the epochs
-        of this data set visit the same rows in the same order, only not as fast.
+        The function makes a copy only under three conditions. The rows must be too large for the cache. The copy must
+        take at most a quarter of the available memory. At least two epochs must follow, to regain the time of the copy.
+        Otherwise the function returns None. The epochs of this data set then visit the same rows in the same order, but
+        not as fast.
 
         >>> from hogwild.data import open
         >>> table = np.random.default_rng(0).random((10_000, 60), np.float32)
@@ -151,17 +176,17 @@ class InMemoryDataset(Dataset):
         return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk)
 
     def at_once(self) -> InMemoryDataset:
-        """They are at hand."""
+        """Return this data set, because its rows are in memory."""
         return self
 
     @property
     def _in_blocks(self) -> bool:
-        """Whether epochs keep blocks of rows together that were brought together once."""
+        """Whether epochs keep blocks of rows together, as one random permutation has formed them."""
         return self.order is None and self.n_rows >= _FEWEST_BLOCKS * BLOCK_ROWS and self._size > _NEAR
 
     @property
     def _size(self) -> int:
-        """How many bytes the rows of this data set take."""
+        """The number of bytes that the rows of this data set take."""
         return round(bytes_of(self.rows) * self.n_rows / max(1, len(self.rows)))
 
     @property
@@ -169,37 +194,39 @@ class InMemoryDataset(Dataset):
         return row_numbers(0, self.n_rows) if self.ids is None else self.ids
 
     def _places(self, seed: int) -> Array:
-        return np.random.default_rng([seed, 0, 1]).permutation(self._numbers)  # no epoch has these numbers
+        # No epoch uses these seed numbers, which have three elements instead of two.
+        return np.random.default_rng([seed, 0, 1]).permutation(self._numbers)
 
     def _blocks(self, seed: int, number: int) -> RowBlocks:
         return RowBlocks(ChunkExtents(0, self.n_rows, self.chunk), seed, number)
 
     def in_order(self) -> Epoch:
-        """All rows in stored order."""
+        """Return all rows in stored order."""
         if self.ids is not None:
             return ListedEpoch(self.rows, self.ids, self.chunk)
         return OrderedEpoch(_InMemory(self.rows), ChunkExtents(0, self.n_rows, self.chunk))
 
     def split(self, fraction: float, seed: int) -> tuple[InMemoryDataset, InMemoryDataset]:
-        """Set a random fraction of the rows aside: (the rest, the part set aside)."""
+        """Split off a random fraction of the rows, and return (the other rows, the rows split off)."""
         aside = rows_set_aside(self.n_rows, fraction)
         kept = self.n_rows - aside
-        if self.shuffled:  # then the last rows are as random as any
+        if self.shuffled:  # Shuffled rows are in random order, so the last rows are a random sample.
             return self._part(self.rows[:kept]), self._part(self.rows[kept:])
         mixed = np.random.default_rng(seed).permutation(self._numbers)
         return self._part(self.rows, np.sort(mixed[:kept])), self._part(self.rows, np.sort(mixed[kept:]))
 
     def with_labels(self, encode: Callable[[Array], Array]) -> InMemoryDataset:
-        """The same rows, their labels passed through ``encode`` once."""
+        """Return the same rows with labels that have passed through ``encode`` once."""
         if self.ids is None:
             return self._part(replace(self.rows, labels=_encoded(encode, self.rows.labels)))
         encoded = _encoded(encode, self.rows.labels[self.ids])
-        labels = np.zeros(len(self.rows), encoded.dtype)  # rows outside this part may have labels unknown to encode
+        # Rows outside this part may have labels that ``encode`` does not know.
+        labels = np.zeros(len(self.rows), encoded.dtype)
         labels[self.ids] = encoded
         return self._part(replace(self.rows, labels=labels), self.ids)
 
     def with_rows(self, change: Callable[[CSRRows], CSRRows]) -> InMemoryDataset:
-        """The same data, its rows passed through ``change`` once."""
+        """Return the same data with rows that have passed through ``change`` once."""
         return self._part(change(self.rows), self.ids)
 
     def _part(self, rows: CSRRows, ids: Array | None = None) -> InMemoryDataset:
@@ -210,7 +237,7 @@ class InMemoryDataset(Dataset):
 
 
 def permuted(ids: Array, seed: int, number: int) -> Array:
-    """The row numbers of one epoch in random order, whatever the epochs before it were."""
+    """Return the row numbers of one epoch in random order, independent of the epochs before it."""
     return np.random.default_rng([seed, number]).permutation(ids)
 
 
@@ -232,7 +259,7 @@ class _InMemory:
 
 
 def rows_set_aside(n_rows: int, fraction: float) -> int:
-    """How many rows a fraction is: at least one, and at least one stays.
+    """Return the number of rows in a fraction: at least one row, and at least one row less than all.
 
     >>> rows_set_aside(10, 0.25), rows_set_aside(3, 0.01)
     (2, 1)

@@ -1,4 +1,4 @@
-"""Files into memory: all pieces are read, then each goes to its final, shuffled place and is let go."""
+"""Loading of files into memory: the loader reads all pieces, then copies each to its shuffled place and frees it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from hogwild.errors import DataError
 from hogwild.files import format_size
 from hogwild.machine import usable_cores
 
-_PIECE_BYTES = 2**26
-_SEED = 0  # loading a file is deterministic; epochs have seeds of their own
+_PIECE_BYTES = 2**26  # Bytes of memory of a piece.
+_SEED = 0  # Loading a file is deterministic, because this seed is fixed. Epochs have seeds of their own.
 
 
 def load(
     sources: Sequence[Path], reader: Reader, reading: ReadOptions, *, shuffle: bool = True, limit: int | None = None
 ) -> InMemoryDataset:
-    """Read files of one format into one data set, shuffled unless their order matters.
+    """Read files of one format into one data set, shuffled by default.
 
-    ``limit`` is the most memory, in bytes, that the rows may take while they are read; None: what is available.
+    With ``shuffle=False`` the order of the files is kept. ``limit`` is the largest number of bytes that the rows may
+    take while they are read. None means the available memory.
     """
     room = available_bytes() if limit is None else limit
     if reader.fielded and reading.table is None:
@@ -54,7 +55,7 @@ def load(
 
 
 def check_width(features: int, base: int, path: Path, room: int) -> None:
-    """Refuse so many features that not even one vector of parameters fits."""
+    """Raise ``DataError`` if one vector of parameters, 4 bytes per feature, does not fit into ``room`` bytes."""
     if features * 4 > room:
         raise DataError(
             f"the largest index is {features - 1 + base:,}: one vector of parameters would take "
@@ -65,7 +66,10 @@ def check_width(features: int, base: int, path: Path, room: int) -> None:
 
 
 def _joined(pieces: list[CSRRows], shape: Schema, shuffle: bool) -> CSRRows:
-    """Lay out the rows of all pieces; empties the list, so that the memory of each piece goes when it is placed."""
+    """Lay out the rows of all pieces.
+
+    The function empties the list of pieces, so that the memory of each piece is freed once the piece is placed.
+    """
     n_rows = sum(len(piece) for piece in pieces)
     lengths = np.concatenate([np.diff(piece.indptr) for piece in pieces])
     order = shuffled_order(n_rows, _SEED) if shuffle else np.arange(n_rows)

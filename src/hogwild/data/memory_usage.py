@@ -1,4 +1,4 @@
-"""How much memory this process uses, and how much there is."""
+"""Memory of this process in use, and memory available to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import mmap
 from pathlib import Path
 
-# Where Linux control groups (containers, batch systems) keep their limit and their use; version 2, then 1.
+# Files with the limit and the usage of Linux control groups (containers, batch systems): version 2, then version 1.
 _GROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
@@ -14,7 +14,7 @@ _GROUPS = (
 
 
 def resident_bytes() -> int:
-    """How many bytes of memory this process holds now.
+    """Return the number of bytes of memory that are resident in this process.
 
     >>> resident_bytes() > 2**20
     True
@@ -25,9 +25,10 @@ def resident_bytes() -> int:
 
 
 def release_pages() -> None:
-    """Let the pages of program code go: most, such as the compiler's, are not needed again, and others come back.
+    """Release the pages of program code.
 
-    They are unchanged parts of files, so the next call into them finds them in the system's cache.
+    The process does not need most of these pages again, such as those of the compiler. The pages are unchanged parts of
+    files, so the next call into one of them finds it in the page cache of the system.
 
     >>> release_pages()
     """
@@ -36,7 +37,7 @@ def release_pages() -> None:
     try:
         mapped = Path("/proc/self/maps").read_text().splitlines()
     except OSError:
-        return  # not Linux
+        return  # The system is not Linux.
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     for words in (line.split(maxsplit=5) for line in mapped):
@@ -46,7 +47,7 @@ def release_pages() -> None:
 
 
 def available_bytes() -> int:
-    """How many bytes this process could still take without swapping or being killed.
+    """Return the number of bytes that this process can still take without swapping and without being killed.
 
     >>> available_bytes() > 0
     True
@@ -60,8 +61,9 @@ def _left_in_groups() -> list[int]:
     left = []
     for limit, used in _GROUPS:
         try:
-            # What is used includes cached files, which would go first: the error is on the safe side only nearly full.
+            # The usage includes cached files, which the system drops first. The result is therefore never
+            # too large. It is too small by a relevant amount only in a group that is nearly full.
             left.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
         except (OSError, ValueError):
-            continue  # no such group, or no limit ("max")
+            continue  # There is no such group, or it has no limit ("max").
     return left

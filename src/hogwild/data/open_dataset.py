@@ -1,4 +1,4 @@
-"""One door to all data: files, packed folders and arrays."""
+"""Opening of all data: files, packed folders and arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hogwild.data.reader import Reader, ReadOptions
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
 
-_LEAST_ROOM = 120 * 2**20  # what compiling and training take besides the data
+_LEAST_ROOM = 120 * 2**20  # Bytes that compiling and training take besides the data.
 
 
 def open(
@@ -30,13 +30,42 @@ def open(
     shuffle: bool = True,
     readers: Sequence[Reader] | None = None,
 ) -> Dataset:
-    """Open data: the path of a file or of a packed folder, a list of files, arrays, or a data set that is open.
+    """Open data: files, a packed folder, arrays, or a data set that is open already.
 
-    Files are read into memory and shuffled; with ``shuffle=False`` their order is kept, which predictions need.
-    Arrays (a sparse matrix, a dense one, a data frame) come with their labels and are not copied; while it lasts, a run
-    over many rows has a shuffled copy of its own, if there is memory for it. ``memory``, in bytes or as ``"2GiB"``, is
-    the most that may be resident.
+    Files are read into memory and shuffled. Arrays come with their labels and are not copied. For the duration of a
+    run, many rows get a shuffled copy if there is memory for it.
 
+    Parameters
+    ----------
+    source : path, list of paths, array, data frame or Dataset
+        A file, a packed folder, several files of one format, a sparse or dense matrix, or an open data set.
+    labels : array, optional
+        Label of each row, for arrays only.
+    weights : array, optional
+        Weight of each row, for arrays only. By default every row weighs 1.
+    reading : ReadOptions, optional
+        Options of reading, such as the format and the number of features.
+    memory : int or str, optional
+        Largest resident memory of the process, in bytes or as text such as ``"2GiB"``.
+    shuffle : bool, default True
+        Whether files are shuffled. Predictions need the order of the file, and therefore False.
+    readers : sequence of Reader, optional
+        The known file formats. By default all formats of :mod:`hogwild.data.readers`.
+
+    Returns
+    -------
+    Dataset
+        The open data set.
+
+    Raises
+    ------
+    DataError
+        If the data cannot be read, are invalid or do not fit into memory.
+    ParameterError
+        If labels or weights are given with files, or if ``memory`` is too small.
+
+    Examples
+    --------
     >>> data = open([[0.0, 2.0], [1.0, 0.0]], [1, -1])
     >>> data.n_rows, data.n_features
     (2, 2)
@@ -59,7 +88,7 @@ def open(
 
 
 def as_dataset(source: Any) -> Dataset:
-    """Open whatever ``open`` takes as its first argument, or a tuple ``(X, y)`` or ``(X, y, weights)`` of arrays.
+    """Open any first argument of ``open``, or a tuple ``(X, y)`` or ``(X, y, weights)`` of arrays.
 
     >>> as_dataset(([[0.0, 2.0], [1.0, 0.0]], [1, -1])).n_rows
     2
@@ -68,7 +97,7 @@ def as_dataset(source: Any) -> Dataset:
 
 
 def single_reader(paths: Sequence[Path], reading: ReadOptions, readers: Sequence[Reader] | None = None) -> Reader:
-    """The reader of all these files, which must be of one format."""
+    """Return the reader of all these files; raise ``DataError`` unless they have one format."""
     if not paths:
         raise ParameterError("At least one file must be given.")
     known = _all_readers() if readers is None else readers
@@ -81,7 +110,7 @@ def single_reader(paths: Sequence[Path], reading: ReadOptions, readers: Sequence
 
 
 def _all_readers() -> Sequence[Reader]:
-    from hogwild.data.readers import READERS  # every format is imported, so only when a file is read
+    from hogwild.data.readers import READERS  # This import loads every format, so it happens only when a file is read.
 
     return READERS
 
@@ -94,7 +123,7 @@ def _file(path: Path) -> Path:
 
 
 def _paths(source: Any) -> list[Path] | None:
-    """The paths that a source consists of; None if it is something else."""
+    """Return the paths that a source consists of, or None for any other source."""
     if isinstance(source, (str, Path)):
         return [Path(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(part, (str, Path)) for part in source):

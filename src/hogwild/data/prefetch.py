@@ -1,4 +1,4 @@
-"""Work that other threads do ahead of use, and in order."""
+"""Prefetching: several threads compute results ahead of their use, and the caller gets them in order."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import TypeVar
 
 from hogwild.machine import usable_cores
 
-MOST = 8  # threads
+MOST = 8  # Largest number of threads.
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
 def reader_threads() -> int:
-    """How many threads work ahead."""
+    """Return the number of threads that work ahead."""
     return min(MOST, usable_cores())
 
 
 def map_in_order(make: Callable[[Given], Made], given: Iterable[Given]) -> Iterator[tuple[Given, Made]]:
-    """Each of what is given, and what one of several threads made of it, one for each thread beforehand.
+    """Yield each item and the result of ``make`` for it, in order, computed ahead on several threads.
 
-    What goes wrong is raised when it is its turn. It is for work that leaves the interpreter to others meanwhile.
+    Each thread has one item in advance. The function raises an exception of ``make`` at the turn of the item that
+    caused it. Threads gain time only if ``make`` releases the global interpreter lock (GIL).
 
     >>> list(map_in_order(len, ["a", "bcd", ""]))
     [('a', 1), ('bcd', 3), ('', 0)]

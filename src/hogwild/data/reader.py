@@ -1,4 +1,4 @@
-"""How files are to be read: the choices a user has, and what a reader is."""
+"""Readers of file formats, and the options for reading files."""
 
 from __future__ import annotations
 
@@ -10,39 +10,44 @@ from typing import TYPE_CHECKING, Literal
 from hogwild.data.csr import CSRRows
 
 if TYPE_CHECKING:
-    from hogwild.data.field_vocabulary import FieldVocabulary  # which is compiled code
+    # This module contains compiled code, which takes time to import.
+    from hogwild.data.field_vocabulary import FieldVocabulary
 
-LARGEST_INDEX = 2**31 - 2  # indices are kept in 32 bits
+LARGEST_INDEX = 2**31 - 2  # Largest index of a column, because indices are stored in 32 bits.
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read a file. The defaults suit a file that says everything itself."""
+    """Options for reading a file. The defaults suit a file that describes itself completely."""
 
-    format: str = "auto"  #               a reader's name, or "auto": by the file's name, then by its first bytes
-    features: int | None = None  #        how many columns there are; None: as many as the file has
-    extra: Literal["error", "ignore"] = "error"  # what becomes of columns beyond ``features``
-    base: Literal["auto", 0, 1] = "auto"  # svmlight: do indices count from 0 or 1; "auto": 0 if a 0 is seen
-    bits: int = 18  #                     hashed formats: features are hashed into 2**bits columns
-    label: str = "label"  #               Parquet: the column that holds the label
-    weight: str | None = None  #          Parquet: the column that holds the row's weight
-    table: FieldVocabulary | None = None  #    libffm: the column of each feature of each field; None: as they are met
-    unlabelled: bool = False  #           rows without a label are accepted (their label is 0), for prediction
+    format: str = "auto"  # Name of a reader, or "auto": chosen by the name of the file, then by its first bytes.
+    features: int | None = None  # Number of columns. None means as many as the file has.
+    # Treatment of columns beyond ``features``: raise an error or ignore them.
+    extra: Literal["error", "ignore"] = "error"
+    # First index of svmlight files, 0 or 1. "auto" means 0 if an index 0 occurs, else 1.
+    base: Literal["auto", 0, 1] = "auto"
+    bits: int = 18  # Number of hash bits of hashed formats, which have 2**bits columns.
+    label: str = "label"  # Name of the label column of Parquet files.
+    weight: str | None = None  # Name of the weight column of Parquet files.
+    # Column of each pair (field, feature) of libffm files. None means columns in the order of first occurrence.
+    table: FieldVocabulary | None = None
+    unlabelled: bool = False  # Whether rows without a label are accepted, for prediction. Their label is 0.
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A file format: its name, the endings it is known by, and how it is read.
+    """File format: its name, its file name endings, and its function ``read``.
 
-    ``read(path, reading, piece_bytes)`` yields checked pieces of all the rows, in order, each of about
-    ``piece_bytes`` of memory at most; ``CSRRows.features`` of a piece is one more than its largest index (or the
-    number of hash buckets). It raises ``DataError`` at the first thing that is wrong, with file, line and column.
-    Pieces of a reader that ``counts_from_one`` carry raw indices: whoever collects them subtracts the base.
+    ``read(path, reading, piece_bytes)`` yields checked pieces of all rows, in order. Each piece takes about
+    ``piece_bytes`` bytes of memory at most. ``CSRRows.features`` of a piece is one more than its largest index, or the
+    number of hash buckets. ``read`` raises ``DataError`` at the first error, with file, line and column. Pieces of a
+    reader that ``counts_from_one`` have raw indices, and the caller that collects the pieces subtracts the base.
     """
 
     name: str
     endings: tuple[str, ...]
     read: Callable[[Path, ReadOptions, int], Iterator[CSRRows]]
     counts_from_one: bool = False
-    compressible: bool = False  # .gz and .bz2 of it are read too
-    fielded: bool = False  # it says of which field each feature is, and needs a table to note it in
+    compressible: bool = False  # Whether files that are compressed as .gz or .bz2 can be read.
+    # Whether the format gives the field of each feature. Such a reader needs a table of fields to write to.
+    fielded: bool = False

@@ -1,11 +1,13 @@
-"""rho: how many of the rows share a coordinate with one row (Niu et al. 2011, arXiv 1106.5730).
+"""Row overlap rho: the largest share of rows that have a coordinate in common with one row.
 
-The share of a row ``e`` is the part of all rows, itself included, that have a coordinate in common with it;
-``rho`` is the largest share, the mean share is the chance that two rows drawn at random have one in common.
+The definition is that of Niu et al. 2011 (arXiv 1106.5730). The share of a row ``e`` is the part of all rows, itself
+included, that have a coordinate in common with ``e``. ``rho`` is the largest share. The mean share is the probability
+that two random rows have a coordinate in common.
 
-Sixty-four rows are compared with all the others in one walk: a table holds for each feature one bit for each of the
-sixty-four, and the bits of a row's features, or-ed together, say whom it meets. Where comparing every row with every
-other is too much, the rows most likely to be extreme and some drawn at random stand for all.
+The kernel compares sixty-four rows with all other rows in one pass. A table holds for each feature one bit per row of
+the sixty-four. The bitwise or over the features of another row gives the rows that share a coordinate with that row. If
+a comparison of all pairs is too expensive, the module compares a sample: the rows that are most likely extreme, and
+random rows.
 """
 
 from __future__ import annotations
@@ -24,22 +26,23 @@ from hogwild.data.dataset import Chunk, Dataset, Epoch
 from hogwild.jit import compiled
 from hogwild.machine import usable_cores
 
-EXACT_WORK = 8 * 10**9  # table look-ups up to which every row is compared with every other: seconds
-SCANNED_NONZEROS = 2**25  # else: how much data the chosen rows are compared with
-EXTREME_ROWS = 128  # rows with the most, and the most frequent, features
-RANDOM_ROWS = 384  # they give the mean share
-TABLE_BYTES = 2**30  # for the tables of bits of all threads
+EXACT_WORK = 8 * 10**9  # Largest number of table look-ups for a comparison of all pairs, which takes seconds.
+SCANNED_NONZEROS = 2**25  # Number of non-zeros of the data that a sample of rows is compared with.
+EXTREME_ROWS = 128  # Number of sampled rows that have the most, and the most frequent, features.
+RANDOM_ROWS = 384  # Number of sampled rows that are random. The estimate of the mean share uses only these.
+TABLE_BYTES = 2**30  # Bytes of the bit tables of all threads.
 
-Progress = Callable[[int, int], None]  # (chunks done, chunks in all)
+Progress = Callable[[int, int], None]  # Callback with (chunks done, chunks in total).
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowOverlap:
-    """What is known about the shares of rows.
+    """Shares of rows, exact or estimated.
 
-    ``rho`` lies between ``low`` and ``high``. When it is ``exact`` the three are equal. Otherwise ``low`` is what
-    the most extreme row found has: for certain, or, where rows were compared with a sample only, with 95% confidence
-    (Wilson's bound). ``high`` is certain: no row can meet more rows than its features are in, counted one by one.
+    ``rho`` lies between ``low`` and ``high``. If ``exact`` is true, all three are equal. Otherwise ``low`` is the share
+    of the most extreme row found. This bound is certain if the row was compared with all rows. If the row was compared
+    with a sample only, the bound has 95% confidence (Wilson's bound). ``high`` is certain: it is the largest sum, over
+    the features of one row, of their frequencies, and no row can overlap with more rows than that.
     """
 
     rho: float
@@ -47,16 +50,16 @@ class RowOverlap:
     high: float
     exact: bool
     mean: float
-    mean_error: float  # half the width of the 95% interval; zero when exact
-    shares: Array = field(repr=False)  # of the rows that ``mean`` is made of, float64
-    compared: int  #     how many rows were compared ...
-    scanned: int  #      ... with how many
+    mean_error: float  # Half the width of the 95% confidence interval of the mean, or zero if exact.
+    shares: Array = field(repr=False)  # Shares of the rows that enter ``mean``, float64.
+    compared: int  # Number of rows that were compared.
+    scanned: int  # Number of rows that each of them was compared with.
 
 
 def row_overlap(
     dataset: Dataset, *, seed: int = 0, work: int = EXACT_WORK, progress: Progress | None = None
 ) -> RowOverlap:
-    """Find rho and the mean share, exactly if that takes at most ``work`` steps, else from some rows.
+    """Compute rho and the mean share, exactly if that takes at most ``work`` table look-ups, else from a sample.
 
     >>> import numpy as np
     >>> from hogwild.data.in_memory import InMemoryDataset
@@ -90,7 +93,7 @@ def _exact(dataset: Dataset, progress: Progress | None) -> RowOverlap:
 
 def _estimate(dataset: Dataset, seed: int, progress: Progress | None) -> RowOverlap:
     extreme, random, high = _choose(dataset, np.random.default_rng(seed))
-    # Chunks of a random epoch are a random sample of the rows, however these are stored.
+    # Chunks of a random epoch are a random sample of the rows, in whatever order the rows are stored.
     epoch = dataset.epoch(seed, 0)
     part = range(max(1, round(len(epoch) * min(1.0, SCANNED_NONZEROS / max(1, dataset.nonzeros)))))
     counts, scanned = _meetings(dataset, extreme + random, epoch, part, progress)
@@ -98,18 +101,18 @@ def _estimate(dataset: Dataset, seed: int, progress: Progress | None) -> RowOver
     delta = float(dataset.frequencies().max(initial=0)) / dataset.n_rows
     largest = int(counts.max())
     rho = min(max(largest / scanned, delta), high)
-    # As the largest of many is chosen, their bounds have to hold all at once.
+    # The largest of many shares is selected, so their confidence bounds must hold simultaneously (Bonferroni).
     z = NormalDist().inv_cdf(1 - 0.025 / len(counts))
     low = rho if complete else min(rho, max(delta, wilson(largest, scanned, z)[0]))
     shares = counts[len(extreme) :] / scanned
     spread = float(shares.std(ddof=1)) if len(shares) > 1 else 1.0
-    # A share varies from row to row, and by symmetry with the rows that were scanned, as much.
+    # A share varies from compared row to compared row. By symmetry it varies as much with the rows that were scanned.
     error = 1.96 * spread * (1 / len(shares) + (0 if complete else 1 / scanned)) ** 0.5
     return RowOverlap(rho, low, high, low == high, float(shares.mean()), error, shares, len(counts), scanned)
 
 
 def _choose(dataset: Dataset, rng: np.random.Generator) -> tuple[list[Array], list[Array], float]:
-    """Pick the rows most likely to meet many, and rows at random; also bound what any row can meet."""
+    """Choose the rows most likely to overlap with many rows, and random rows; also compute the upper bound of rho."""
     frequencies = dataset.frequencies()
     rarities = np.log1p(-np.minimum(frequencies / dataset.n_rows, 1 - 1e-9)).astype(np.float32)
     wanted = np.sort(rng.choice(dataset.n_rows, min(RANDOM_ROWS, dataset.n_rows), replace=False))
@@ -136,7 +139,7 @@ def _choose(dataset: Dataset, rng: np.random.Generator) -> tuple[list[Array], li
 def _meetings(
     dataset: Dataset, chosen: list[Array], epoch: Epoch, numbers: range, progress: Progress | None
 ) -> tuple[Array, int]:
-    """Count how many rows of some chunks of an epoch each chosen row meets; and how many rows those are."""
+    """Count the rows in the given chunks that overlap with each chosen row; also return the number of rows scanned."""
     bounds = np.cumsum([0, *map(len, chosen)])
     indices = np.concatenate(chosen)
     threads = max(1, min(usable_cores(), TABLE_BYTES // (8 * dataset.n_features)))
@@ -170,13 +173,13 @@ def _walk(dataset: Dataset) -> Iterator[Chunk]:
 
 
 def _indices_of(chunk: Chunk, places: Array) -> list[Array]:
-    """Copy the feature numbers of some rows of a chunk, because the chunk's memory may go."""
+    """Copy the feature numbers of rows of a chunk, because the memory of the chunk may be released."""
     starts, stops = chunk.rows.indptr[chunk.order[places]], chunk.rows.indptr[chunk.order[places] + 1]
     return [chunk.rows.indices[start:stop].copy() for start, stop in zip(starts, stops, strict=True)]
 
 
 def wilson(hits: int, tries: int, z: float = 1.96) -> tuple[float, float]:
-    """Give the interval that holds a share, of which ``hits`` of ``tries`` were seen, in 95 of 100 cases.
+    """Return Wilson's confidence interval of a share of which ``hits`` in ``tries`` were observed; 95% for z = 1.96.
 
     >>> wilson(0, 100)
     (0.0, 0.037)
@@ -193,8 +196,11 @@ def wilson(hits: int, tries: int, z: float = 1.96) -> tuple[float, float]:
 def score_rows(
     indptr: Array, indices: Array, order: Array, frequencies: Array, rarities: Array, bounds: Array, misses: Array
 ) -> None:
-    """For each row: how many rows its features are in, counted one by one; and the log of the chance that a row
-    misses them all, were features independent."""
+    """Compute two scores of each row, into ``bounds`` and ``misses``.
+
+    ``bounds`` is the sum of the frequencies of the features of a row. ``misses`` is the logarithm of the probability
+    that a random row has none of these features, if features were independent.
+    """
     for place in range(order.size):
         bound, miss = np.int64(0), np.float32(0)
         for k in range(indptr[order[place]], indptr[order[place] + 1]):
@@ -207,9 +213,9 @@ def score_rows(
 def count_meetings(
     bounds: Array, chosen: Array, indptr: Array, indices: Array, order: Array, table: Array, counts: Array
 ) -> None:
-    """Add to ``counts`` how many of the rows in ``order`` share an index with each chosen row.
+    """Add to ``counts`` the number of rows in ``order`` that share an index with each chosen row.
 
-    ``table`` is all zeros, one cell for each feature, and is so again afterwards.
+    ``table`` has one cell for each feature. All cells are zero before and after the call.
     """
     for start in range(0, counts.size, 64):
         stop = min(start + 64, counts.size)

@@ -1,4 +1,4 @@
-"""Which samples each worker draws: one file, one class and one line for each way."""
+"""Sampling of training data: which samples each worker draws in an epoch. Each method is one class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class WorkerShare:
-    """What a worker must know to find its own samples: how many there are, who it is, and which epoch it is."""
+    """Description of a worker's part of an epoch: the number of samples, the worker and the epoch."""
 
     samples: int
     worker: int
@@ -24,33 +24,37 @@ class WorkerShare:
     epoch: int
     seed: int
     batch: int
-    labels: NDArray[Any] | None = None  # of all samples, for splits that go by them
+    labels: NDArray[Any] | None = None  # Labels of all samples, for sampling by label.
 
     def generator(self, *more: int) -> np.random.Generator:
-        """Random numbers that are the same for all workers, or, with ``more``, this one's own."""
+        """Return a random generator that is the same for all workers, or differs by the numbers in ``more``."""
         return np.random.default_rng([self.seed, self.epoch, *more])
 
     @property
     def fair(self) -> int:
-        """How many samples an epoch has for this worker if all have as many."""
+        """The number of samples of this worker in an epoch if all workers get equally many."""
         return self.samples // self.workers + (self.worker < self.samples % self.workers)
 
 
 class Sampling(Protocol):
-    """Says which samples a worker trains on in an epoch, in which order."""
+    """Sampling method: selects the samples of a worker in an epoch, and their order."""
 
     @property
     def needs_labels(self) -> bool:
-        """Whether the split goes by labels."""
+        """Whether the selection depends on labels."""
 
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
-        """The worker's batches of an epoch, as indices into the data."""
+        """Yield the worker's batches of an epoch, as indices into the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One shuffle of all samples in each epoch, its batches dealt out in turn: each sample is drawn once.
+    """Sampling without replacement: workers share one random permutation per epoch, and each sample is drawn once.
 
+    Batches of the permutation go to the workers in turn.
+
+    Examples
+    --------
     >>> share = lambda worker: WorkerShare(samples=5, worker=worker, workers=2, epoch=0, seed=0, batch=2)
     >>> sorted(int(i) for worker in (0, 1) for batch in Split().batches(share(worker)) for i in batch)
     [0, 1, 2, 3, 4]
@@ -66,7 +70,10 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Each worker draws from all samples, independently and with replacement, as in the paper."""
+    """Sampling with replacement: each worker draws from all samples, independently, as in Niu et al. 2011 (Hogwild!).
+
+    All workers together draw as many samples per epoch as there are.
+    """
 
     needs_labels = False
 
@@ -77,7 +84,10 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Each worker walks all samples, in an order of its own: with n workers an epoch is n times the work."""
+    """Full pass per worker: each worker visits all samples in an order of its own.
+
+    With n workers an epoch is n times the work of a split.
+    """
 
     needs_labels = False
 
@@ -87,10 +97,15 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class LabelSkew:
-    """A split in which workers see different labels: a share ``skew`` of the samples goes by label, the rest at random.
+    """Split by label: a share ``skew`` of the samples is divided by label, and the other samples at random.
 
-    With 1 a worker shares at most its first and its last label with others, with 0 it is a split like any other. Who
-    has what stays the same in all epochs; the order does not.
+    The assignment of samples to workers is the same in all epochs. Their order differs between epochs.
+
+    Parameters
+    ----------
+    skew : float, default 1.0
+        Share of the samples that is divided by label, from 0 to 1. With 1 a worker has at most its first and its last
+        label in common with other workers. With 0 the split is random.
     """
 
     skew: float = 1.0
@@ -111,7 +126,13 @@ class LabelSkew:
 
 @dataclass(frozen=True, slots=True)
 class SizeSkew:
-    """A split in which each worker has ``ratio`` times as many samples as the one before it."""
+    """Split by size: each worker has ``ratio`` times as many samples as the worker before it.
+
+    Parameters
+    ----------
+    ratio : float, default 2.0
+        Factor between the numbers of samples of consecutive workers, greater than 0.
+    """
 
     ratio: float = 2.0
     needs_labels = False
@@ -122,7 +143,8 @@ class SizeSkew:
 
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
         powers = np.log(self.ratio) * np.arange(share.workers)
-        weights = np.exp(powers - powers.max())  # the largest is 1: with many workers the ratio's own powers overflow
+        # The largest weight is 1, because with many workers the powers of the ratio itself overflow.
+        weights = np.exp(powers - powers.max())
         ends = np.round(np.cumsum(weights) / weights.sum() * share.samples).astype(int)
         mine = np.split(share.generator().permutation(share.samples), ends[:-1])[share.worker]
         return _cut(mine, share.batch)
@@ -134,7 +156,7 @@ SAMPLINGS: dict[str, Any] = {
 
 
 def named(sampling: str | Sampling) -> Sampling:
-    """A way of sampling from its name, or from itself.
+    """Return the sampling method with this name; return an object unchanged.
 
     >>> named("size-skew")
     SizeSkew(ratio=2.0)

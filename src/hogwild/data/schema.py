@@ -1,4 +1,4 @@
-"""What can be known only once every piece was seen: where indices start, how many columns there are, the layout."""
+"""Schema of a data set: base of the indices, number of columns and layout. All pieces must be read to determine it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hogwild.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What all pieces become part of."""
+    """Properties that all pieces of a data set have in common."""
 
     base: int
     features: int
@@ -25,7 +25,7 @@ class Schema:
 
 @dataclass(slots=True)
 class SchemaBuilder:
-    """Looks at pieces as they go by.
+    """Builder of a schema: examines pieces while the caller reads them.
 
     >>> from hogwild.data.csr import NO_WEIGHTS
     >>> reader = Reader("svmlight", (".svm",), lambda path, reading, size: iter(()), counts_from_one=True)
@@ -40,17 +40,19 @@ class SchemaBuilder:
     reading: ReadOptions
     rows: int = 0
     nonzeros: int = 0
-    end: int = 0  #  one more than the largest raw index
+    end: int = 0  # One more than the largest raw index.
     layout: Layout | None = None
     all_ones: bool = True
     weighted: bool = False
-    zero_seen: DataError | None = None  # where an index 0 was met first
-    _beyond: dict[int, DataError] = field(default_factory=dict)  # by base: the first entry past the last column
+    # Error at the first index 0, which is raised if the user says that indices count from 1.
+    zero_seen: DataError | None = None
+    # Error at the first entry beyond the last column, for each base.
+    _beyond: dict[int, DataError] = field(default_factory=dict)
     _path: Path | None = None
     _rows_of_path: int = 0
 
     def pieces(self, sources: Sequence[Path], piece_bytes: int) -> Iterator[CSRRows]:
-        """All pieces of all files, each looked at; an error if there is not one row."""
+        """Yield all pieces of all files after examining them; raise ``DataError`` if there is no row."""
         for path in sources:
             for piece in self.reader.read(path, self.reading, piece_bytes):
                 if len(piece):
@@ -59,7 +61,7 @@ class SchemaBuilder:
             raise DataError("there are no rows", path=sources[0], remedy="Give a file that has some.")
 
     def seen(self, path: Path, piece: CSRRows) -> CSRRows:
-        """Take a piece into account; hands it back in the types files are kept in."""
+        """Examine a piece, and return it with indices in uint32 and values in float32."""
         if path != self._path:
             self._path, self._rows_of_path = path, 0
         piece = self._standard(compact(piece))
@@ -73,7 +75,7 @@ class SchemaBuilder:
         return piece
 
     def shape(self) -> Schema:
-        """What was learned, or an error if it contradicts what the user said."""
+        """Return the schema, or raise ``DataError`` if the data contradict the options of the user."""
         base, layout = self._base(), self.layout or "sparse"
         features = max(0, self.end - base) if self.reading.features is None else self.reading.features
         if base in self._beyond and (self.reading.extra == "error"):
@@ -113,7 +115,8 @@ class SchemaBuilder:
     def _note_indices(self, piece: CSRRows) -> None:
         self.end = max(self.end, piece.features)
         if piece.layout != "dense" and self.zero_seen is None and self.reader.counts_from_one:
-            starts = piece.indptr[:-1][np.diff(piece.indptr) > 0]  # indices rise: a 0 can only come first
+            # Indices rise within a row, so an index 0 can only come first.
+            starts = piece.indptr[:-1][np.diff(piece.indptr) > 0]
             zeros = starts[piece.indices[starts] == 0]
             if zeros.size:
                 self.zero_seen = self._place(piece, int(zeros[0]), "index 0 in a file that counts from 1",
@@ -142,7 +145,7 @@ class SchemaBuilder:
         return DataError(what, path=self._path, row=self._rows_of_path + row, remedy=remedy)
 
     def _standard(self, piece: CSRRows) -> CSRRows:
-        """Indices in 32 bits and values in single precision, where they must still be numbers."""
+        """Convert indices to 32 bits and values to single precision, in which all values must be finite."""
         if piece.features > LARGEST_INDEX + 1:
             raise DataError(f"there are {piece.features:,} columns, and at most {LARGEST_INDEX + 1:,} can be",
                             path=self._path, remedy="Hash the features.")  # fmt: skip
@@ -158,7 +161,11 @@ class SchemaBuilder:
 
 
 def fit_to_schema(piece: CSRRows, shape: Schema, reading: ReadOptions) -> CSRRows:
-    """A compact piece with raw indices, without values or weights that say nothing and columns that are not wanted."""
+    """Return a piece that fits the schema, with raw indices.
+
+    The result has no values if all values of the data set are one, and no weights if all weights are one. It has no
+    columns beyond those that the user asked for.
+    """
     if piece.features > shape.features + shape.base and reading.features is not None:
         piece = _without_columns_from(piece, shape.features + shape.base)
     if shape.layout == "binary":

@@ -1,7 +1,7 @@
-"""The physical shuffle: rows get random keys and are laid out in the order of their keys.
+"""Physical shuffle: rows get random keys and are stored in the order of their keys.
 
-A row's key depends on its number and the seed alone, so the same rows end in the same order whether they are
-shuffled in memory or, through files, in pieces of any size.
+The key of a row depends on its number and the seed alone. The same rows therefore get the same order in memory and
+through files, in pieces of any size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MASK = 2**64 - 1
 
 
 def row_keys(first: int, count: int, seed: int) -> Array:
-    """Random 64-bit keys, no two alike, of the rows numbered from ``first`` (Steele et al. 2014, SplitMix64).
+    """Return distinct random 64-bit keys of the rows numbered from ``first`` (SplitMix64, Steele et al. 2014).
 
     >>> bool((row_keys(2, 3, seed=0) == row_keys(0, 5, seed=0)[2:]).all())
     True
@@ -35,7 +35,7 @@ def row_keys(first: int, count: int, seed: int) -> Array:
 
 
 def shuffled_order(n_rows: int, seed: int) -> Array:
-    """The row numbers in the order of their keys.
+    """Return the row numbers in the order of their keys.
 
     >>> shuffled_order(5, seed=0)
     array([...])
@@ -44,7 +44,7 @@ def shuffled_order(n_rows: int, seed: int) -> Array:
 
 
 def gather(rows: CSRRows, order: Array) -> CSRRows:
-    """Copy the rows of these numbers, in this order, behind each other.
+    """Copy the rows with these numbers, in this order, into contiguous arrays.
 
     >>> from hogwild.data.csr import NO_WEIGHTS
     >>> rows = CSRRows(np.array([0, 2, 3]), np.array([0, 4, 1], np.uint32), np.ones(3, np.float32),
@@ -61,7 +61,7 @@ def gather(rows: CSRRows, order: Array) -> CSRRows:
 
 
 def gather_most(rows: CSRRows, order: Array) -> CSRRows:
-    """The same for most or all of the rows, on all cores.
+    """Copy most or all of the rows, in this order, into contiguous arrays, on all cores.
 
     >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
     >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.arange(9.0), NO_WEIGHTS, 3, "dense")
@@ -99,7 +99,7 @@ def place(pool: Executor, piece: CSRRows, starts: Array, indices: Array, values:
 
 
 def empty_entries(rows: CSRRows, nonzeros: int) -> tuple[Array, Array]:
-    """Room for so many entries in the layout of these rows."""
+    """Allocate indices and values for ``nonzeros`` entries in the layout of these rows."""
     indices = NO_INDICES if rows.layout == "dense" else np.empty(nonzeros, rows.indices.dtype)
     values = NO_VALUES if rows.layout == "binary" else np.empty(nonzeros, rows.values.dtype)
     return indices, values
@@ -109,7 +109,7 @@ def empty_entries(rows: CSRRows, nonzeros: int) -> tuple[Array, Array]:
 def copy_rows(
     indptr: Any, indices: Any, values: Any, rows: Any, starts: Any, out_indices: Any, out_values: Any, base: Any
 ) -> None:
-    """Copy the entries of ``rows`` to where they start in the output; a layout's empty arrays stay empty."""
+    """Copy the entries of ``rows`` to their starts in the output; an array that is empty in the layout stays empty."""
     for at in range(rows.size):
         start, stop = np.uint64(indptr[rows[at]]), np.uint64(indptr[rows[at] + 1])
         to = np.uint64(starts[at])
@@ -122,7 +122,7 @@ def copy_rows(
 
 
 def mixed(*numbers: int) -> int:
-    """One number of 64 bits from several, such as seeds and counters.
+    """Mix several numbers, such as seeds and counters, into one 64-bit number.
 
     >>> mixed(1, 2) == mixed(1, 2) != mixed(2, 1)
     True

@@ -1,8 +1,8 @@
-"""What a data set looks like to workers that do not wait for each other: Omega, Delta, rho, expected collisions.
+"""Statistics of a data set for asynchronous workers: Omega, Delta, rho and expected collisions.
 
-The three numbers are those of Niu et al. 2011 (arXiv 1106.5730), with a term for each row and a coordinate for each
-feature: Omega, the most coordinates in one row; Delta, the largest share of rows that any coordinate is in; rho, the
-largest share of rows that have a coordinate in common with one row.
+Omega, Delta and rho are those of Niu et al. 2011 (arXiv 1106.5730), with a term for each row and a coordinate for each
+feature. Omega is the largest number of coordinates in one row. Delta is the largest share of rows that have one
+coordinate in common. rho is the largest share of rows that have a coordinate in common with one row.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ LabelKind = Literal["constant", "two classes", "classes", "real"]
 
 @dataclass(frozen=True, slots=True)
 class LabelStatistics:
-    """What the labels are: classes with their counts, or numbers in a range."""
+    """Statistics of the labels: classes with their counts, or the range of real numbers."""
 
     kind: LabelKind
     low: float
     high: float
     mean: float
-    counts: dict[float, int]  # rows in each class; empty when the labels are real numbers
+    counts: dict[float, int]  # Number of rows in each class, or empty if the labels are real numbers.
 
 
 @dataclass(frozen=True, slots=True)
 class Collisions:
-    """What is to be expected when this many workers each hold a row drawn at random.
+    """Expected collisions of ``workers`` workers, each of which holds a random row.
 
-    Take one worker and its row. ``others``: how many of the other workers hold a row that shares a coordinate with
-    it, ``(W - 1) * mean share``. ``probability``: the chance that at least one does, the mean over rows ``e`` of
-    ``1 - (1 - share(e)) ** (W - 1)``. ``coordinates``: how many pairs of a coordinate of the row and another worker
-    that holds this coordinate too there are, ``(W - 1) * sum(p[u] ** 2)``, where ``p[u]`` is the share of rows that
-    feature ``u`` is in. A worker writes a coordinate for only a moment while it holds a row, so that lost updates
-    are rarer by far.
+    The numbers are for one worker and its row, with W workers in total. ``others`` is the expected number of other
+    workers whose row shares a coordinate with it, ``(W - 1) * mean share``. ``probability`` is the probability of at
+    least one such worker. It is the mean over rows ``e`` of ``1 - (1 - share(e)) ** (W - 1)``. ``coordinates`` is the
+    expected number of pairs (coordinate of the row, other worker whose row has that coordinate). It is
+    ``(W - 1) * sum(p[u] ** 2)``, where ``p[u]`` is the share of rows that have feature ``u``.
+
+    A worker writes a coordinate during only a small part of the time in which it holds a row. Lost updates are
+    therefore far rarer than these collisions.
     """
 
     workers: int
@@ -52,7 +54,7 @@ class Collisions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
-    """The shape of a data set, and how much its rows have to do with each other."""
+    """Shape of a data set, and overlap between its rows."""
 
     rows: int
     features: int
@@ -61,32 +63,33 @@ class Statistics:
     omega: int
     empty_rows: int
     delta: float
-    most_frequent: int  # the feature that Delta is about, counted from zero
-    used_features: int  #  are in some row
-    ever_present: int  #   are in every row
-    crowding: float  #     the sum over features of the squared share of rows: expected common coordinates of two rows
+    most_frequent: int  # Feature with the largest frequency, Delta, counted from zero.
+    used_features: int  # Number of features that are present in at least one row.
+    ever_present: int  # Number of features that are present in every row.
+    # Expected number of common coordinates of two rows: the sum over features of the squared share of rows.
+    crowding: float
     overlap: RowOverlap
     labels: LabelStatistics
 
     @property
     def density(self) -> float:
-        """The share of cells that are stored."""
+        """The share of matrix cells that are stored."""
         return self.nonzeros / (self.rows * self.features)
 
     @property
     def mean_nonzeros(self) -> float:
-        """Non-zeros of a row, on average."""
+        """The mean number of non-zeros per row."""
         return self.nonzeros / self.rows
 
     def collisions(self, workers: int) -> Collisions:
-        """Say what to expect of this many workers."""
+        """Return the expected collisions of ``workers`` workers."""
         rest = workers - 1
         probability = float(np.mean(1.0 - (1.0 - self.overlap.shares) ** rest))
         return Collisions(workers, rest * self.overlap.mean, probability, rest * self.crowding)
 
 
 def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = None) -> Statistics:
-    """Measure a data set, reading it two or three times; ``seed`` chooses the rows that stand for all.
+    """Measure a data set in two or three passes over it; ``seed`` selects the sampled rows.
 
     >>> from hogwild.data.in_memory import InMemoryDataset
     >>> from hogwild.data.csr import CSRRows, NO_VALUES, NO_WEIGHTS
@@ -119,7 +122,7 @@ def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = Non
 
 
 def row_lengths(dataset: Dataset) -> tuple[int, int, Layout]:
-    """The most entries of a row, how many rows have none, and how they are laid out."""
+    """Return the largest number of entries of a row, the number of empty rows, and the layout."""
     omega, empty = 0, 0
     epoch = dataset.in_order()
     for number in range(len(epoch)):
@@ -133,7 +136,9 @@ def row_lengths(dataset: Dataset) -> tuple[int, int, Layout]:
 
 
 def describe_labels(labels: Array) -> LabelStatistics:
-    """Tell classes from quantities: classes are whole numbers, and few of them are different.
+    """Return label statistics, and distinguish classes from quantities.
+
+    Classes are whole numbers with few distinct values (``look_like_numbers``).
 
     >>> describe_labels(np.array([1.0, -1.0, 1.0]))
     LabelStatistics(kind='two classes', low=-1.0, high=1.0, mean=0.33, counts={-1.0: 1, 1.0: 2})
@@ -151,7 +156,7 @@ def describe_labels(labels: Array) -> LabelStatistics:
 
 
 def ranked(frequencies: Array, points: int = 200) -> tuple[Array, Array]:
-    """Frequencies by rank, the most frequent first, at ranks that are evenly spaced on a logarithmic scale.
+    """Return frequencies by rank, largest first, at ranks that are evenly spaced on a logarithmic scale.
 
     >>> ranked(np.array([5, 0, 100, 20]))
     (array([1, 2, 3]), array([100,  20,   5]))

@@ -1,4 +1,4 @@
-"""A few rows of a data set, for trials."""
+"""Small random samples of a data set, for trial runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather
 
-MANY_CHUNKS = 16  # times as many rows as wanted, or less: then one copy from all of them is sooner than one a chunk
+# Largest ratio of all rows to wanted rows at which one copy from all rows is faster than a copy per chunk.
+MANY_CHUNKS = 16
 
 
 def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
-    """Copy about ``rows`` random rows (all, if there are no more) into a small data set of their own.
+    """Copy about ``rows`` random rows, or all if there are fewer, into a new data set in memory.
 
     >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
     >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.zeros(9), NO_WEIGHTS, 3, "dense")
@@ -40,7 +41,7 @@ def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
 
 
 def narrowed(data: InMemoryDataset) -> InMemoryDataset:
-    """The same rows without the columns that none of them has; the others are numbered anew, in their order.
+    """Return the same rows without empty columns; the other columns are renumbered in their order.
 
     >>> from hogwild.data.csr import NO_WEIGHTS
     >>> indices = np.array([3, 9, 3], np.uint32)
@@ -54,6 +55,6 @@ def narrowed(data: InMemoryDataset) -> InMemoryDataset:
         return data
     present = np.zeros(rows.features, np.bool_)
     present[rows.indices] = True
-    numbers = np.cumsum(present, dtype=rows.indices.dtype)  # counted from one
+    numbers = np.cumsum(present, dtype=rows.indices.dtype)  # New column numbers, counted from one.
     few = replace(rows, indices=numbers[rows.indices] - numbers.dtype.type(1), features=int(numbers[-1]))
     return InMemoryDataset(few, shuffled=data.shuffled, name=data.name, base=data.base)

@@ -1,4 +1,4 @@
-"""Entries of hashed rows arrive in any order, and several may share a column: sort them and add them up."""
+"""Merging of duplicate entries. Hashed rows have entries in any order, and several may share a column."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hogwild.jit import compiled
 
 @compiled
 def merge_duplicates(indptr: Any, indices: Any, values: Any) -> None:
-    """Within each row sort the entries by index and add up those of one index, in place.
+    """Sort the entries of each row by index and add up the values of equal indices, in place.
 
-    ``indptr`` is rewritten; entries behind ``indptr[-1]`` are left over. Sums are in double precision, so that they
-    hardly depend on the order in which equal indices come.
+    The function rewrites ``indptr``. Entries after ``indptr[-1]`` have no meaning any more. Sums are in double
+    precision, so that they hardly depend on the order of equal indices.
 
     >>> indptr, indices = np.array([0, 3, 4]), np.array([7, 2, 7, 1], np.uint32)
     >>> values = np.array([1.0, 2.0, 3.0, 4.0], np.float32)
@@ -39,7 +39,10 @@ def merge_duplicates(indptr: Any, indices: Any, values: Any) -> None:
 
 @compiled
 def _sort(indices: Any, values: Any, start: Any, stop: Any) -> None:
-    """Shell's sort: in place, one pass over what is sorted already, and never quadratic in a long row."""
+    """Sort the entries of a row by index, in place, with Shell's sort.
+
+    A sorted row takes one pass, and a long row never takes quadratic time.
+    """
     one, gap = np.uint64(1), np.uint64(1)
     at = start + one
     while at < stop and indices[at - one] <= indices[at]:

@@ -1,4 +1,4 @@
-"""The scikit-learn face: estimators with the parameters of ``SGDClassifier`` and its kin, on every core."""
+"""Estimators with the interface of scikit-learn's SGD estimators, trained by several workers."""
 
 from hogwild.estimators.classifier import HogwildClassifier
 from hogwild.estimators.factorisation_machine import HogwildFMClassifier, HogwildFMRegressor

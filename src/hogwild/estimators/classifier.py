@@ -1,4 +1,4 @@
-"""``HogwildClassifier``: ``SGDClassifier`` on every core."""
+"""Linear classifier with the interface of scikit-learn's ``SGDClassifier``, trained by several workers."""
 
 from __future__ import annotations
 
@@ -32,20 +32,67 @@ def _has_probabilities(self: Any) -> bool:
 
 
 class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore[misc]
-    """Linear classifiers (SVM, logistic regression, ...) by stochastic gradient descent with many workers.
+    """Linear classifier (SVM, logistic regression, ...) trained by stochastic gradient descent with several workers.
 
-    The parameters are those of :class:`sklearn.linear_model.SGDClassifier`, with the same meanings and defaults.
-    ``n_jobs`` is the number of workers that share one problem; with one, a fit is deterministic. Besides its losses
-    there is ``"softmax"``, and a loss may be a function ``(z, y) -> (loss, derivative)`` of labels -1 and 1.
+    The parameters of :class:`sklearn.linear_model.SGDClassifier` have the same meanings and defaults here. With one
+    worker a fit is deterministic. ``X`` may also be the path of a file, a packed folder or an open data set, which have
+    labels of their own.
 
-    Parameters that only this class has: ``strategy``, how workers share the weights (a name or an object; None: lock
-    free if there are several); ``rule``, how a gradient becomes an update (None: plain SGD; with another rule such as
-    ``"adagrad"``, ``learning_rate="optimal"`` chooses a constant step by trials); ``buffer``, how many rows a worker
-    goes before it merges its own copy of the frequent coordinates (see :class:`hogwild.Hogwild`); ``memory``, the most
-    that may be resident when ``X`` is a file.
+    Parameters
+    ----------
+    loss : str, Loss or callable, default "hinge"
+        A loss of ``SGDClassifier``, or "softmax". A function ``(z, y) -> (loss, derivative)`` gets labels -1 and 1.
+    penalty : {"l2", "l1", "elasticnet"} or None, default "l2"
+        Kind of the penalty on weights.
+    alpha : float, default 0.0001
+        Strength of the penalty. The schedule "optimal" also depends on ``alpha``.
+    l1_ratio : float, default 0.15
+        Share of the L1 penalty in "elasticnet", from 0 to 1.
+    fit_intercept : bool, default True
+        Whether to learn an intercept.
+    max_iter : int, default 1000
+        Maximum number of epochs of ``fit``.
+    tol : float or None, default 1e-3
+        Improvement of the monitored value below which an epoch counts as stalled. None runs all ``max_iter`` epochs.
+    shuffle : bool, default True
+        Whether every epoch visits the rows in a new random order.
+    verbose : int, default 0
+        With a value other than 0, print one line per epoch.
+    epsilon : float, default 0.1
+        Width of the losses "huber", "epsilon_insensitive" and "squared_epsilon_insensitive".
+    n_jobs : int, optional
+        Number of workers that share one problem. None is 1 worker, -1 is one worker per core.
+    random_state : int, RandomState or None, default None
+        Seed of the order of rows and of the split for early stopping.
+    learning_rate : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default "optimal"
+        Schedule of the step size. With a ``rule`` such as "adagrad", "optimal" chooses a constant step size by trials.
+    eta0 : float, default 0.01
+        Initial step size of the schedules other than "optimal".
+    power_t : float, default 0.5
+        Exponent of the schedule "invscaling".
+    early_stopping : bool, default False
+        Whether to stop by the accuracy on held-out rows.
+    validation_fraction : float, default 0.1
+        Share of the rows that early stopping holds out.
+    n_iter_no_change : int, default 5
+        Number of stalled epochs after which a fit stops.
+    class_weight : dict, "balanced" or None, default None
+        Weight of each class.
+    warm_start : bool, default False
+        Whether ``fit`` starts from the parameters of the last fit.
+    average : bool or int, default False
+        Whether to average iterates. A number is the first update that enters the average.
+    strategy : Strategy or str, optional
+        Scheme by which workers share the weights. None is lock-free if there are several workers.
+    rule : Rule or str, optional
+        Update rule, such as "adagrad". None is plain SGD.
+    buffer : int or "auto", default "auto"
+        Rows between two merges of a worker's hot replica; see :class:`hogwild.Hogwild`.
+    memory : int or str, optional
+        Maximum resident memory in bytes, or as a string such as "1GiB", when ``X`` is a file.
 
-    ``X`` may also be the path of a file, a packed folder or an open data set, which have labels of their own.
-
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
     >>> model = HogwildClassifier(random_state=0).fit(X, ["no", "no", "yes", "yes"])
@@ -94,7 +141,31 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
     def fit(
         self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Learn from all rows, from the beginning (or, with ``warm_start``, from where the last fit ended)."""
+        """Fit the model to all rows, from zero or, with ``warm_start``, from the parameters of the last fit.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, path or Dataset
+            Rows to fit.
+        y : array, optional
+            Label of each row. A file or a data set has its own labels.
+        coef_init, intercept_init : array, optional
+            Initial weights and intercepts.
+        sample_weight : array, optional
+            Weight of each row. A file or a data set has its own weights.
+
+        Returns
+        -------
+        HogwildClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If parameters contradict each other, or if there are fewer than two classes.
+        DataError
+            If the labels of a file are numbers rather than classes.
+        """
         check_together(self._asked(), passive_aggressive_loss="hinge")
         warn_of_the_old(self._asked())
         old = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else (None, None)
@@ -128,7 +199,29 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Walk once over these rows, going on from where the last call ended; the first call names all classes."""
+        """Make one epoch over these rows, starting from the parameters of the last call.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Rows to fit.
+        y : array
+            Label of each row.
+        classes : array, optional
+            All classes. The first call needs them, later calls may leave them out.
+        sample_weight : array, optional
+            Weight of each row.
+
+        Returns
+        -------
+        HogwildClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If the first call lacks ``classes``, or if a later call names other classes.
+        """
         first = not hasattr(self, "classes_")
         if first:
             check_together(self._asked(), passive_aggressive_loss="hinge", partial=True)
@@ -149,27 +242,27 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         return self._fitted(task, X.shape[0], X.dtype, partial=True)
 
     def decision_function(self, X: Any) -> Array:
-        """The score of each row: one number, or one per class if there are more than two."""
+        """Return the score of each row: one number for two classes, else one number per class."""
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class, for ``log_loss``, ``modified_huber`` and ``softmax``."""
+        """Return the probability of each class, for ``log_loss``, ``modified_huber`` and ``softmax``."""
         check_is_fitted(self)
         scores = self._scores(X)
         found = self._model(self.intercept_).probabilities_of(
             np.asarray(scores, np.float64)
-        )  # e**500 is beyond float32
+        )  # float64, because e**500 overflows float32
         return found.astype(scores.dtype, copy=False)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
-        """The logarithm of the probability of each class; minus infinity where that is zero."""
+        """Return the logarithm of the probability of each class, minus infinity where the probability is zero."""
         return np.asarray(np.log(self.predict_proba(X)))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows that are put into the right class; a file or data set brings its own labels and weights."""
+        """Return the accuracy on these rows. A file or a data set provides its own labels and weights."""
         if not is_source(X):
             return float(super().score(X, y, sample_weight))
         data, labels, weights = self._labelled(X, y, sample_weight)
@@ -181,7 +274,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
             )
         LabelEncoding(self.classes_.astype(np.float64)).encode(
             labels, data.name
-        )  # refuses those that the model does not know
+        )  # raises an error for labels unknown to the model
         return float(accuracy_score(self._numbers(labels), self._numbers(self.predict(data)), sample_weight=weights))
 
     def _fitted(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Self:
@@ -191,7 +284,10 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         return self
 
     def _seeds(self, task: Task, parts: Parts) -> tuple[int, ...]:
-        """One for all classes; one for each where scikit-learn's order or a step of each class's own is asked for."""
+        """Return one seed for all classes, or one seed per class where classes are trained in separate runs.
+
+        Separate runs are needed for scikit-learn's order of rows, and for a step size that differs between classes.
+        """
         own_steps = parts.rule.step_size != "scheduled" or parts.rule.single_worker
         alone = own_steps or isinstance(task.data.order, Reshuffled)
         return class_seeds(check_random_state(self.random_state), len(self.classes_) if alone else 2)
@@ -205,7 +301,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         return LabelEncoding(np.arange(len(self.classes_), dtype=np.float64))
 
     def _numbers(self, y: Array) -> Array:
-        """The number of each label's class."""
+        """Return the index of the class of each label."""
         at = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         unknown = self.classes_[at] != y
         if np.any(unknown):

@@ -1,4 +1,4 @@
-"""``HogwildFMClassifier`` and ``HogwildFMRegressor``: factorisation machines, plain and field-aware."""
+"""Factorisation machines (Rendle 2010), plain and field-aware, as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
 
 class FactorEstimator(BaseEstimator):  # type: ignore[misc]
-    """What the two have in common: from checked data to a fitted model, and its scores."""
+    """Base class of both estimators: checks of the data, training, and scores of the fitted model."""
 
     _usual_loss: str
     model_: FactorisationModel
@@ -94,11 +94,26 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _labels(self, data: Dataset) -> LabelEncoding:
-        """What is made of the labels of a file."""
+        """Return the encoding of the labels of a file."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from all rows. ``X`` may be a file or an open data set, which has labels and weights of its own."""
+        """Fit the model to all rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, path or Dataset
+            Rows to fit. A file or an open data set has its own labels and weights.
+        y : array, optional
+            Label of each row.
+        sample_weight : array, optional
+            Weight of each row.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         if is_source(X):
             data = open_source(X, y, sample_weight, self.memory)
             self.n_features_in_ = data.n_features
@@ -115,7 +130,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _encoded(self, y: Array) -> tuple[Array, LabelEncoding]:
-        """The labels as numbers, and what is made of those."""
+        """Return the labels as numbers, and the encoding of those numbers."""
 
     def _fitted(self, data: Dataset, labels: LabelEncoding) -> Self:
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
@@ -162,7 +177,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def factors_(self) -> Array:
-        """The factors of each feature; of a field-aware one, for each field of the feature it meets."""
+        """The factors of each feature. A field-aware model has separate factors for each field of the other feature."""
         return self.model_.factors[:, 0] if self.fields is None else self.model_.factors
 
     def _scores(self, X: Any) -> Array:
@@ -191,17 +206,52 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
 
 @final
 class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[misc]
-    """Two classes, told apart by features and by pairs of them: a factorisation machine.
+    """Factorisation machine for two classes: a classifier with weights for features and for pairs of features.
 
-    ``rank`` factors for each feature; with ``fields``, the field of each column (or ``"file"`` where ``X`` is a libffm
-    file), it is a field-aware one, with so many factors for each field. ``l2`` penalises weights and ``l2_factors``
-    factors (see :class:`hogwild.FactorisationMachine`; None: as usual). ``normalise`` scales rows to length one; None:
-    with fields.
-    ``max_iter`` epochs are made, by default 20, or, with ``early_stopping``, until the loss of ``validation_fraction``
-    of the rows has not fallen for ``n_iter_no_change`` epochs. ``rule``, ``schedule``, ``step`` and ``strategy`` are
-    those of :func:`hogwild.minimise`; ``n_jobs`` is the number of workers, -1 for all cores. ``loss`` is by default the
-    logistic one.
+    Parameters
+    ----------
+    rank : int, default 8
+        Number of factors per feature. A field-aware model has ``rank`` factors per feature and field.
+    loss : str, Loss or callable, optional
+        Loss. None is the logistic loss.
+    fields : array or "file", optional
+        Field of each column, which makes the model field-aware. "file" reads the fields of a libffm file.
+    l2 : float, default 0.0
+        Strength of the L2 penalty on weights.
+    l2_factors : float, optional
+        Strength of the L2 penalty on factors. None is the default of :class:`hogwild.FactorisationMachine`, or of its
+        field-aware form.
+    normalise : bool, optional
+        Whether to scale rows to length one. None scales rows only with ``fields``.
+    fit_intercept : bool, default True
+        Whether to learn an intercept.
+    max_iter : int, optional
+        Maximum number of epochs. None is 20 epochs.
+    rule : Rule or str, default "adagrad"
+        Update rule, as in :func:`hogwild.minimise`.
+    schedule : Schedule or str, default "cosine"
+        Schedule of the step size, as in :func:`hogwild.minimise`.
+    step : float or "auto", optional
+        Initial step size. None is the default of the problem.
+    spread : float, default 0.1
+        Size of the random initial factors.
+    early_stopping : bool, default False
+        Whether to stop by the loss of held-out rows.
+    validation_fraction : float, default 0.1
+        Share of the rows that early stopping holds out.
+    n_iter_no_change : int, default 3
+        Number of epochs without a lower held-out loss after which a fit stops.
+    random_state : int, RandomState or None, default None
+        Seed of the initial factors, of the order of rows and of the split.
+    n_jobs : int, optional
+        Number of workers, -1 for one per core. None is 1 worker, or one per core if ``strategy`` is given by name.
+    strategy : Strategy or str, optional
+        Scheme by which workers share the parameters. None is lock-free if there are several workers.
+    memory : int or str, optional
+        Maximum resident memory in bytes, or as a string such as "1GiB", when ``X`` is a file.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).integers(0, 2, (400, 2)); y = np.where(X[:, 0] == X[:, 1], "same", "other")
     >>> model = HogwildFMClassifier(2, max_iter=50, random_state=0).fit(X, y)
@@ -212,21 +262,21 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
     _usual_loss = "logistic"
 
     def decision_function(self, X: Any) -> Array:
-        """The score of each row: above zero it is of the second class."""
+        """Return the score of each row. A positive score means the second class."""
         return self._scores(X)[:, 0]
 
     def predict(self, X: Any) -> Array:
-        """The class of each row."""
+        """Return the class of each row."""
         second = (self._scores(X)[:, 0] > 0).astype(int)
         return np.asarray(self.classes_[second])
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class, for losses that have one."""
+        """Return the probability of each class, for losses that define one."""
         scores = self._scores(X)
         return link_functions.probabilities(scores, (0.0, 1.0), self.model_.link, self.model_.loss)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows that are put into the right class; a file or data set brings its own labels."""
+        """Return the accuracy on these rows. A file or a data set provides its own labels and weights."""
         if not is_source(X):
             return float(super().score(X, y, sample_weight))
         data, labels, weights = self._labelled(X, y, sample_weight)
@@ -261,10 +311,27 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
 
 @final
 class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]
-    """Numbers, predicted from features and from pairs of them: a factorisation machine.
+    """Factorisation machine for regression: predicts numbers from features and from pairs of features.
 
-    The parameters are those of :class:`HogwildFMClassifier`; ``loss`` is by default the squared one.
+    Parameters
+    ----------
+    rank : int, default 8
+        Number of factors per feature. A field-aware model has ``rank`` factors per feature and field.
+    loss : str, Loss or callable, optional
+        Loss. None is the squared loss.
+    fields : array or "file", optional
+        Field of each column, which makes the model field-aware. "file" reads the fields of a libffm file.
+    l2, l2_factors, normalise, fit_intercept, spread : optional
+        Penalties, scaling of rows, intercept and initial factors, as in :class:`HogwildFMClassifier`.
+    max_iter, rule, schedule, step, strategy, n_jobs, random_state : optional
+        Training, as in :class:`HogwildFMClassifier`.
+    early_stopping, validation_fraction, n_iter_no_change : optional
+        Early stopping by the loss of held-out rows, as in :class:`HogwildFMClassifier`.
+    memory : int or str, optional
+        Maximum resident memory in bytes, or as a string such as "1GiB", when ``X`` is a file.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((500, 3)); y = X[:, 0] * X[:, 1] - X[:, 2]
     >>> round(HogwildFMRegressor(2, random_state=0).fit(X, y).score(X, y), 2)
@@ -274,11 +341,11 @@ class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]
     _usual_loss = "squared"
 
     def predict(self, X: Any) -> Array:
-        """The number of each row."""
+        """Return the predicted number of each row."""
         return link_functions.predictions(self._scores(X), None, self.model_.link)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R^2; a file or data set brings its own labels."""
+        """Return R^2 on these rows. A file or a data set provides its own labels and weights."""
         if not is_source(X):
             return float(super().score(X, y, sample_weight))
         data, labels, weights = self._labelled(X, y, sample_weight)

@@ -1,4 +1,4 @@
-"""One call of ``minimise`` for an estimator, and what becomes of its outcome."""
+"""Training of a linear estimator: calls of ``minimise``, and the conversion of their results and warnings."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from hogwild.run import Event, Run, WarmStart
 from hogwild.training.divergence_guard import DIVERGENCE_FACTOR
 from hogwild.training.minimise import minimise
 
-SPARSE_INTERCEPT_STEP = 0.01  # as in scikit-learn: rare features see few steps, the intercept sees them all
-SAMPLED_ROWS = 2_000  # enough to know how long rows are
+# Factor on the step size of the intercept for sparse data, as in scikit-learn: a rare feature is updated by few rows,
+# the intercept by all of them.
+SPARSE_INTERCEPT_STEP = 0.01
+SAMPLED_ROWS = 2_000  # number of sampled rows, enough to estimate the largest squared length of a row
 
 State = tuple[Array, Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What is to be learnt, from where."""
+    """Input of one fit: training data, label encoding, initial parameters, held-out data and seeds."""
 
     data: Dataset
     labels: LabelEncoding
@@ -40,24 +42,24 @@ class Task:
     class_weight: Any = None
     held_out: Dataset | None = None
     intercept_gradient: float = 0.0
-    earlier: int = 0  # updates made before
-    seeds: tuple[int, ...] = (0,)  # of the run, or of the run of each class
+    earlier: int = 0  # number of updates made by earlier calls
+    seeds: tuple[int, ...] = (0,)  # seed of the run, or one seed for the run of each class
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learnt:
-    """What came of it: one column of weights and one intercept per output."""
+    """Result of one fit: one column of weights and one intercept per output, and the state to continue from."""
 
     weights: Array
     intercept: Array
     state: State
     epochs: int
-    step: float | None  # what was chosen, if it was to be chosen
+    step: float | None  # step size chosen by trials; None if the step size was given
     complaints: frozenset[str]
 
 
 def state_of(coef: Array, intercept: Array) -> State:
-    """Parameters in the order in which kernels keep them: for each feature, all outputs.
+    """Return parameters in the memory order of the kernels: the values of all outputs, feature by feature.
 
     >>> state_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros(2))[0].ravel()
     array([1., 3., 2., 4.])
@@ -66,10 +68,11 @@ def state_of(coef: Array, intercept: Array) -> State:
 
 
 def learn(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
-    """Minimise: all classes in one run, or with a seed for each of them in runs of their own."""
+    """Train all classes in one run, or each class in a run of its own if the task has one seed per class."""
     learnt = _minimised(task, parts, asked) if len(task.seeds) == 1 else _one_by_one(task, parts, asked)
     for complaint in sorted(learnt.complaints):
-        warnings.warn(complaint, ConvergenceWarning, stacklevel=6)  # past fit and what is between: where it was called
+        # With a stack level of 6 the warning names the line that called fit.
+        warnings.warn(complaint, ConvergenceWarning, stacklevel=6)
     return learnt
 
 
@@ -80,7 +83,7 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
         class_weight=task.class_weight, labels=task.labels, intercept_gradient=task.intercept_gradient,
         intercept_lr_multiplier=1.0 if dense else SPARSE_INTERCEPT_STEP, standardise=False,
     )  # fmt: skip
-    schedule, average = parts.schedule, 0.0  # as they are in scikit-learn
+    schedule, average = parts.schedule, 0.0  # scikit-learn neither adjusts the schedule nor averages outside the rule
     if not isinstance(parts.rule, Sequential):
         schedule = steadied(schedule, parts.loss, partial(_heaviest, problem))
         average = averaged_share(asked["average"], task.data.n_rows, parts.budget.epochs or 1, task.earlier)
@@ -99,7 +102,7 @@ def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
 
 
 def _heaviest(problem: Linear) -> float:
-    """The largest squared length of a row, intercept included, times its weight, among some rows."""
+    """Return the largest squared length of a row, intercept included, times its weight, among ``SAMPLED_ROWS`` rows."""
     rows = subsample(problem.source, SAMPLED_ROWS).rows
     entries = np.ones(rows.nonzeros) if rows.layout == "binary" else np.square(rows.values, dtype=np.float64)
     sums = np.concatenate([[0.0], np.cumsum(entries)])
@@ -120,7 +123,7 @@ def _outcome(run: Run, parts: Parts) -> Learnt:
 
 
 def _complaints(run: Run, parts: Parts) -> frozenset[str]:
-    """What the user should know of a run that did not go as it should."""
+    """Return the warnings about a run: divergence, or no convergence within the maximum number of epochs."""
     found: set[str] = set()
     remedy = "Scale the features with StandardScaler or MinMaxScaler, or give another learning_rate or a smaller eta0."
     exploded = [event for event in run.events if event["event"] == "diverged"]
@@ -139,7 +142,7 @@ def _complaints(run: Run, parts: Parts) -> frozenset[str]:
 
 
 def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
-    """Each class against the rest in a run of its own, with an order, a step and an end of its own."""
+    """Train each class against the rest in a separate run, with its own order of rows, step size and stopping time."""
     assert task.labels.classes is not None
     count, found = len(task.labels.classes), []
     weight = task.labels.weights(task.class_weight, task.data)
@@ -169,7 +172,7 @@ def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
 
 @dataclass(frozen=True, slots=True)
 class _Is:
-    """1 for one label, 0 for the others."""
+    """Label transformation: 1 for one class, 0 for all others."""
 
     label: float
 

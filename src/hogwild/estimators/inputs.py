@@ -1,4 +1,4 @@
-"""What an estimator is fitted to: arrays as scikit-learn takes them, or files and data sets as ``hogwild`` does."""
+"""Inputs of an estimator: arrays as in scikit-learn, or files and data sets as in ``hogwild``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hogwild.data.extents import row_numbers
 from hogwild.errors import ParameterError
 from hogwild.estimators.sklearn_shuffle import Reshuffled
 
-LONGEST = 2**22  # non-zeros between two looks at Ctrl-C: some ten milliseconds
+LONGEST = 2**22  # non-zeros per chunk, about ten milliseconds between two checks for Ctrl-C
 FLOATS = [np.float64, np.float32]
 NOTHING_TO_VALIDATE = "The sample weights for validation set are all zero, consider using a different random state."
 
 
 def float_types(X: Any) -> list[Any]:
-    """The types that arrays may have; a polars frame of float32 has to be told that it may stay so.
+    """Return the types that arrays may have. A polars frame of float32 must be named, else scikit-learn converts it.
 
     >>> float_types(np.ones((2, 2), np.float32)) == FLOATS
     True
@@ -32,7 +32,7 @@ def float_types(X: Any) -> list[Any]:
 
 
 def is_source(X: Any) -> bool:
-    """Whether this is a file, several files or an open data set rather than arrays.
+    """Return whether ``X`` is a file, several files or an open data set rather than arrays.
 
     >>> is_source("clicks.svm"), is_source([[0.0, 1.0]])
     (True, False)
@@ -50,7 +50,7 @@ def open_source(X: Any, y: Any, sample_weight: Any, memory: Any) -> Dataset:
 
 
 def refuse_labels(y: Any, sample_weight: Any) -> None:
-    """Refuse labels and weights besides those that are in a file."""
+    """Raise an error for labels or weights that are given besides those of a file."""
     if y is not None or sample_weight is not None:
         raise ParameterError(
             "A file or data set has labels and weights of its own. Leave out 'y' and 'sample_weight', or give arrays "
@@ -59,7 +59,7 @@ def refuse_labels(y: Any, sample_weight: Any) -> None:
 
 
 def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
-    """The label and the weight of each row, in the order in which rows are predicted; None: all weigh one.
+    """Return the label and the weight of each row, in the order of predictions. Weights are None if all are one.
 
     >>> labels_and_weights(open_data(np.eye(3), [3.0, 1.0, 2.0], [1.0, 1.0, 4.0]))
     (array([3., 1., 2.]), array([1., 1., 4.], dtype=float32))
@@ -76,9 +76,9 @@ def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
 
 
 def in_their_order(data: InMemoryDataset, weights: Array | None = None) -> InMemoryDataset:
-    """The same rows, to be visited in the order of scikit-learn's SGD; their weights with all the digits they have.
+    """Return the same rows in the order of scikit-learn's SGD, with weights in their given precision.
 
-    One worker needs no chunks to share, but to look up now and then: they are large.
+    A single worker shares no chunks, so chunks are large: they bound only the time between two checks for Ctrl-C.
     """
     per_row = max(1.0, data.nonzeros / max(1, data.n_rows))
     chunk = int(max(LONGEST, 4 * data.n_features) / per_row) + 1
@@ -87,7 +87,7 @@ def in_their_order(data: InMemoryDataset, weights: Array | None = None) -> InMem
 
 
 def parted(data: InMemoryDataset, aside: Array) -> tuple[Dataset, Dataset]:
-    """The rows that are not in ``aside``, and those that are; nothing is copied.
+    """Return the rows that are not in ``aside`` and the rows that are, without copying data.
 
     >>> data = open_data(np.eye(4), np.arange(4))
     >>> [part.labels().tolist() for part in parted(data, np.array([2]))]
@@ -101,7 +101,7 @@ def parted(data: InMemoryDataset, aside: Array) -> tuple[Dataset, Dataset]:
 
 
 def rows_to_validate(y: Array, weights: Array | None, fraction: float, random_state: Any, *, stratified: bool) -> Array:
-    """The rows that early stopping sets aside, the same as scikit-learn's."""
+    """Return the rows that early stopping holds out, the same rows as scikit-learn chooses."""
     from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
     splitter = StratifiedShuffleSplit if stratified else ShuffleSplit

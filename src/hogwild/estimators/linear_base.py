@@ -1,4 +1,4 @@
-"""What the three estimators have in common: from checked data to fitted attributes, and scores."""
+"""Base class of the three linear estimators: checks of the data, training, fitted attributes and scores."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from hogwild.rules import Sequential
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-UNASKED = {  # what a class without these parameters means by them
+UNASKED = {  # values of parameters that a class lacks
     "loss": "hinge", "penalty": "l2", "l1_ratio": 0.0, "epsilon": 0.1, "early_stopping": False,
     "validation_fraction": 0.1, "n_iter_no_change": 5,
 }  # fmt: skip
 
 
 class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
-    """A linear model that is learnt by ``minimise``."""
+    """Linear model that ``minimise`` trains: the base of classifier, regressor and one-class SVM."""
 
     _state: State | None
     _mean: tuple[Array, Array] | None
@@ -57,7 +57,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         return {**UNASKED, **{name: getattr(self, name) for name in _parameters(kind)}}
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **how: Any) -> tuple[Any, Any, Any]:
-        """Arrays as kernels can take them: float32 stays, indices of 64 bits are welcome."""
+        """Return validated arrays that kernels accept: float32 is kept, and 64-bit indices are allowed."""
         how |= {
             "accept_sparse": "csr",
             "accept_large_sparse": True,
@@ -76,7 +76,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         return X, y, sample_weight
 
     def _data(self, X: Any, y: Array, sample_weight: Array | None, numbers: Array) -> tuple[Dataset, Dataset | None]:
-        """The rows to learn from, and those that early stopping watches, if it is asked for."""
+        """Return the training rows, and the rows that early stopping holds out, or None."""
         asked, data = self._asked(), open_data(X, numbers, sample_weight)
         assert isinstance(data, InMemoryDataset)
         if as_theirs(asked):
@@ -90,7 +90,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         return parted(data, aside)
 
     def _known(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
-        """Take note of a data set's columns, and set rows aside if early stopping is asked for."""
+        """Record the columns of a data set, and split off held-out rows if early stopping is on."""
         asked = self._asked()
         self.n_features_in_ = data.n_features
         if hasattr(self, "feature_names_in_"):
@@ -104,11 +104,11 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         return int(check_random_state(self.random_state).randint(LARGEST_SEED))
 
     def _seeds(self, task: Task, parts: Parts) -> tuple[int, ...]:
-        """The seed of the run, or of the run of each class where classes are learnt one after the other."""
+        """Return the seed of the run, or one seed per class where classes are trained in separate runs."""
         return (self._seed(),)
 
     def _learn(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Learnt:
-        """Learn, and keep what a later call goes on from."""
+        """Train, and keep the state that a later ``partial_fit`` continues from."""
         asked = self._asked()
         step = getattr(self, "_step", None) if partial else None
         parts = translate(
@@ -120,13 +120,14 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         self._step = learnt.step or step
         self.t_ = 1.0 + task.earlier + learnt.epochs * rows
         self.n_iter_ = learnt.epochs
-        # Where the weights are not all that training needs to go on: a rule's memory, iterates before averaging.
+        # The state is kept where the weights alone do not suffice to continue: a rule has memory, or iterates are
+        # averaged.
         more = bool(asked["average"]) or learnt.state[0].shape[1] > 1
         self._state = learnt.state if more else None
         return self._averaged(learnt, task.earlier, rows) if asked["average"] else learnt
 
     def _averaged(self, learnt: Learnt, earlier: int, rows: int) -> Learnt:
-        """Let the mean of this call's iterates join the mean of the calls before."""
+        """Merge the mean of this call's iterates into the mean of all earlier calls, weighted by their numbers."""
         before = max(0, earlier - int(self.average) + 1)
         mean: tuple[Array, Array] | None = getattr(self, "_mean", None)
         if before and mean is not None:
@@ -137,7 +138,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         return learnt
 
     def _going_on(self, outputs: int, constant: Array | None = None) -> State:
-        """Where ``partial_fit`` begins: where the call before ended, or at zero."""
+        """Return the initial state of ``partial_fit``: the state after the call before, or zeros."""
         kept: State | None = getattr(self, "_state", None)
         if kept is not None:
             return kept
@@ -147,7 +148,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         return state_of(coef.toarray() if hasattr(coef, "toarray") else coef, intercept)
 
     def _scores(self, X: Any) -> Array:
-        """One column of scores per output."""
+        """Return the scores of each row, one column per output."""
         check_is_fitted(self)
         intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
         if is_source(X):
@@ -155,13 +156,13 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
             return model.decide(X if isinstance(X, Dataset) else model.open(X))
         X = validate_data(self, X, accept_sparse="csr", dtype=float_types(X), reset=False)
         coef = self.coef_
-        if coef.ndim == 1:  # SciPy cannot reshape a sparse one
+        if coef.ndim == 1:  # SciPy cannot reshape a sparse array of one dimension
             coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
         scores: Array = safe_sparse_dot(X, coef.T, dense_output=True) + intercept
         return scores
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Dataset, Array, Array | None]:
-        """A file or data set to be scored: its rows, their labels, and their weights if it has any."""
+        """Return a file or data set to be scored, its labels, and its weights or None."""
         check_is_fitted(self)
         refuse_labels(y, sample_weight)
         intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
@@ -177,11 +178,11 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> ModelProto:
-        """The fitted model in ONNX form, for any runtime that reads it; also written to ``path`` if one is given.
+        """Return the fitted model as an ONNX graph, and write it to ``path`` if a path is given.
 
-        The input ``X`` is a matrix of the type of ``coef_``. A classifier gives ``label`` and ``probabilities``, or
-        ``scores`` where its loss has no probabilities; a regressor gives ``variable``; a one-class SVM gives ``label``
-        and ``scores``. Needs the extra ``onnx``.
+        The input ``X`` is a matrix with the type of ``coef_``. A classifier has the outputs ``label`` and
+        ``probabilities``, or ``scores`` where its loss defines no probabilities. A regressor has the output
+        ``variable``. A one-class SVM has the outputs ``label`` and ``scores``. The export needs the extra ``onnx``.
         """
         return to_onnx(self, path)
 
@@ -190,19 +191,19 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         try:
             tags.non_deterministic = strategies.worker_count(strategy_of(self._asked())) > 1
-        except (HogwildError, TypeError, AttributeError):  # wrong parameters are for fit to refuse
+        except (HogwildError, TypeError, AttributeError):  # fit raises the error for wrong parameters
             tags.non_deterministic = False
         return tags
 
 
 @cache
 def _parameters(kind: Any) -> tuple[str, ...]:
-    """The names of a class's parameters, which scikit-learn looks up anew each time it is asked."""
+    """Return the names of a class's parameters, cached because scikit-learn inspects the signature at every call."""
     return tuple(kind._get_param_names())
 
 
 def initial(coef: Any, intercept: Any, outputs: int, features: int, otherwise: float = 0.0) -> State:
-    """Parameters to begin with, as a user gives them: ``coef_init`` and ``intercept_init``.
+    """Check ``coef_init`` and ``intercept_init`` as given by a user, and return them in the order of the kernels.
 
     >>> [part.ravel().tolist() for part in initial([1, 2], None, 1, 2)]
     [[1.0, 2.0], [0.0]]

@@ -1,4 +1,4 @@
-"""``HogwildOneClassSVM``: ``SGDOneClassSVM`` on every core."""
+"""Linear one-class SVM with the interface of scikit-learn's ``SGDOneClassSVM``, trained by several workers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,52 @@ INLIER = LabelEncoding(np.array([-1.0, 1.0]))
 
 
 class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
-    r"""A linear one-class SVM: a plane that leaves about a share ``nu`` of the rows on the side of the origin.
+    r"""Linear one-class SVM: a plane that leaves a share of about ``nu`` of the rows on the side of the origin.
 
-    The parameters are those of :class:`sklearn.linear_model.SGDOneClassSVM`, with the same meanings and defaults, and
-    ``n_jobs``, ``strategy``, ``rule`` and ``memory`` as in :class:`HogwildClassifier`. What is minimised, over weights
-    and the offset :math:`\rho`, is
+    The parameters of :class:`sklearn.linear_model.SGDOneClassSVM` have the same meanings and defaults here. The fit
+    minimises, over the weights and the offset :math:`\rho`,
 
     .. math:: \frac1n \sum_i \max(0, \rho - w \cdot x_i) + \frac\nu2 \|w\|_2^2 - \nu \rho
 
+    Parameters
+    ----------
+    nu : float, default 0.5
+        Share of the rows that are outliers, and the strength of the penalty.
+    fit_intercept : bool, default True
+        Whether to learn the offset.
+    max_iter : int, default 1000
+        Maximum number of epochs of ``fit``.
+    tol : float or None, default 1e-3
+        Improvement of the monitored value below which an epoch counts as stalled. None runs all ``max_iter`` epochs.
+    shuffle : bool, default True
+        Whether every epoch visits the rows in a new random order.
+    verbose : int, default 0
+        With a value other than 0, print one line per epoch.
+    random_state : int, RandomState or None, default None
+        Seed of the order of rows.
+    learning_rate : str, default "optimal"
+        Schedule of the step size, as in :class:`HogwildClassifier`.
+    eta0 : float, default 0.01
+        Initial step size of the schedules other than "optimal".
+    power_t : float, default 0.5
+        Exponent of the schedule "invscaling".
+    warm_start : bool, default False
+        Whether ``fit`` starts from the parameters of the last fit.
+    average : bool or int, default False
+        Whether to average iterates. A number is the first update that enters the average.
+    n_jobs : int, optional
+        Number of workers. None is 1 worker, -1 is one worker per core.
+    strategy : Strategy or str, optional
+        Scheme by which workers share the weights, as in :class:`HogwildClassifier`.
+    rule : Rule or str, optional
+        Update rule. None is plain SGD.
+    buffer : int or "auto", default "auto"
+        Rows between two merges of a worker's hot replica; see :class:`hogwild.Hogwild`.
+    memory : int or str, optional
+        Maximum resident memory in bytes, or as a string such as "1GiB", when ``X`` is a file.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(2.0, 1.0, (200, 2))
     >>> model = HogwildOneClassSVM(nu=0.1, random_state=0).fit(X)
@@ -70,7 +108,24 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
     def fit(
         self, X: Any, y: Any = None, coef_init: Any = None, offset_init: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Learn from all rows, from the beginning (or, with ``warm_start``, from where the last fit ended)."""
+        """Fit the model to all rows, from zero or, with ``warm_start``, from the parameters of the last fit.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, path or Dataset
+            Rows to fit.
+        y : None
+            Ignored.
+        coef_init, offset_init : array, optional
+            Initial weights and offset.
+        sample_weight : array, optional
+            Weight of each row. A file or a data set has its own weights.
+
+        Returns
+        -------
+        HogwildOneClassSVM
+            The fitted estimator itself.
+        """
         check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive")
         warn_of_the_old(self._asked())
         if self.warm_start and hasattr(self, "coef_"):
@@ -85,7 +140,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Walk once over these rows, going on from where the last call ended."""
+        """Make one epoch over these rows, starting from the parameters of the last call."""
         first = not hasattr(self, "coef_")
         if first:
             check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive", partial=True)
@@ -94,20 +149,20 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
         return self._fitted(data, start, dtype, partial=True)
 
     def score_samples(self, X: Any) -> Array:
-        """The score of each row before the offset is taken from it."""
+        """Return the score of each row before the offset is subtracted."""
         return np.asarray(self.decision_function(X) + self.offset_)
 
     def decision_function(self, X: Any) -> Array:
-        """How far each row is on the inliers' side of the plane; negative for outliers."""
+        """Return the signed score of each row: positive on the side of the inliers, negative for outliers."""
         return self._scores(X).ravel()
 
     def predict(self, X: Any) -> Array:
-        """1 for inliers, -1 for outliers."""
+        """Return 1 for inliers and -1 for outliers."""
         check_is_fitted(self)
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
     def _rows(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Dataset, Any]:
-        """The rows, each labelled an inlier."""
+        """Return the data set, each row labelled as an inlier, and the type of its values."""
         if is_source(X):
             data = self._known(open_source(X, None, sample_weight, self.memory))[0]
             return data.with_labels(np.ones_like), np.float32

@@ -1,4 +1,4 @@
-"""A fitted estimator as an ONNX graph of standard operators, for runtimes that know neither Python nor us."""
+"""Export of a fitted estimator as an ONNX graph of standard operators, for runtimes without Python and ``hogwild``."""
 
 from __future__ import annotations
 
@@ -18,23 +18,27 @@ from hogwild.files import format_size, replacing
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-OPERATORS, FORMAT = 17, 8  # versions of 2022: they have all that is needed, and older runtimes read them too
-LARGEST = 2**31 - 2**20  # bytes; such files cannot be larger than 2 GiB
+# Opset 17 and IR version 8, of 2022: they have all operators used here, and older runtimes read them.
+OPERATORS, FORMAT = 17, 8
+# Maximum size of the weights in bytes: a protocol-buffer file cannot exceed 2 GiB, and the graph gets 1 MiB of that.
+LARGEST = 2**31 - 2**20
 
-# What becomes of the raw scores, one column per output, in ONNX's own notation.
+# Programs in ONNX's text notation, from the raw scores (one column per output) to the outputs.
 REGRESSOR = {"none": "variable = Identity(raw)", "exp": "variable = Exp(raw)"}
 ONE_CLASS = "scores = Reshape(raw, flat) inside = GreaterOrEqual(scores, zero) label = Where(inside, inlier, outlier)"
 TWO_CLASSES = "pair = MatMul(raw, halves) number = ArgMax<axis = 1, keepdims = 0>(pair) label = Gather(classes, number)"
 CLASSES = "number = ArgMax<axis = 1, keepdims = 0>(raw) label = Gather(classes, number)"
 OF_TWO = {
     "none": "scores = Reshape(raw, flat)",
-    "sigmoid": "probabilities = Softmax<axis = 1>(pair)",  # of -z/2 and z/2: the sigmoids of -z and z
+    # The softmax of -z/2 and z/2 is the sigmoid of -z and of z.
+    "sigmoid": "probabilities = Softmax<axis = 1>(pair)",
     "huber": "cut = Clip(pair, minus_half, half) probabilities = Add(cut, half)",
 }
 OF_MANY = {
     "none": "scores = Identity(raw)",
     "softmax": "probabilities = Softmax<axis = 1>(raw)",
-    # Sigmoids over their sum, by way of their logarithms, min(z, 0) - log(1 + exp(-|z|)): single precision is enough.
+    # Sigmoids divided by their sum. Single precision suffices, because the graph computes with their logarithms,
+    # min(z, 0) - log(1 + exp(-|z|)).
     "sigmoid": (
         "z = Clip(raw, lowest, highest) size = Abs(z) minus = Neg(size) small = Exp(minus) more = Add(one, small) "
         "tail = Log(more) low = Min(z, zero) logs = Sub(low, tail) probabilities = Softmax<axis = 1>(logs)"
@@ -48,7 +52,7 @@ OF_MANY = {
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> ModelProto:
-    """The ONNX form of a fitted estimator, also written to ``path`` if one is given.
+    """Return the ONNX form of a fitted estimator, and write it to ``path`` if a path is given.
 
     >>> from hogwild import HogwildRegressor
     >>> model = HogwildRegressor(random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
@@ -85,14 +89,14 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> ModelProt
 
 
 def _parameters(model: Any) -> tuple[Array, Array]:
-    """One line of weights and one constant per output."""
+    """Return one row of weights and one constant per output."""
     coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
     constant = -model.offset_ if is_outlier_detector(model) else model.intercept_
     return np.ascontiguousarray(np.atleast_2d(coef)), np.asarray(constant, coef.dtype)
 
 
 def _program(model: Any) -> tuple[str, str]:
-    """What to do with the scores, and what comes out, under the names that skl2onnx gives."""
+    """Return the program that follows the raw scores, and the declaration of its outputs, named as in skl2onnx."""
     loss = loss_of(model._asked())
     if is_outlier_detector(model):
         return ONE_CLASS, "int64[N] label, real[N] scores"
@@ -108,7 +112,7 @@ def _program(model: Any) -> tuple[str, str]:
 
 
 def _labels(classes: Array) -> tuple[str, Array]:
-    """The classes as ONNX knows them: the name of their type, and an array."""
+    """Return the classes as ONNX stores them: the name of their type, and an array."""
     if classes.dtype.kind in "iu":
         return "int64", classes.astype(np.int64)
     if classes.dtype.kind == "b":
@@ -119,7 +123,7 @@ def _labels(classes: Array) -> tuple[str, Array]:
 
 
 def _constants(model: Any, coef: Array) -> dict[str, Array]:
-    """All that a program may name; numbers are of the type of the weights, so that nothing is converted."""
+    """Return every constant that a program may name. Numbers have the type of the weights, which avoids casts."""
     classes = getattr(model, "classes_", np.zeros(1))
     numbers = {
         "zero": 0, "one": 1, "minus_one": -1, "half": 0.5, "minus_half": -0.5, "halves": [[-0.5, 0.5]],

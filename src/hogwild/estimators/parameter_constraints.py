@@ -1,4 +1,4 @@
-"""What scikit-learn's parameters may be, so that a wrong one is refused in scikit-learn's own words."""
+"""Validation of parameters, which raises scikit-learn's own error messages."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ OURS: dict[str, list[Any]] = {
 
 
 def constraints(theirs: type, *losses: str) -> dict[str, Any]:
-    """The constraints of a class of scikit-learn's and of the parameters that only ours have.
+    """Return the constraints of a scikit-learn class, extended by the parameters that only ``hogwild`` has.
 
-    ``losses`` are the names of losses that only ours has; a :class:`Loss` and a function are losses too.
+    ``losses`` are the names of losses that scikit-learn lacks. A :class:`Loss` and a function are valid losses too.
 
     >>> from sklearn.linear_model import SGDRegressor
     >>> str(constraints(SGDRegressor, "poisson")["tol"][0])
@@ -38,7 +38,7 @@ def constraints(theirs: type, *losses: str) -> dict[str, Any]:
 
 
 def check_together(asked: Mapping[str, Any], *, passive_aggressive_loss: str, partial: bool = False) -> None:
-    """Refuse parameters that are right alone and wrong together.
+    """Raise an error for parameters that are valid alone and contradict each other.
 
     >>> check_together({"early_stopping": False, "learning_rate": "optimal", "alpha": 0}, passive_aggressive_loss="")
     Traceback (most recent call last):
@@ -58,7 +58,7 @@ def check_together(asked: Mapping[str, Any], *, passive_aggressive_loss: str, pa
 
 
 def warn_of_the_old(asked: Mapping[str, Any]) -> None:
-    """Say what scikit-learn will soon refuse."""
+    """Warn about values that scikit-learn has deprecated and will refuse."""
     if asked["power_t"] < 0:
         warnings.warn(
             "Negative values for `power_t` are deprecated in version 1.8 and will raise an error in 1.10. "
@@ -69,7 +69,7 @@ def warn_of_the_old(asked: Mapping[str, Any]) -> None:
 
 
 def processors_left(wanted: int | None) -> int:
-    """How many workers ``n_jobs`` stands for; within a parallel search, no more than that leaves to each of its jobs.
+    """Return the number of workers for ``n_jobs``. In a nested parallel search, each job gets its share of the cores.
 
     >>> processors_left(None), processors_left(3)
     (1, 3)
@@ -78,10 +78,10 @@ def processors_left(wanted: int | None) -> int:
     from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
 
     workers = int(effective_n_jobs(wanted))
-    if wanted is not None and wanted < 0:  # joblib rounds a quota up, and counts cores in its own way
+    if wanted is not None and wanted < 0:  # joblib rounds a CPU quota up and counts cores differently
         workers = max(1, min(workers, usable_cores() + 1 + wanted))
     nested = (get_active_backend()[0].nesting_level or 0) > 0
     if not nested:
         return workers
-    share = os.environ.get("OMP_NUM_THREADS", "")  # joblib tells its processes here how many threads they may start
+    share = os.environ.get("OMP_NUM_THREADS", "")  # joblib sets this limit on threads in its processes
     return min(workers, int(share) if share.isdigit() and int(share) > 0 else 1)

@@ -1,4 +1,4 @@
-"""``HogwildRecommender``: what users would give to items, and what to recommend to them."""
+"""Recommender: matrix completion with the interface of a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -20,22 +20,49 @@ from hogwild.run import Budget, Run, WarmStart
 from hogwild.schedules import Constant, named, with_step
 from hogwild.training.minimise import minimise
 
-LATER = (
-    0.01  # the step of ratings that come later, if none is given: they are to change what was learnt, not to undo it
-)
+# Default step size of partial_fit: so small that later ratings adjust the factors and do not overwrite them.
+LATER = 0.01
 
 
 class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
-    """Matrix completion by stochastic gradient descent with many workers; see :class:`hogwild.MatrixCompletion`.
+    """Matrix completion by stochastic gradient descent with several workers; see :class:`hogwild.MatrixCompletion`.
 
-    ``l2`` is the strength of the penalty on each rating's factors and biases, ``step`` where steps begin and
-    ``max_iter`` how many times all ratings are visited; None is what suits most. With ``validation_fraction`` so many
-    ratings are set aside, and the best factors for them are kept; the run ends when there were none better in
-    ``n_iter_no_change`` epochs. ``n_jobs`` is how many workers there are (None: one per core).
-
-    Ratings are a sparse matrix (a row for each user), columns ``(users, items, ratings)`` with names of any kind, or
+    Ratings are a sparse matrix with one row per user, columns ``(users, items, ratings)`` with names of any type, or
     the path of a file.
 
+    Parameters
+    ----------
+    rank : int, default 32
+        Number of factors of each user and of each item.
+    loss : {"squared", "bpr"}, default "squared"
+        Loss: squared error of ratings, or Bayesian personalised ranking of pairs.
+    l2 : float, optional
+        Strength of the penalty on the factors and biases of each rating. None is the default for the loss.
+    biases : bool, default True
+        Whether to learn a bias of each user and of each item.
+    nonnegative : bool, default False
+        Whether factors are at least zero.
+    step : float, optional
+        Initial step size. None is the default of the problem in ``fit``, and 0.01 in ``partial_fit``.
+    max_iter : int, optional
+        Maximum number of epochs. None is 20 epochs.
+    validation_fraction : float, optional
+        Share of the ratings to hold out. The fit then keeps the factors with the lowest held-out loss.
+    n_iter_no_change : int, default 5
+        Number of epochs without a lower held-out loss after which a fit stops.
+    rule : Rule or str, optional
+        Update rule. None is the default of the problem.
+    schedule : Schedule or str, optional
+        Schedule of the step size. None is the default of the problem.
+    strategy : Strategy or str, default "hogwild"
+        Scheme by which workers share the factors, in one memory.
+    n_jobs : int, optional
+        Number of workers. None is one worker per core.
+    random_state : int, RandomState or None, default None
+        Seed of the initial factors, of the order of ratings and of the split.
+
+    Examples
+    --------
     >>> users, items = ["ann", "ann", "bob", "bob", "cid"], ["x", "y", "x", "z", "y"]
     >>> model = HogwildRecommender(rank=4, random_state=0).fit((users, items, [5, 4, 1, 2, 4]))
     >>> model.predict((["ann", "bob"], ["x", "x"])).shape, [str(item) for item in model.recommend("ann", 5)[0]]
@@ -64,7 +91,25 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from ratings, and forget what was learnt before; ``y`` is not looked at."""
+        """Fit the factors to ratings, and discard those of an earlier fit.
+
+        Parameters
+        ----------
+        X : sparse matrix, tuple of columns, or path
+            Ratings. With the loss "bpr" the values may be missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        HogwildRecommender
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ParameterError
+            If the strategy does not share memory.
+        """
         ratings = open_ratings(X, unlabelled=self.loss == "bpr")
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         budget, held_out, training = Budget(self.max_iter), None, ratings
@@ -80,7 +125,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Visit ratings once more, or for the first time; users and items may be new."""
+        """Make one epoch over these ratings, starting from the last factors. Users and items may be new."""
         if not hasattr(self, "model_"):
             return self.fit(X)
         ratings = open_ratings(
@@ -94,23 +139,27 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Array:
-        """What each user would give to each item, for pairs: ``(users, items)``, or an array of two columns."""
+        """Return the predicted rating of each pair, for ``(users, items)`` or an array of two columns."""
         users, items = _pairs(X)
         return self._model.predict(users, items)
 
     def recommend(self, user: Any, n: int = 10, *, exclude_seen: bool = True) -> tuple[Array, Array]:
-        """The ``n`` items with the highest scores for a user, best first, and the scores."""
+        """Return the ``n`` items with the highest scores for a user, best first, and their scores."""
         model = self._model
         number = int(model.users.numbers_of([user])[0])
         seen = self._met.get(number, np.empty(0, np.int64)) if exclude_seen else np.empty(0, np.int64)
         return model.recommend(user, n, without=model.items.names[seen])
 
     def similar_items(self, item: Any, n: int = 10) -> tuple[Array, Array]:
-        """The ``n`` items most like one, and the cosines between their factors and its own."""
+        """Return the ``n`` items most similar to an item, and the cosines between the factors of both."""
         return self._model.similar_items(item, n)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """How good predictions are: less the root mean squared error, or how often what was met comes first."""
+        """Return a score where higher is better.
+
+        For the squared loss it is minus the root mean squared error. For "bpr" it is the share of pairs in which the
+        rated item scores above a random item, with ties as one half.
+        """
         model = self._model
         ratings = open_ratings(X, known=(model.users, model.items), unlabelled=self.loss == "bpr")
         users, items, values = ratings.columns

@@ -1,4 +1,4 @@
-"""``HogwildRegressor``: ``SGDRegressor`` on every core."""
+"""Linear regressor with the interface of scikit-learn's ``SGDRegressor``, trained by several workers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,65 @@ from hogwild.problems.label_encoding import LabelEncoding
 
 
 class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
-    """Linear regression (least squares, Huber, support vectors, ...) by stochastic gradient descent with many workers.
+    """Linear regression (least squares, Huber, support vectors, ...) trained by SGD with several workers.
 
-    The parameters are those of :class:`sklearn.linear_model.SGDRegressor`, with the same meanings and defaults, and
-    ``n_jobs``, ``strategy``, ``rule`` and ``memory`` as in :class:`HogwildClassifier`. Besides its losses there are
-    ``"poisson"``, for counts, and ``"quantile"``, for the median (``hogwild.losses.named("quantile:0.9")`` is another
-    quantile); a loss may be a function ``(z, y) -> (loss, derivative)``.
+    The parameters of :class:`sklearn.linear_model.SGDRegressor` have the same meanings and defaults here.
 
+    Parameters
+    ----------
+    loss : str, Loss or callable, default "squared_error"
+        A loss of ``SGDRegressor``, or "poisson" for counts, or "quantile" for the median.
+        ``hogwild.losses.named("quantile:0.9")`` is another quantile. A loss may be a function ``(z, y) -> (loss,
+        derivative)``.
+    penalty : {"l2", "l1", "elasticnet"} or None, default "l2"
+        Kind of the penalty on weights.
+    alpha : float, default 0.0001
+        Strength of the penalty. The schedule "optimal" also depends on ``alpha``.
+    l1_ratio : float, default 0.15
+        Share of the L1 penalty in "elasticnet", from 0 to 1.
+    fit_intercept : bool, default True
+        Whether to learn an intercept.
+    max_iter : int, default 1000
+        Maximum number of epochs of ``fit``.
+    tol : float or None, default 1e-3
+        Improvement of the monitored value below which an epoch counts as stalled. None runs all ``max_iter`` epochs.
+    shuffle : bool, default True
+        Whether every epoch visits the rows in a new random order.
+    verbose : int, default 0
+        With a value other than 0, print one line per epoch.
+    epsilon : float, default 0.1
+        Width of the losses "huber", "epsilon_insensitive" and "squared_epsilon_insensitive".
+    random_state : int, RandomState or None, default None
+        Seed of the order of rows and of the split for early stopping.
+    learning_rate : {"invscaling", "optimal", "constant", "adaptive", "pa1", "pa2"}, default "invscaling"
+        Schedule of the step size, as in :class:`HogwildClassifier`.
+    eta0 : float, default 0.01
+        Initial step size of the schedules other than "optimal".
+    power_t : float, default 0.25
+        Exponent of the schedule "invscaling".
+    early_stopping : bool, default False
+        Whether to stop by R^2 on held-out rows.
+    validation_fraction : float, default 0.1
+        Share of the rows that early stopping holds out.
+    n_iter_no_change : int, default 5
+        Number of stalled epochs after which a fit stops.
+    warm_start : bool, default False
+        Whether ``fit`` starts from the parameters of the last fit.
+    average : bool or int, default False
+        Whether to average iterates. A number is the first update that enters the average.
+    n_jobs : int, optional
+        Number of workers. None is 1 worker, -1 is one worker per core.
+    strategy : Strategy or str, optional
+        Scheme by which workers share the weights, as in :class:`HogwildClassifier`.
+    rule : Rule or str, optional
+        Update rule. None is plain SGD.
+    buffer : int or "auto", default "auto"
+        Rows between two merges of a worker's hot replica; see :class:`hogwild.Hogwild`.
+    memory : int or str, optional
+        Maximum resident memory in bytes, or as a string such as "1GiB", when ``X`` is a file.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((200, 3))
     >>> model = HogwildRegressor(random_state=0).fit(X, X @ [1.0, -2.0, 0.5])
@@ -72,7 +124,24 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     def fit(
         self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Learn from all rows, from the beginning (or, with ``warm_start``, from where the last fit ended)."""
+        """Fit the model to all rows, from zero or, with ``warm_start``, from the parameters of the last fit.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, path or Dataset
+            Rows to fit.
+        y : array, optional
+            Number to predict for each row. A file or a data set has its own labels.
+        coef_init, intercept_init : array, optional
+            Initial weights and intercept.
+        sample_weight : array, optional
+            Weight of each row. A file or a data set has its own weights.
+
+        Returns
+        -------
+        HogwildRegressor
+            The fitted estimator itself.
+        """
         check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive")
         warn_of_the_old(self._asked())
         old = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else (None, None)
@@ -94,7 +163,7 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Walk once over these rows, going on from where the last call ended."""
+        """Make one epoch over these rows, starting from the parameters of the last call."""
         first = not hasattr(self, "coef_")
         if first:
             check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive", partial=True)
@@ -104,12 +173,12 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         return self._fitted(task, X.shape[0], X.dtype, partial=True)
 
     def predict(self, X: Any) -> Array:
-        """The number expected for each row."""
+        """Return the predicted number of each row."""
         scores = self._scores(X).ravel()
         return np.asarray(np.exp(scores)) if loss_of(self._asked()).link == "exp" else scores
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R², the share of the variance that is explained; a file or data set brings its own labels and weights."""
+        """Return R², the explained share of the variance. A file or a data set provides its own labels and weights."""
         if is_source(X):
             X, y, sample_weight = self._labelled(X, y, sample_weight)
         return float(super().score(X, y, sample_weight))

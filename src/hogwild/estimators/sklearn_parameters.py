@@ -1,4 +1,4 @@
-"""From scikit-learn's parameters to a loss, penalties, a rule, a schedule, a strategy and a budget."""
+"""Translation of scikit-learn's parameters into a loss, penalties, a rule, a schedule, a strategy and a budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hogwild.run import Budget
 from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal, Schedule
 from hogwild.strategies import Hogwild, Serial, Strategy
 
-NAMES = {  # where ours differ from theirs by more than a dash
+NAMES = {  # scikit-learn's names of losses that differ from ours by more than a dash
     "log_loss": "logistic",
     "squared_error": "squared",
 }
@@ -29,7 +29,7 @@ PASSIVE_AGGRESSIVE = {"pa1": 1, "pa2": 2}
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What scikit-learn's parameters ask for, in the words of ``minimise``."""
+    """Arguments of ``minimise`` that the parameters of an estimator stand for."""
 
     loss: Loss
     l1: float
@@ -48,9 +48,9 @@ def translate(
     precision: str = "float32",
     earlier: int = 0,
 ) -> Parts:
-    """Turn the parameters of an estimator into parts; ``epochs`` and ``step`` override what they say.
+    """Translate the parameters of an estimator; ``epochs`` and ``step`` override its own values.
 
-    ``precision`` is that of the data, ``earlier`` counts the updates that were made before.
+    ``precision`` is the type of the data. ``earlier`` is the number of updates that earlier calls made.
 
     >>> from hogwild import HogwildClassifier
     >>> parts = translate(HogwildClassifier(penalty="elasticnet", alpha=0.5, l1_ratio=0.25).get_params())
@@ -70,7 +70,7 @@ def translate(
 
 
 def loss_of(asked: Mapping[str, Any]) -> Loss:
-    """The loss, with ``epsilon`` where it has a width.
+    """Return the loss, with the parameter ``epsilon`` as its width if the loss has a width.
 
     >>> loss_of({"loss": "huber", "epsilon": 1.5})
     <loss huber:1.5>
@@ -83,7 +83,9 @@ def loss_of(asked: Mapping[str, Any]) -> Loss:
 
 
 def clipped(loss: Loss) -> Loss:
-    """The same loss with slopes that end where scikit-learn's do, so that what diverges there diverges no worse here.
+    """Return the same loss with its derivative clipped to +-1e12, as in scikit-learn.
+
+    A fit that diverges in scikit-learn then diverges no faster here.
 
     >>> clipped(losses.named("squared"))(1e15, 0.0)[1]
     1000000000000.0
@@ -93,7 +95,7 @@ def clipped(loss: Loss) -> Loss:
 
 @cache
 def _clipped(function: Function) -> Function:
-    """One function per loss, so that its kernels are compiled once."""
+    """Return the clipped function of a loss, cached so that its kernels are compiled once."""
     return bind(_with_clipped_slope, unclipped=function)
 
 
@@ -125,19 +127,20 @@ def _rule(asked: Mapping[str, Any], precision: str, earlier: int, watches: bool)
 def _schedule(asked: Mapping[str, Any], step: float | None, once: bool) -> Schedule:
     rate, eta0 = asked["learning_rate"], float(asked["eta0"])
     if rate == "optimal":
-        if asked["rule"] is not None:  # the theory behind it is about plain steps
+        if asked["rule"] is not None:  # the theory of "optimal" holds for plain SGD steps only
             return Constant("auto" if step is None else step)
         alpha = float(asked["alpha"])
-        typical = math.sqrt(1 / math.sqrt(alpha))  # the size of weights to be expected, and of the first step
+        typical = math.sqrt(1 / math.sqrt(alpha))  # expected size of a weight, and the size of the first step
         return Optimal(alpha, 1 / (typical * alpha))
     if rate == "invscaling":
         return InverseScaling(eta0, asked["power_t"])
-    falling = rate == "adaptive" and asked["tol"] is not None and not once  # else nothing tells when to fall
+    # Without a tolerance, or in a single epoch, nothing triggers a decrease of the step size.
+    falling = rate == "adaptive" and asked["tol"] is not None and not once
     return Adaptive(eta0) if falling else Constant(eta0)
 
 
 def as_theirs(asked: Mapping[str, Any]) -> bool:
-    """Whether nothing is asked for that scikit-learn does not have: then a fit takes the path it takes there.
+    """Return whether all parameters exist in scikit-learn; a fit then makes the same updates as scikit-learn's.
 
     >>> from hogwild import HogwildClassifier
     >>> [as_theirs(HogwildClassifier(**more).get_params()) for more in ({}, {"strategy": "serial"}, {"n_jobs": 2})]
@@ -148,7 +151,7 @@ def as_theirs(asked: Mapping[str, Any]) -> bool:
 
 
 def strategy_of(asked: Mapping[str, Any]) -> Strategy:
-    """How many workers share the parameters, and how: one alone, or several without locks.
+    """Return the strategy: a single worker, or several workers without locks unless the user names another strategy.
 
     >>> from hogwild import HogwildClassifier
     >>> [strategy_of(HogwildClassifier(n_jobs=2, strategy=name).get_params()) for name in (None, "locked")]
@@ -173,7 +176,7 @@ def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:
 
 
 def _monitored(asked: Mapping[str, Any]) -> str:
-    """What tells whether a fit has converged."""
+    """Return the name of the value by which the fit detects convergence."""
     if asked["tol"] is not None and asked["early_stopping"]:
         return "score"
     if as_theirs(asked):
@@ -182,11 +185,11 @@ def _monitored(asked: Mapping[str, Any]) -> str:
 
 
 def steadied(schedule: Schedule, loss: Loss, length: Callable[[], float]) -> Schedule:
-    """The same schedule; an optimal one no longer begins with steps that a loss with unbounded slopes cannot bear.
+    """Return the same schedule, or an optimal one with smaller first steps for a loss of unbounded derivative.
 
-    ``length()`` is the largest squared length of a row, intercept included, times its weight. A step above
-    2 / (curvature * length) makes such a loss larger, and the next slope with it. scikit-learn, and so one worker, lets
-    them grow for hundreds of epochs, cut off at 1e12.
+    ``length()`` is the largest squared length of a row, intercept included, times its weight. A step size above 2 /
+    (curvature * length) increases such a loss, and with the loss the next derivative. scikit-learn, and therefore a
+    single worker here, lets derivatives grow for hundreds of epochs, clipped at 1e12.
 
     >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), lambda: 10.0)
     Optimal(alpha=0.01, t0=1000.0)
@@ -200,7 +203,7 @@ def steadied(schedule: Schedule, loss: Loss, length: Callable[[], float]) -> Sch
 
 
 def averaged_share(average: bool | int, rows: int, epochs: int, earlier: int = 0) -> float:
-    """The last share of a run over which its iterates are averaged, from update number ``average`` on.
+    """Return the last share of a run over which iterates are averaged, starting at update number ``average``.
 
     >>> averaged_share(True, 100, 10), averaged_share(251, 100, 10), averaged_share(2_000, 100, 10)
     (1.0, 0.75, 0.0)

@@ -1,4 +1,4 @@
-"""The order in which scikit-learn's SGD visits rows, so that the same ``random_state`` means the same fit."""
+"""Order in which scikit-learn's SGD visits rows, so that equal ``random_state`` gives an equal fit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hogwild.data.extents import number_type
 from hogwild.jit import compiled
 
 LARGEST_SEED = np.iinfo(np.int32).max
-_NOT_ZERO = np.uint32(1)  # from zero a xorshift generator would never get away
+_NOT_ZERO = np.uint32(1)  # replacement for the seed 0: a xorshift generator never leaves the state 0
 
 
 class Reshuffled:
-    """Rows in the order of ``SequentialDataset.shuffle``: each epoch shuffles the order of the one before, same seed.
+    """Order of rows of ``SequentialDataset.shuffle``: each epoch shuffles the order of the epoch before, with one seed.
 
-    ``rows`` counts all rows, also those that early stopping sets aside: they take part in the shuffle.
+    ``rows`` counts all rows. Rows that early stopping holds out also take part in the shuffle, as in scikit-learn.
 
     >>> order = Reshuffled(5)
     >>> [order(np.arange(5), 7, epoch).tolist() for epoch in (0, 1, 0)]
@@ -43,7 +43,7 @@ class Reshuffled:
 
 @compiled
 def _shuffle(order: Any, seed: Any) -> None:
-    """Fisher and Yates, with Marsaglia's xorshift of 32 bits (2003)."""
+    """Shuffle in place by Fisher and Yates, with the 32-bit xorshift generator of Marsaglia (2003)."""
     state = np.uint32(seed) if seed != 0 else _NOT_ZERO
     for at in range(order.size - 1):
         state ^= np.uint32(state << np.uint32(13))
@@ -54,7 +54,7 @@ def _shuffle(order: Any, seed: Any) -> None:
 
 
 def class_seeds(random_state: Any, classes: int) -> tuple[int, ...]:
-    """The seeds with which scikit-learn shuffles for each class (or once, for two).
+    """Return the seeds with which scikit-learn shuffles for each class, or one seed for two classes.
 
     >>> class_seeds(np.random.RandomState(0), 2), class_seeds(np.random.RandomState(0), 3)
     ((...,), (..., ..., ...))
@@ -66,5 +66,5 @@ def class_seeds(random_state: Any, classes: int) -> tuple[int, ...]:
 
 
 def _second_draw(random_state: Any) -> int:
-    random_state.randint(1, LARGEST_SEED)  # what scikit-learn's data set draws, and does not use here
+    random_state.randint(1, LARGEST_SEED)  # scikit-learn's data set draws this number, which is unused here
     return int(random_state.randint(LARGEST_SEED))

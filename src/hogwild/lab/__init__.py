@@ -1,1 +1,1 @@
-"""The laboratory: studies of what asynchrony does, each one command, and a page to look at and to send to others."""
+"""Laboratory: studies of the effects of asynchrony, each run by one command, and a report to share."""

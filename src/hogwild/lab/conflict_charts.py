@@ -1,4 +1,4 @@
-"""Pictures of what was seen of workers: how stale their updates were, and where each of them wrote when."""
+"""Charts of conflicts: the staleness of updates, and heat maps of the writes of each worker."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from hogwild.lab.report_model import Chart, Map, Series
 
-MOST = 64  # delays that are shown
+MOST = 64  # maximum number of different delays in a chart
 
 
 def staleness_chart(histogram: Mapping[str, int], title: str = "Staleness") -> Chart:
-    """How many updates were how stale.
+    """Make a histogram of the staleness of updates.
 
     >>> staleness_chart({"0": 5, "2": 1}).series[0].x
     [0, 2]
@@ -25,7 +25,7 @@ def staleness_chart(histogram: Mapping[str, int], title: str = "Staleness") -> C
 
 
 def heat_maps(heat: Sequence[Any], groups: Sequence[Mapping[str, Any]], workers: int) -> list[Map]:
-    """Where the first workers wrote when: ``heat[worker][moment][group]``."""
+    """Make a heat map of the writes of each of the first ``workers`` workers, from ``heat[worker][moment][group]``."""
     return [
         Map(
             f"Writes of worker {worker}", "time (share of the run)", "coordinates, the most frequent first",

@@ -1,4 +1,4 @@
-"""What figures were made with: the machine, the versions, and how fast it is."""
+"""Environment of an experiment: the machine, its speed, and the versions of packages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import numpy as np
 from hogwild.machine import this_machine
 
 PACKAGES = ("hogwild", "numpy", "numba", "scipy", "scikit-learn", "torch")
-USUAL = 0.079  # seconds that the test of speed takes on the machine for which experiments say how long they take
+# Seconds of the speed test on the reference machine, to which the durations of experiments refer.
+USUAL = 0.079
 
 
 def about() -> dict[str, dict[str, str]]:
-    """The machine and the versions, in words."""
+    """Return a description of the machine and the versions of packages, in words."""
     here = this_machine()
     return {
         "machine": {
@@ -32,7 +33,7 @@ def about() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def pace() -> float:
-    """How many times as long as usual things take here."""
+    """Measure the speed of this machine, and return its time relative to the reference machine, at least 0.2."""
     numbers = np.random.default_rng(0).random(2**18)
     times = []
     for _ in range(5):
@@ -44,7 +45,7 @@ def pace() -> float:
 
 
 def in_words(seconds: float) -> str:
-    """A time as people say it.
+    """Return a duration in words.
 
     >>> in_words(40), in_words(200), in_words(9_000)
     ('40 seconds', '3 minutes', '2.5 hours')

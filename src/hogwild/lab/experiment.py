@@ -1,4 +1,4 @@
-"""What an experiment is: settings, a trial for each, and a reading of what came of them."""
+"""Experiment: settings, a trial for each setting, and an analysis of the results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hogwild.lab.report_model import Finding, Part
 from hogwild.lab.results import Results
 
 Point = Mapping[str, Any]
-"""The settings of a trial, plain values only."""
+"""Settings of a trial, plain values only."""
 
 Trial = Callable[[Point, int], Mapping[str, Any]]
 """(settings, seed) -> figures: numbers, and lists or tables of numbers for curves."""
@@ -20,13 +20,13 @@ Reading = Callable[[Results], tuple[Sequence[Finding], Sequence[Part]]]
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A study that one command runs.
+    """Study that one command runs.
 
-    Each of ``points`` is tried with several ``seeds``. ``quick`` has fewer of both, for a first look. Where trials
-    measure real time they are ``timed``: one after the other, with the machine to themselves; others run side by side.
-    ``seconds`` is about how long all of them take on two cores, in full and quick.
+    Each of ``points`` is tried with several ``seeds``. ``quick`` has fewer points and seeds, for a first look. Trials
+    that measure real time are ``timed``: they run in sequence, with the machine to themselves. Other trials run in
+    parallel. ``seconds`` is the approximate duration of all trials on two cores, in full and quick.
 
-    A file with an ``experiment = Experiment(...)`` in it is all that ``hogwild lab FILE`` needs.
+    ``hogwild lab FILE`` needs a file that defines ``experiment = Experiment(...)``, and nothing else.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Experiment:
 
 
 def grid(**choices: Sequence[Any]) -> list[dict[str, Any]]:
-    """Every combination of some choices.
+    """Return every combination of the given choices.
 
     >>> grid(workers=[1, 2], step=[0.1])
     [{'workers': 1, 'step': 0.1}, {'workers': 2, 'step': 0.1}]

@@ -1,4 +1,4 @@
-"""A section of a report from the log of a run: ``hogwild train --log``."""
+"""Section of a report, made from the log that ``hogwild train --log`` writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SETTINGS = ("problem", "loss", "rule", "schedule", "strategy", "runtime", "worke
 
 
 def section_of_log(path: Path) -> Section:
-    """How a run went, by its events."""
+    """Make a section from the events of a run."""
     events = _events(path)
     started: dict[str, Any] = next((event for event in events if event["event"] == "started"), {})
     epochs = [event for event in events if event["event"] == "epoch"]

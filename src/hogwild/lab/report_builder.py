@@ -1,4 +1,4 @@
-"""From records to a report."""
+"""Construction of a report from records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Record = Mapping[str, Any]
 
 
 def section_of(experiment: Experiment, records: Iterable[Record], quick: bool = False) -> Section:
-    """What an experiment says about its records."""
+    """Make the section of an experiment from its records."""
     records = list(records)
     results, wrong = results_of(records), failures(records)
     findings: list[Finding] = []
@@ -44,7 +44,7 @@ def section_of(experiment: Experiment, records: Iterable[Record], quick: bool = 
 
 
 def section_of_file(path: Path) -> Section:
-    """What a file has recorded: an experiment's trials, or the events of a run."""
+    """Make a section from a file: the trials of an experiment, or the events of a run."""
     head = head_of(path)
     if "experiment" in head:
         experiment = _known(str(head["experiment"]))
@@ -55,7 +55,7 @@ def section_of_file(path: Path) -> Section:
 
 
 def report_of(folders: Iterable[Path], title: str = "What asynchrony does") -> Report:
-    """A report from all records in some folders, or from files."""
+    """Make a report from all records in the given folders, or from the given files."""
     paths = [path for folder in folders for path in _records(folder)]
     if not paths:
         raise ParameterError("There is nothing recorded here: run 'hogwild lab', or 'hogwild train --log'.")
@@ -67,7 +67,7 @@ def report_of(folders: Iterable[Path], title: str = "What asynchrony does") -> R
 
 
 def _numbered(sections: list[Section]) -> list[Section]:
-    """Sections with names of their own, where two records are of one kind."""
+    """Make the names of sections unique, where two records are of the same experiment."""
     seen: dict[str, int] = {}
     found = []
     for section in sections:
@@ -90,7 +90,7 @@ def _rank(name: str) -> tuple[int, str]:
 
 
 def _known(name: str) -> Experiment:
-    """The experiment that made a record; of one whose file is gone, the numbers alone are shown."""
+    """Return the experiment of a record, or one that shows the numbers alone if its file no longer exists."""
     try:
         return named(name)
     except ParameterError:
@@ -112,7 +112,7 @@ def _as_they_are(results: Results) -> tuple[list[Finding], list[Any]]:
 
 
 def _flat(record: Record) -> dict[str, Any]:
-    """A record without what does not fit into a cell; short lists as text."""
+    """Return a record without values that do not fit into a table cell; short lists become text."""
     return {
         name: value if not isinstance(value, (list, dict)) else json.dumps(value)
         for name, value in record.items() if not isinstance(value, (list, dict)) or len(json.dumps(value)) < 2_000

@@ -1,4 +1,4 @@
-"""What a report shows: charts, maps and tables, as plain values that any page or picture can be drawn from."""
+"""Content of a report: charts, maps and tables as plain values, from which any page or picture can be drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Style = Literal["line", "dashed", "points", "bars"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One curve: ``spread`` is how far above and below each point repeated runs lie, None where there was but one."""
+    """Curve; ``spread`` is the distance of repeated runs above and below each point, None for a single run."""
 
     name: str
     x: Sequence[Any]
@@ -22,7 +22,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Curves over common axes. ``words`` say what is to be seen, for those who cannot see it."""
+    """Chart: curves over common axes; ``words`` describe the chart for readers who cannot see it."""
 
     title: str
     x: str
@@ -35,7 +35,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A number for each place of a plane, ``values[row][column]``, perhaps with a ``path`` (xs, ys) drawn on it."""
+    """Map: a value for each point of a grid, ``values[row][column]``, with an optional ``path`` (xs, ys) on it."""
 
     title: str
     x: str
@@ -52,7 +52,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of plain values below names of columns."""
+    """Table: rows of plain values under column names."""
 
     title: str
     columns: tuple[str, ...]
@@ -61,7 +61,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence that was computed from the numbers, and whether they bear out the claim in it; None: there is none."""
+    """Sentence computed from the results; ``holds`` tells whether they support its claim (None: no claim)."""
 
     text: str
     holds: bool | None = None
@@ -72,24 +72,24 @@ Part = Chart | Map | Table
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One study: what was asked, what was found, what it looks like, and every number that was recorded."""
+    """Section about one study: its question, findings, figures, and every recorded number."""
 
     name: str
     title: str
     question: str
     findings: tuple[Finding, ...]
     parts: tuple[Part, ...]
-    records: tuple[Mapping[str, Any], ...]  # one for each trial, flat and plain: what can be downloaded
-    method: str = ""  # how it was done, in a paragraph or two
+    records: tuple[Mapping[str, Any], ...]  # one flat record of plain values per trial, offered as a download
+    method: str = ""  # description of the method, in one or two paragraphs
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A page: its sections, and what they were made with."""
+    """Report: its sections, and the environment in which they were made."""
 
     title: str
     sections: tuple[Section, ...]
-    made: str  # when, as people write it
+    made: str  # date and time of the report, as text
     machine: Mapping[str, str]
     versions: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What came of the trials of an experiment: records, and means of them with their uncertainty."""
+"""Results of the trials of an experiment: records, and their means with uncertainty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over seeds, the spread of what it was taken over, and how far off it may be itself.
+    """Mean over seeds, with the standard deviation of the values and the standard error of the mean.
 
     >>> Mean.of([1.0, 2.0, 3.0])
     Mean(value=2.0, spread=1.0, error=0.58, count=3)
@@ -23,13 +23,13 @@ class Mean:
     """
 
     value: float
-    spread: float  # standard deviation
-    error: float  # of the mean
+    spread: float  # standard deviation of the values
+    error: float  # standard error of the mean
     count: int
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Mean:
-        """The mean of what is known."""
+        """Compute the mean of all values that are finite and not None."""
         known = [float(value) for value in values if value is not None and math.isfinite(value)]
         if not known:
             return cls(math.nan, math.nan, math.nan, 0)
@@ -40,14 +40,15 @@ class Mean:
     def __str__(self) -> str:
         if self.count < 2 or not self.error > 0:
             return spelt(self.value)
-        digits = 1 - math.floor(math.log10(self.error))  # two of the error's own, and as many of the value
+        # The error gets two significant digits, and the value as many decimals.
+        digits = 1 - math.floor(math.log10(self.error))
         if digits > 7 or abs(self.value) >= 1e7:
             return f"{self.value:.3g} ± {self.error:.2g}"
         places = max(0, digits)
         return f"{round(self.value, digits):,.{places}f} ± {round(self.error, digits):,.{places}f}"
 
     def below(self, other: Mean) -> bool:
-        """Whether it is less than another by more than chance would explain: two standard errors of the difference.
+        """Return whether this mean is below another by more than two standard errors of the difference.
 
         >>> Mean(1.0, 0.1, 0.05, 4).below(Mean(2.0, 0.1, 0.05, 4)), Mean(1.0, 1, 0.5, 4).below(Mean(1.5, 1, 0.5, 4))
         (True, False)
@@ -57,12 +58,12 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Records of trials: each has its settings, its ``seed``, and its figures."""
+    """Records of trials. Each record has its settings, its ``seed`` and its figures."""
 
     records: tuple[Record, ...]
 
     def where(self, /, **settings: Any) -> Results:
-        """Those with these settings.
+        """Return the records with these settings.
 
         >>> Results(({"w": 1, "loss": 2.0}, {"w": 2, "loss": 1.0})).where(w=2).records
         ({'w': 2, 'loss': 1.0},)
@@ -72,22 +73,22 @@ class Results:
         ))  # fmt: skip
 
     def values(self, name: str) -> list[Any]:
-        """The different values of a setting, in the order in which they were tried."""
+        """Return the distinct values of a setting, in the order in which they were tried."""
         return list(dict.fromkeys(record[name] for record in self.records if name in record))
 
     def mean(self, figure: str, /, **settings: Any) -> Mean:
-        """The mean of a figure over the trials with these settings."""
+        """Compute the mean of a figure over the trials with these settings."""
         return Mean.of([record.get(figure) for record in self.where(**settings).records])
 
     def over(self, setting: str, figure: str, name: str, style: Style = "line", /, **settings: Any) -> Series:
-        """How a figure goes with a setting."""
+        """Return the mean of a figure as a curve over the values of a setting."""
         chosen = self.where(**settings)
         xs = sorted(chosen.values(setting), key=lambda value: (isinstance(value, str), value))
         means = [chosen.mean(figure, **{setting: x}) for x in xs]
         return Series(name, xs, [_known(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style)
 
     def curve(self, x: str, y: str, name: str, style: Style = "line", /, **settings: Any) -> Series:
-        """The mean of curves that trials recorded, point by point; as long as the shortest of them."""
+        """Return the pointwise mean of recorded curves, cut to the length of the shortest curve."""
         records = [record for record in self.where(**settings).records if record.get(y)]
         if not records:
             return Series(name, [], [])
@@ -103,12 +104,12 @@ class Results:
 
 
 def lowest(results: Results, figure: str, by: str) -> Any:
-    """The value of a setting at which the mean of a figure is least."""
+    """Return the value of a setting at which the mean of a figure is lowest."""
     return min(results.values(by), key=lambda value: _or_inf(results.mean(figure, **{by: value}).value))
 
 
 def gain(one: Mean, other: Mean) -> str:
-    """How many times as much one is as another, with its uncertainty.
+    """Return the ratio of two means in words, with its standard error.
 
     >>> gain(Mean(4.0, 0, 0.2, 4), Mean(2.0, 0, 0.1, 4))
     '2.00 ± 0.14'
@@ -121,13 +122,13 @@ def gain(one: Mean, other: Mean) -> str:
 
 
 def each(names: Sequence[Any], make: Callable[[Any], Series]) -> tuple[Series, ...]:
-    """A curve for each of some values, without those that have no points."""
+    """Make a curve for each of the given values, without curves that have no points."""
     found = (make(name) for name in names)
     return tuple(series for series in found if any(value is not None for value in series.y))
 
 
 def spelt(value: float) -> str:
-    """A number in few digits, as people write it.
+    """Return a number as text with few digits.
 
     >>> spelt(12_345.678), spelt(0.5), spelt(1.23456e-9), spelt(2.0)
     ('12,346', '0.5', '1.23e-09', '2')

@@ -1,5 +1,4 @@
-"""Runs experiments: every trial is recorded as soon as it is over, so that an interrupted study goes on where it "
-"was."""
+"""Runner of experiments, which records each trial when it ends, so that an interrupted study can continue."""
 
 from __future__ import annotations
 
@@ -21,33 +20,33 @@ from hogwild.lab.experiment import Experiment, Point
 from hogwild.lab.experiments import named
 from hogwild.lab.results import Results
 
-LIMIT = 1800.0  # seconds for one trial
+LIMIT = 1800.0  # maximum seconds without the end of any parallel trial
 FORMAT = 1
 
 Progress = Callable[[int, int, str], None]
-"""(trials that are done, of how many, what is at work)."""
+"""(number of finished trials, number of all trials, name of the experiment)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """An experiment that is run, or was: its file has a head, and a line for each trial."""
+    """Study: one execution of an experiment, whose file has a head and a line for each trial."""
 
     experiment: Experiment
-    where: str  # its name, or the file it is in
+    where: str  # name of the experiment, or the path of its file
     path: Path
     quick: bool = False
     seeds: int | None = None
 
     @property
     def trials(self) -> list[tuple[Point, int]]:
-        """All there are to be: every setting with the first seed, then with the next."""
+        """All trials of the study: every setting with the first seed, then with the next."""
         points = self.experiment.quick if self.quick else self.experiment.points
         seeds = self.seeds or self.experiment.seeds[self.quick]
         return [(point, seed) for seed in range(seeds) for point in points]
 
     @property
     def expected(self) -> float:
-        """About how many seconds it takes on this machine."""
+        """The expected duration in seconds on this machine."""
         seconds = self.experiment.seconds[self.quick]
         usual = self.experiment.seeds[self.quick]
         return seconds * (self.seeds or usual) / usual * pace()
@@ -91,9 +90,9 @@ class Study:
 
 
 def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """The trials in a file; a last line that was cut off is as if it had never been begun.
+    """Return the trials recorded in a file; an incomplete last line counts as not recorded.
 
-    With a ``head`` the file is made if it is not there, and one that belongs to another study is refused.
+    With a ``head`` the file is created if it does not exist. The file of another study raises an error.
     """
     if not path.exists():
         if head is not None:
@@ -123,7 +122,7 @@ def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str
 
 
 def head_of(path: Path) -> dict[str, Any]:
-    """What the first line of a record says."""
+    """Return the first line of a record, which describes the study."""
     with path.open() as file:
         try:
             head = json.loads(file.readline())
@@ -133,7 +132,7 @@ def head_of(path: Path) -> dict[str, Any]:
 
 
 def results_of(records: Any) -> Results:
-    """The trials that came to something, flat: settings, seed and figures side by side."""
+    """Return the trials with figures, each flattened into settings, seed and figures."""
     return Results(tuple(
         {**record["point"], "seed": record["seed"], **record["figures"], "trial_seconds": record["seconds"]}
         for record in records if record.get("figures") is not None
@@ -141,7 +140,7 @@ def results_of(records: Any) -> Results:
 
 
 def failures(records: Any) -> list[str]:
-    """What went wrong, in words."""
+    """Return the failed trials and their errors, in words."""
     return [f"{_spelt(record['point'])}: {record['failure']}" for record in records if record.get("failure")]
 
 
@@ -161,7 +160,7 @@ def _trial(where: str, point: Point, seed: int) -> dict[str, Any]:
 
 
 def _one_thread() -> None:
-    """Trials side by side have a core each: libraries are not to start threads for others."""
+    """Limit numerical libraries to one thread, because parallel trials have one core each."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
 

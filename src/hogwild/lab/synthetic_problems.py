@@ -17,23 +17,26 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planted:
-    """Rows, labels that planted weights made of them, held-out ones, and what the best objective is."""
+    """Problem with planted weights: training rows, held-out rows, and the optimal objective."""
 
     problem: Linear
     test: tuple[Array, Array]
     weights: Array
     best: float
-    start: float  # the objective of all weights at zero
+    start: float  # objective with all weights at zero
 
     def excess(self, objective: float) -> float:
-        """How much of what could be gained was not: 0 at the optimum, 1 at the start; at most a million."""
+        """Return the relative excess of an objective: 0 at the optimum, 1 at the start, at most a million."""
         share = (objective - self.best) / (self.start - self.best)
         return float(min(max(share, 1e-12), 1e6)) if np.isfinite(share) else 1e6
 
 
 @lru_cache(maxsize=4)
 def regression(seed: int, rows: int = 600, features: int = 8, noise: float = 0.1) -> Planted:
-    """A linear function and noise; rows are of length one, so that steps below two are stable for one worker."""
+    """Make a linear function with noise.
+
+    Rows have length one, so that a single worker is stable for step sizes below two.
+    """
     random = np.random.default_rng(seed)
     X = _unit(random.standard_normal((2 * rows, features)))
     weights = random.standard_normal(features) * 2
@@ -46,7 +49,7 @@ def regression(seed: int, rows: int = 600, features: int = 8, noise: float = 0.1
 
 @lru_cache(maxsize=4)
 def classification(seed: int, rows: int = 1000, features: int = 20, l2: float = 1e-2) -> Planted:
-    """Two classes on either side of a planted plane, some on the wrong one; the logistic loss."""
+    """Make two classes on either side of a planted plane, with logistic label noise; the loss is logistic."""
     random = np.random.default_rng(seed)
     X = _unit(random.standard_normal((2 * rows, features)))
     weights = random.standard_normal(features) * 4

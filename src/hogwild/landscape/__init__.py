@@ -1,4 +1,4 @@
-"""The ground around a solution: how steep, how bent, how it looks from above. ``hogwild.landscape.surface`` first."""
+"""Analysis of the objective around a solution: slope, curvature and slices. Its entry is ``surface``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One coordinate after the other: how much the loss rises when only that one is moved."""
+"""Sensitivity of the loss to single coordinates, each moved while all others are fixed."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from hogwild.registry import invalid_parameter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sensitivity:
-    """How much the loss rises when a coordinate is moved up or down by ``radius`` of its units."""
+    """Rise of the loss when a coordinate is moved up or down by ``radius`` of its units."""
 
     radius: float
     coordinates: NDArray[np.int64]
-    units: Vector  # what one is, for each of them
+    units: Vector  # length of one unit along each coordinate
     up: Vector
     down: Vector
 
     @property
     def mean(self) -> Vector:
-        """The mean of both ways: at a minimum about ``(radius * unit)^2 / 2`` times the curvature."""
+        """The mean rise of both moves. At a minimum it is about ``(radius * unit)^2 / 2`` times the curvature."""
         return (self.up + self.down) / 2
 
     @property
     def most(self) -> Vector:
-        """The larger of both."""
+        """The larger rise of both moves."""
         return np.maximum(self.up, self.down)
 
 
@@ -38,15 +38,16 @@ def sensitivity(
     surface: Surface, at: Vector, radius: float = 0.1, coordinates: int | Sequence[int] | None = None,
     units: Any = None, seed: int = 0,
 ) -> Sensitivity:  # fmt: skip
-    """Move one coordinate at a time, by ``radius`` units up and down.
+    """Measure the rise of the loss when one coordinate at a time moves by ``radius`` units up and down.
 
-    Units make coordinates comparable (``surface.units``, or your own). Of a ``Linear`` the unit of a weight is one over
-    the standard deviation of its feature: the move is that of ``radius`` if all features were scaled to a deviation of
-    1, and scores move by ``radius`` times such a feature. The unit of an intercept, and of a feature that never varies,
-    is 1. Of a ``Module`` it is the root mean square of the tensor that the parameter is in (its norm over the root
-    of its size), and 1 where that is zero.
+    Units make coordinates comparable; they are ``surface.units`` unless the caller gives others. The unit of a weight
+    of a ``Linear`` is one over the standard deviation of its feature. Such a move equals a move of ``radius`` after all
+    features are scaled to a deviation of 1: scores change by ``radius`` times the scaled feature. The unit of an
+    intercept, and of a feature without variance, is 1. The unit of a parameter of a ``Module`` is the root mean square
+    of its tensor (the norm over the root of the size). It is 1 where that is zero.
 
-    Each coordinate takes two looks at all data; ``coordinates`` says which of them, or how many random ones.
+    Each coordinate costs two evaluations of the loss on all data. ``coordinates`` lists the coordinates, or is the
+    number of random ones.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> sensitivity(Quadratic(np.diag([4.0, 1.0])), np.zeros(2), radius=1.0).mean

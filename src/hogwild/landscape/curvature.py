@@ -1,4 +1,4 @@
-"""How bent a loss is: the second derivatives by the scores of a linear model."""
+"""Curvature of a loss: second derivatives with respect to the scores of a linear model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hogwild.errors import ParameterError
 from hogwild.losses import SOFTMAX
 from hogwild.problems.linear import Linear
 
-# Of each loss the second derivative by the score z, for the label y and the loss's own parameter. On a kink of the
-# slope it is that of one side.
+# Second derivative of each loss with respect to the score z, for the label y and the parameter of the loss. At a kink
+# of the first derivative the value is that of one side.
 SECOND: dict[str, Callable[[Array, Array, float], Array]] = {
     "logistic": lambda z, y, parameter: 0.25 / np.square(np.cosh(np.clip(z, -700, 700) / 2)),
     "squared-hinge": lambda z, y, parameter: 2.0 * (z * y < 1),
@@ -22,16 +22,17 @@ SECOND: dict[str, Callable[[Array, Array, float], Array]] = {
     "squared-epsilon-insensitive": lambda z, y, width: 2.0 * (np.abs(z - y) > width),
     "poisson": lambda z, y, parameter: np.exp(z),
 }
-SECOND[SOFTMAX.name] = SECOND["logistic"]  # of two classes
+SECOND[SOFTMAX.name] = SECOND["logistic"]  # softmax of two classes is logistic
 STRAIGHT = {"hinge": "squared-hinge", "perceptron": "logistic", "quantile": "huber",
             "epsilon-insensitive": "squared-epsilon-insensitive"}  # fmt: skip
-NEAR = float(np.cbrt(np.finfo(float).eps))  # how far from a score a slope is looked up on either side
+# Relative distance between a score and the two points at which derivatives are evaluated.
+NEAR = float(np.cbrt(np.finfo(float).eps))
 
 
 def turned(problem: Linear, weights: Array, scores: Array, labels: Array, moves: Array) -> Array:
-    """How much the derivatives by the scores of each row change, per unit, when scores move in this way.
+    """Return the change of the derivatives with respect to the scores of each row, per unit of the given score moves.
 
-    ``weights`` are those of the classes. Of a loss of one's own it is the difference of slopes close by.
+    ``weights`` are the class weights. For a user's own loss the result is a central difference of derivatives.
 
     >>> problem = Linear((np.eye(2), [1.0, 2.0]), "squared")
     >>> turned(problem, np.ones(2), np.zeros((2, 1)), np.ones(2), np.array([[3.0], [4.0]]))
@@ -58,7 +59,7 @@ def turned(problem: Linear, weights: Array, scores: Array, labels: Array, moves:
 
 
 def check_bent(problem: Linear) -> None:
-    """Refuse a loss of straight pieces: between its kinks nothing is bent, and on them everything.
+    """Raise an error for a piecewise linear loss: its curvature is zero between kinks and infinite at kinks.
 
     >>> check_bent(Linear((np.eye(2), [1, -1]), "hinge"))
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Rows of data as matrices in double precision."""
+"""Design matrices: rows of a data set as matrices in double precision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hogwild.data.dataset import Dataset
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Some rows: a matrix, dense or sparse, their labels and how much each row counts."""
+    """Block of rows: a dense or sparse matrix, the label of each row and the weight of each row."""
 
     matrix: Any
     labels: Array
@@ -23,7 +23,7 @@ class Table:
 
 
 class Tables:
-    """All rows of a data set: one table where they are at hand, else one after the other as they are read.
+    """All rows of a data set: one table if the data is in memory, else one table per chunk as it is read.
 
     >>> from hogwild.data import as_dataset
     >>> [table.matrix for table in Tables(as_dataset(([[1.0, 0.0], [0.0, 2.0]], [1, -1])), features=3)]
@@ -49,7 +49,7 @@ class Tables:
 
 
 def table_of(rows: CSRRows, order: Array, features: int) -> Table:
-    """These rows in this order, as wide as the model."""
+    """Return the given rows in the given order, as a matrix with as many columns as the model."""
     here, order = compact(rows), order.astype(np.int64)
     matrix: Any
     if rows.layout == "dense":
@@ -63,7 +63,7 @@ def table_of(rows: CSRRows, order: Array, features: int) -> Table:
 
 
 def deviations(tables: Iterable[Table], features: int) -> Array:
-    """The standard deviation of each column, rows counting by their weights.
+    """Return the standard deviation of each column, with rows weighted by their weights.
 
     >>> matrix = np.array([[0.0, 5.0], [2.0, 5.0]])
     >>> deviations([Table(matrix, np.zeros(2), np.ones(2)), Table(matrix, np.zeros(2), np.ones(2))], 2)
@@ -81,7 +81,7 @@ def deviations(tables: Iterable[Table], features: int) -> Array:
 
 
 def _squares(table: Table, middle: Array) -> Array:
-    """The weighted squares of the distances from the middle, summed by column; cells that are not there are zero."""
+    """Return the weighted sum of squared deviations from the mean per column, with unstored cells as zero."""
     if isinstance(table.matrix, np.ndarray):
         return np.asarray(table.weights @ np.square(table.matrix - middle))
     there, weights = table.matrix.copy(), table.weights

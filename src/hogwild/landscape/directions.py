@@ -1,4 +1,4 @@
-"""Directions to look in: random ones, of length 1 in some norm or as long as what they are to be compared with."""
+"""Random directions in parameter space, of unit norm or scaled to the parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NORMS = (1, 2, math.inf)
 
 
 def on_sphere(chance: np.random.Generator, size: int, p: float = 2) -> Vector:
-    """A random direction whose p-norm is 1, uniform on that sphere: for p = 1 a diamond, for infinity a cube.
+    """Draw a random direction of p-norm 1, uniform on the unit sphere: a diamond for p = 1, a cube for infinity.
 
     >>> direction = on_sphere(np.random.default_rng(0), 5, p=math.inf)
     >>> float(abs(direction).max())
@@ -33,10 +33,10 @@ def on_sphere(chance: np.random.Generator, size: int, p: float = 2) -> Vector:
 
 
 def filter_normalised(direction: Vector, at: Vector, blocks: Iterable[slice]) -> Vector:
-    """The same direction, each of its blocks as long as that block of the parameters is (Li et al. 2018).
+    """Scale each block of a direction to the norm of the same block of the parameters (Li et al. 2018).
 
-    A step along it is the same share of every filter, so that nets whose weights differ in size can be compared. What
-    is zero stays where it is.
+    A step along the result changes every filter by the same share. This makes nets with weights of different sizes
+    comparable. A block of parameters that is zero gets a zero direction.
 
     >>> filter_normalised(np.array([3.0, 4.0, 9.0]), np.array([0.0, 2.0, 0.5]), [slice(0, 2), slice(2, 3)])
     array([1.2, 1.6, 0.5])
@@ -54,7 +54,7 @@ def filter_normalised(direction: Vector, at: Vector, blocks: Iterable[slice]) ->
 
 
 def random_filters(chance: np.random.Generator, at: Vector, blocks: Iterable[slice]) -> Vector:
-    """A random direction, filter-normalised.
+    """Draw a random direction, filter-normalised (Li et al. 2018).
 
     >>> at = np.array([3.0, 4.0, 0.5])
     >>> direction = random_filters(np.random.default_rng(0), at, [slice(0, 2), slice(2, 3)])

@@ -1,4 +1,4 @@
-"""The largest eigenvalues of the Hessian, from products with it alone (Lanczos 1950)."""
+"""Largest eigenvalues of the Hessian, from products with the Hessian alone (Lanczos 1950)."""
 
 from __future__ import annotations
 
@@ -12,31 +12,34 @@ from hogwild.landscape.directions import on_sphere
 from hogwild.landscape.surface import Surface, Vector, checked
 from hogwild.registry import invalid_parameter
 
-SMALL = 1e-10  # of the largest eigenvalue: what is left of a product after everything known is taken out of it
+# Norm of the remainder of a product after orthogonalisation, relative to the largest eigenvalue, below which the
+# remainder is rounding error.
+SMALL = 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spectrum:
-    """The largest eigenvalues, falling, and a unit vector (a row of ``vectors``) for each.
+    """The largest eigenvalues in decreasing order, and a unit eigenvector (a row of ``vectors``) for each.
 
-    ``residuals`` say how far each is from being one: for some eigenvalue, the difference is no larger.
+    ``residuals`` bound the errors: for each value there is an eigenvalue no further away than its residual.
     """
 
     values: Vector
     vectors: NDArray[np.float64]
     residuals: Vector
-    steps: int  # products with the Hessian that it took
+    steps: int  # number of products with the Hessian
 
 
 def spectrum(
     surface: Surface, at: Vector, k: int = 5, seed: int = 0, tolerance: float = 1e-6, steps: int | None = None
 ) -> Spectrum:  # fmt: skip
-    """Find the ``k`` largest eigenvalues of the Hessian, by Lanczos' method from a random vector.
+    """Find the ``k`` largest eigenvalues of the Hessian, by the Lanczos method from a random vector.
 
-    Every new vector is made orthogonal to all before it, twice, which keeps as many vectors as there are ``steps``. It
-    ends when all residuals are below ``tolerance`` times the largest eigenvalue by size, or after so many ``steps``
-    (without a number: as many as there are parameters, at most 300); ``residuals`` tell. An eigenvalue that several
-    directions share is found once for each of them only if the steps go through all of the space.
+    Every new vector is orthogonalised twice against all earlier ones, which stores one vector per step. The iteration
+    ends when all residuals are below ``tolerance`` times the largest found eigenvalue by size, or after ``steps``
+    steps. The default of ``steps`` is the number of parameters, or the larger of 300 and ``2 * k`` if that is less. The
+    ``residuals`` of the result tell which of both ended the iteration. A multiple eigenvalue is found with its full
+    multiplicity only if the steps span the whole space.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> spectrum(Quadratic(np.diag([1.0, 5.0, -7.0, 3.0])), np.zeros(4), k=2).values
@@ -50,7 +53,7 @@ def spectrum(
     most = min(surface.size, max(300, 2 * k) if steps is None else steps)
     chance = np.random.default_rng(seed)
     known = np.empty((most, surface.size))
-    along, beside = np.empty(most), np.empty(most)  # the diagonal, and what is beside it
+    along, beside = np.empty(most), np.empty(most)  # diagonal and off-diagonal of the tridiagonal matrix
     known[0] = on_sphere(chance, surface.size)
     for step in range(most):
         product = surface.times(at, known[step])
@@ -62,7 +65,8 @@ def spectrum(
         size = float(np.abs(along[: step + 1]).max() + beside[: step + 1].max())
         if step + 1 == most or (step + 1 >= k and residuals.max() <= tolerance * np.abs(values).max()):
             break
-        if beside[step] <= SMALL * size:  # nothing new is to be had from here: go on from elsewhere
+        # The known vectors span an invariant subspace. A random vector orthogonal to it continues the iteration.
+        if beside[step] <= SMALL * size:
             beside[step] = 0.0
             product = _orthogonal(chance.standard_normal(surface.size), known[: step + 1])
         known[step + 1] = product / np.linalg.norm(product)
@@ -71,14 +75,14 @@ def spectrum(
 
 
 def _orthogonal(vector: Vector, known: NDArray[np.float64]) -> Vector:
-    """What of a vector is in none of these directions; once would leave what was rounded."""
+    """Return the part of a vector orthogonal to all known vectors. A second pass removes rounding errors."""
     for _ in range(2):
         vector = vector - known.T @ (known @ vector)
     return vector
 
 
 def _largest(along: Vector, beside: Vector, k: int) -> tuple[Vector, NDArray[np.float64]]:
-    """The largest eigenvalues of a tridiagonal matrix, falling, and their vectors as columns."""
+    """Return the ``k`` largest eigenvalues of a tridiagonal matrix, in decreasing order, and vectors as columns."""
     size = len(along)
     values, vectors = eigh_tridiagonal(along, beside, select="i", select_range=(size - k, size - 1))
     return np.asarray(values[::-1], np.float64), np.asarray(vectors[:, ::-1], np.float64)

@@ -1,4 +1,4 @@
-"""The trace of the Hessian, from random signs (Hutchinson 1989)."""
+"""Trace of the Hessian, estimated from random sign vectors (Hutchinson 1989)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from hogwild.registry import invalid_parameter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """A sum of all eigenvalues, estimated: the mean over ``each`` probe, and its standard error."""
+    """Estimate of the sum of all eigenvalues: the value of each probe, their mean and its standard error."""
 
     each: Vector
 
     @property
     def value(self) -> float:
-        """The estimate."""
+        """The estimate: the mean over all probes."""
         return float(self.each.mean())
 
     @property
     def error(self) -> float:
-        """Its standard error: two of them either way hold the truth about nineteen times in twenty."""
+        """The standard error. Two standard errors to either side contain the true trace in about 95% of cases."""
         return float(self.each.std(ddof=1) / np.sqrt(len(self.each)))
 
 
 def trace(surface: Surface, at: Vector, probes: int = 64, seed: int = 0) -> Trace:
     """Estimate the trace of the Hessian by ``z . H z`` for vectors z of random signs.
 
-    Exact where the Hessian is diagonal. Each probe costs one product with the Hessian.
+    The estimate is exact for a diagonal Hessian. Each probe costs one product with the Hessian.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> found = trace(Quadratic(np.diag([4.0, 1.0])), np.zeros(2), probes=3)

@@ -1,4 +1,4 @@
-"""The objective of a linear model, as a function of its parameters."""
+"""Objective of a linear model as a function of its parameters."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from hogwild.training.job_defaults import opened_like
 
 
 class LinearSurface:
-    """The mean loss and the penalty of a ``Linear``, over all rows of its data or of other data.
+    """Mean loss and penalty of a ``Linear``, over all rows of its data or of other data.
 
-    A vector is the weights, feature by feature and within one output by output, and then the intercept of each output,
-    if there is one. Everything is in double precision and of the data as it is, without the frame that columns far from
-    zero are trained in. The weights of one output are a block, and so is each intercept.
+    A vector holds the weights, feature by feature and within a feature output by output. The intercepts of all outputs
+    follow, if the model has any. All values are in double precision, in the coordinates of the data as given, without
+    the standardisation used in training. The weights of one output are a block, and each intercept is a block.
 
-    An L1 penalty bends nowhere but where a weight is zero, which the Hessian leaves out; its gradient there is 0.
+    The Hessian leaves out an L1 penalty, whose only curvature is at weights of zero. Its derivative at zero counts as
+    0.
     """
 
     def __init__(self, problem: Linear, data: Any = None) -> None:
@@ -38,7 +39,7 @@ class LinearSurface:
             )
         self.problem = problem
         self._features, self._outputs = problem.source.n_features, problem.n_outputs
-        self._weights = self._features * self._outputs  # how many
+        self._weights = self._features * self._outputs  # number of weights
         encoded = known.with_labels(partial(problem.labels.encode, name=known.name))
         self._tables = Tables(encoded, self._features)
         weights = problem.labels.weights(problem.class_weight, problem.source)
@@ -46,29 +47,29 @@ class LinearSurface:
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         return self._weights + (self._outputs if self.problem.intercept else 0)
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """The weights of each output, and each intercept."""
+        """The blocks: the weights of each output, and each intercept."""
         weights = (slice(output, self._weights, self._outputs) for output in range(self._outputs))
         return (*weights, *(slice(place, place + 1) for place in range(self._weights, self.size)))
 
     def at(self, run: Any) -> Vector:
-        """Where a run has ended, or what a model has learnt."""
+        """Return the parameters at the end of a run, or those of a model."""
         model = run.model if isinstance(run, Run) else run
         if not isinstance(model, LinearModel) or model.weights.shape != (self._features, self._outputs):
             raise invalid_parameter("run", "a run of this problem, or its model", type(model).__name__)
         return self.vector((model.weights, model.intercept))
 
     def vector(self, state: tuple[Array, ...]) -> Vector:
-        """Weights and intercepts side by side."""
+        """Return weights and intercepts as one vector."""
         weights, intercept = (np.asarray(part, np.float64).ravel() for part in state)
         return np.concatenate([weights, intercept])[: self.size]
 
     def loss(self, vector: Vector) -> float:
-        """The mean loss and the penalty."""
+        """Compute the mean loss plus the penalty."""
         total = 0.0
         for table in self._tables:
             costs, _ = self.problem.slopes(self._scores(table.matrix, vector), table.labels)
@@ -78,7 +79,7 @@ class LinearSurface:
         return float(total / self._tables.n_rows + penalty + problem.intercept_gradient * vector[self._weights :].sum())
 
     def gradient(self, vector: Vector) -> Vector:
-        """Its derivative by each parameter."""
+        """Compute the derivative of the objective with respect to each parameter."""
         found = np.zeros(self.size)
         for table in self._tables:
             _, slopes = self.problem.slopes(self._scores(table.matrix, vector), table.labels)
@@ -90,7 +91,7 @@ class LinearSurface:
         return found
 
     def times(self, vector: Vector, direction: Vector) -> Vector:
-        """The Hessian there times a direction, exactly for losses of this package."""
+        """Compute the product of the Hessian at ``vector`` with a direction, exactly for losses of this package."""
         found = np.zeros(self.size)
         for table in self._tables:
             scores, moves = self._scores(table.matrix, vector), self._scores(table.matrix, direction)
@@ -101,7 +102,7 @@ class LinearSurface:
         return found
 
     def units(self, vector: Vector) -> Vector:
-        """One over the standard deviation of each weight's feature; 1 for intercepts and where nothing varies."""
+        """Return one over the standard deviation of each weight's feature; 1 for intercepts and constant features."""
         spread = np.where(self._deviations > 0, self._deviations, 1.0)
         units = np.ones(self.size)
         units[: self._weights] = np.repeat(1 / spread, self._outputs)
@@ -117,6 +118,6 @@ class LinearSurface:
         return scores + vector[self._weights :] if self.problem.intercept else scores
 
     def _pulled(self, matrix: Any, slopes: Array) -> Vector:
-        """The sum over rows of what the derivatives by scores are by the parameters."""
+        """Return the sum over rows of the gradient, from the derivatives with respect to the scores."""
         weights = np.asarray(matrix.T @ slopes).ravel()
         return np.concatenate([weights, slopes.sum(axis=0)])[: self.size]

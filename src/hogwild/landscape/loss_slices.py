@@ -1,4 +1,4 @@
-"""Slices through a surface: the loss along a line, and over a plane."""
+"""Slices through a surface: the loss along a line and over a plane."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Grid = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """The loss at ``centre + x * direction`` for each of ``xs``."""
+    """Loss along a line, at ``centre + x * direction`` for each of ``xs``."""
 
     centre: Vector
     direction: Vector
@@ -27,7 +27,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """The loss at ``centre + x * across + y * up``: ``losses[row, column]`` for ``ys[row]`` and ``xs[column]``."""
+    """Loss over a plane at ``centre + x * across + y * up``; ``losses[j, i]`` is at ``xs[i]`` and ``ys[j]``."""
 
     centre: Vector
     across: Vector
@@ -40,11 +40,11 @@ class Plane:
 def line(
     surface: Surface, at: Vector, direction: Any = None, radius: float = 1.0, points: int = 41, seed: int = 0
 ) -> Line:  # fmt: skip
-    """Walk ``radius`` times a direction to either side.
+    """Evaluate the loss along a line, up to ``radius`` times the direction to either side.
 
-    Without one it is random and filter-normalised (Li et al. 2018): every block of it, a filter of a net or the weights
-    of one output, is as long as that block of the parameters, so that a walk of 1 changes each by as much as
-    it is.
+    The default direction is random and filter-normalised (Li et al. 2018). Each block, a filter of a net or the weights
+    of one output, has the norm of that block of the parameters. A move of 1 therefore changes each block by its own
+    norm.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> line(Quadratic(np.eye(2)), np.zeros(2), direction=[0.0, 2.0], points=3).losses
@@ -60,9 +60,9 @@ def line(
 def plane(
     surface: Surface, at: Vector, directions: Any = None, radius: float = 1.0, points: int = 21, seed: int = 0
 ) -> Plane:  # fmt: skip
-    """Look at a square of ``points`` by ``points`` places around one, along two directions.
+    """Evaluate the loss on a grid of ``points`` by ``points`` around a point, along two directions.
 
-    Without any they are random and filter-normalised, as those of a :func:`line`.
+    The default directions are random and filter-normalised, as in :func:`line`.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> plane(Quadratic(np.diag([2.0, 4.0])), np.zeros(2), directions=np.eye(2), points=3).losses
@@ -82,7 +82,7 @@ def plane(
 
 
 def over(surface: Surface, centre: Vector, across: Vector, up: Vector, xs: Vector, ys: Vector) -> Plane:
-    """The loss at every place of a grid.
+    """Evaluate the loss at every point of a grid.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> over(Quadratic(np.eye(2)), np.zeros(2), *np.eye(2), xs=np.array([2.0, 4.0]), ys=np.zeros(1)).losses

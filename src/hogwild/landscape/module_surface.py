@@ -1,4 +1,4 @@
-"""The loss of a model of PyTorch, as a function of its parameters."""
+"""Loss of a PyTorch model as a function of its parameters."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from hogwild.training.torch_optimisers import self_updating
 
 
 class ModuleSurface:
-    """The mean loss of a ``Module`` over all samples of its data set, or of another one.
+    """Mean loss of a ``Module`` over all samples of its data set, or of another data set.
 
-    A vector is all parameters that are learnt, tensor by tensor. What is looked at is a copy of the net in evaluation
-    mode, in the net's own precision: without dropout, and with the means that its batch normalisation has now. The
-    net itself is left alone, its gradients and buffers too. A block is one filter (the part of a tensor that belongs
-    to one output), and the whole of a tensor of one dimension, such as a bias.
+    A vector holds all trainable parameters, tensor by tensor. The surface evaluates a copy of the net in evaluation
+    mode and in the net's own precision. The copy has no dropout, and uses the current means of batch normalisation. The
+    net itself keeps its parameters, gradients and buffers. A block is one filter (the part of a tensor that belongs to
+    one output). A tensor of one dimension, such as a bias, is one block.
     """
 
     def __init__(self, problem: Module, data: Any = None) -> None:
@@ -39,7 +39,7 @@ class ModuleSurface:
             )
         self._net, self._spare = problem.net, replace(problem, net=copy.deepcopy(problem.net).eval())
         self._feed = self._spare.feed(data)
-        self._feed.options = {}  # read here: processes that read would be started for each look
+        self._feed.options = {}  # read in this process, because reader processes would restart at each evaluation
         self._tensors = _learnt(self._spare.net)
         for tensor in self._tensors:
             tensor.grad = None
@@ -48,12 +48,12 @@ class ModuleSurface:
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         return sum(tensor.numel() for tensor in self._tensors)
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """Filters, and tensors of one dimension."""
+        """The blocks: filters, and tensors of one dimension."""
         found, first = [], 0
         for tensor in self._tensors:
             parts = len(tensor) if tensor.dim() > 1 else 1
@@ -63,7 +63,7 @@ class ModuleSurface:
         return tuple(found)
 
     def at(self, run: Any) -> Vector:
-        """Where a run has ended: the parameters of its net, or of a net like it."""
+        """Return the parameters at the end of a run, or those of a net of the same shapes."""
         model = run.model if isinstance(run, Run) else run
         tensors = _learnt(model.net if isinstance(model, ModuleModel) else model)
         if [tensor.shape for tensor in tensors] != [tensor.shape for tensor in self._tensors]:
@@ -71,7 +71,7 @@ class ModuleSurface:
         return _flat(tensors)
 
     def loss(self, vector: Vector) -> float:
-        """The mean loss."""
+        """Compute the mean loss."""
         self._put(vector)
         total, count = 0.0, 0
         with torch.no_grad(), _same_chance():
@@ -81,7 +81,7 @@ class ModuleSurface:
         return total / count
 
     def gradient(self, vector: Vector) -> Vector:
-        """Its derivative by each parameter."""
+        """Compute the derivative of the mean loss with respect to each parameter."""
         self._put(vector)
         found, count = np.zeros(self.size), 0
         with torch.enable_grad(), _same_chance():
@@ -91,7 +91,7 @@ class ModuleSurface:
         return found / count
 
     def times(self, vector: Vector, direction: Vector) -> Vector:
-        """The Hessian there times a direction: the gradient of the gradient along it."""
+        """Compute the product of the Hessian with a direction, as the gradient of the directional derivative."""
         self._put(vector)
         ways = self._shaped(direction)
         found, count = np.zeros(self.size), 0
@@ -99,13 +99,13 @@ class ModuleSurface:
             for loss, samples in self._losses():
                 slopes = torch.autograd.grad(loss, self._tensors, create_graph=True, materialize_grads=True)
                 along = torch.stack([(slope * way).sum() for slope, way in zip(slopes, ways, strict=True)]).sum()
-                if along.requires_grad:  # where all is straight it does not depend on the parameters
+                if along.requires_grad:  # a piecewise linear loss has a constant directional derivative
                     found += _flat(_slopes(along, self._tensors)) * samples
                 count += samples
         return found / count
 
     def units(self, vector: Vector) -> Vector:
-        """The root mean square of the tensor that each is in; 1 where that is zero."""
+        """Return the root mean square of the tensor of each parameter, and 1 where that is zero."""
         units, first = np.ones(self.size), 0
         for tensor in self._tensors:
             part = slice(first, first + tensor.numel())
@@ -130,7 +130,8 @@ class ModuleSurface:
     def _put(self, vector: Vector) -> None:
         for tensor, values in zip(self._tensors, self._shaped(vector), strict=True):
             tensor.copy_(values)
-        # The net may have been trained since it was copied, and with it what is not learnt by gradients.
+        # Frozen parameters and buffers are copied anew, because training may have changed them since the net was
+        # copied.
         for tensor, now in zip(_beside(self._spare.net), _beside(self._net), strict=True):
             tensor.copy_(now)
 
@@ -144,7 +145,7 @@ def _beside(net: nn.Module) -> list[Tensor]:
 
 
 def _slopes(value: Tensor, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The derivatives of a number by tensors, zero by those that have no part in it."""
+    """Return the derivatives of a number with respect to tensors, zero for tensors that do not enter the number."""
     return torch.autograd.grad(value, tensors, materialize_grads=True)
 
 
@@ -155,7 +156,7 @@ def _flat(tensors: Sequence[Tensor]) -> Vector:
 
 @contextmanager
 def _same_chance() -> Iterator[None]:
-    """Data sets and nets that draw random numbers draw the same ones at every look, and nobody notices outside."""
+    """Fix the random seed within the block, so that every evaluation draws the same numbers, and restore it."""
     before, devices = rng_state.capture(), range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=devices):
         try:

@@ -1,4 +1,4 @@
-"""The surface of which everything is known, to try things on."""
+"""Quadratic surface with known derivatives, for tests and examples."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hogwild.registry import invalid_parameter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """Half of ``x . matrix x`` for a symmetric matrix, which is its Hessian: a bowl, a trough or a saddle around zero.
+    """Quadratic form ``x . matrix x / 2`` of a symmetric matrix, its Hessian: a bowl, a trough or a saddle around zero.
 
-    All of a vector is one block, and every unit is 1.
+    The whole vector is one block, and every unit is 1.
 
     >>> bowl = Quadratic(np.diag([4.0, 1.0]))
     >>> bowl.loss(np.array([1.0, 2.0])), bowl.gradient(np.array([1.0, 2.0]))
@@ -32,26 +32,26 @@ class Quadratic:
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         return len(self.matrix)
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """All together."""
+        """The only block, all parameters."""
         return (slice(0, self.size),)
 
     def loss(self, vector: Vector) -> float:
-        """Half of ``x . matrix x``."""
+        """Compute half of ``x . matrix x``."""
         return float(vector @ self.matrix @ vector) / 2
 
     def gradient(self, vector: Vector) -> Vector:
-        """The matrix times x."""
+        """Compute the matrix times x."""
         return np.asarray(self.matrix @ vector)
 
     def times(self, vector: Vector, direction: Vector) -> Vector:
-        """The matrix times the direction, wherever that is."""
+        """Compute the matrix times the direction, which is the same at every vector."""
         return np.asarray(self.matrix @ direction)
 
     def units(self, vector: Vector) -> Vector:
-        """1 for each."""
+        """Return 1 for each parameter."""
         return np.ones(self.size)

@@ -1,4 +1,4 @@
-"""Sharpness: how high the loss gets within a small ball, found by climbing."""
+"""Sharpness: the highest loss within a small ball, found by gradient ascent."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from hogwild.registry import invalid_parameter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sharpness:
-    """The highest loss that was met within ``rho`` of a place, and where."""
+    """Highest loss found within ``rho`` of a point, and its position."""
 
     rho: float
-    loss: float  # in the middle
+    loss: float  # loss at the centre of the ball
     highest: float
     where: Vector
 
     @property
     def rise(self) -> float:
-        """How much higher that is than in the middle: what SAM (Foret et al. 2021) calls sharpness."""
+        """The rise from the centre to the highest loss, which SAM (Foret et al. 2021) calls sharpness."""
         return self.highest - self.loss
 
 
 def sharpness(surface: Surface, at: Vector, rho: float = 0.05, steps: int = 1, seed: int = 0) -> Sharpness:
-    """Climb within a ball of the 2-norm, radius ``rho``, as far as that goes.
+    """Search for the highest loss within a ball of radius ``rho`` in the 2-norm, by gradient ascent.
 
-    One step is SAM's: ``rho`` along the gradient. Each further one goes ``rho`` along the gradient where it is and back
-    into the ball; the highest place on the way counts. Where there is no gradient the first step is in a
-    random direction, and it takes several steps to find out which way is up.
+    A single step is that of SAM: ``rho`` along the gradient. Each further step goes ``rho`` along the gradient at its
+    position, and is projected back onto the ball. The result is the highest loss of all steps. Where the gradient is
+    zero the first step goes in a random direction, and several steps are needed to find the direction of ascent.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> bowl = Quadratic(np.diag([8.0, 1.0]))

@@ -1,4 +1,4 @@
-"""A sphere around a solution: how much loss and gradient change from its middle to its skin."""
+"""Changes of loss and gradient from the centre of a sphere to random points on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hogwild.registry import invalid_parameter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """How much something changes, in each direction that was tried.
+    """Changes of one quantity, a value for each sampled direction.
 
     >>> changes = Changes(np.array([1.0, 2.0, 3.0]))
     >>> changes.mean, round(changes.spread, 3), changes.most
@@ -24,7 +24,7 @@ class Changes:
 
     @property
     def mean(self) -> float:
-        """Over the directions."""
+        """The mean over the directions."""
         return float(self.each.mean())
 
     @property
@@ -34,16 +34,16 @@ class Changes:
 
     @property
     def most(self) -> float:
-        """The largest."""
+        """The largest change."""
         return float(self.each.max())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sphere:
-    """What changes from the middle of a sphere to points on it.
+    """Changes from the centre of a sphere to points on it.
 
-    ``loss`` is how much it rises, negative where it falls; ``gradient`` is how long (in the 2-norm) the difference of
-    the gradients is.
+    ``loss`` holds the rises of the loss, negative where the loss falls. ``gradient`` holds the 2-norms of the
+    differences of the gradients.
     """
 
     radius: float
@@ -55,10 +55,11 @@ class Sphere:
 def sphere(
     surface: Surface, at: Vector, radius: float, p: float = 2, directions: int = 32, seed: int = 0
 ) -> Sphere:  # fmt: skip
-    """Look at points at a distance of ``radius`` in the p-norm (1, 2 or infinity), in random directions.
+    """Measure loss and gradient at a distance of ``radius`` in the p-norm (1, 2 or infinity), in random directions.
 
-    The ``most`` over the directions is that of those which were tried: in many dimensions hardly any of them is near
-    the steepest, which :func:`sharpness` climbs and :func:`spectrum` finds.
+    The ``most`` of the result is the largest change among the sampled directions. In many dimensions hardly any sampled
+    direction is near the steepest one. :func:`sharpness` climbs towards the steepest direction, and :func:`spectrum`
+    computes it.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> found = sphere(Quadratic(3 * np.eye(2)), np.zeros(2), radius=2.0)

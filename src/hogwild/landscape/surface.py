@@ -1,4 +1,4 @@
-"""What is looked at: a number for every vector of parameters, its gradient, and how that bends."""
+"""Surface: a loss as a function of a parameter vector, with its gradient and products with its Hessian."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ Vector = NDArray[np.float64]
 
 
 class Surface(Protocol):
-    """A function of vectors of ``size`` numbers: the same for the same vector, however often it is asked."""
+    """Deterministic function of vectors of ``size`` numbers: equal vectors give equal values at every call."""
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
 
     @property
     def blocks(self) -> Sequence[slice]:
-        """Which of them belong together: the weights of one output, a filter, a bias. Each is in one block."""
+        """The blocks of parameters: the weights of one output, a filter, or a bias. Each parameter is in one block."""
 
     def loss(self, vector: Vector) -> float:
-        """How high it is there."""
+        """Compute the loss at a vector."""
 
     def gradient(self, vector: Vector) -> Vector:
-        """Where it rises most, and how much."""
+        """Compute the gradient at a vector."""
 
     def times(self, vector: Vector, direction: Vector) -> Vector:
-        """The Hessian there times a direction: how the gradient changes that way."""
+        """Compute the product of the Hessian at a vector with a direction, which is the gradient's change that way."""
 
     def units(self, vector: Vector) -> Vector:
-        """How far a move of 1 is along each coordinate, so that coordinates can be compared."""
+        """Return the length of one unit along each coordinate, which makes coordinates comparable."""
 
 
 def surface(problem: Any, data: Any = None) -> LinearSurface | ModuleSurface:
-    """What a ``Linear`` or a ``Module`` minimises, as a function of its parameters; on other ``data`` if there is some.
+    """Return the objective of a ``Linear`` or a ``Module`` as a function of its parameters, on its data or on ``data``.
 
-    Nothing about it is random, and nothing of the problem is changed. ``surface.at(run)`` is where a run has ended.
+    The result is deterministic, and the problem is not changed. ``surface.at(run)`` returns the parameters at the end
+    of a run.
 
     >>> from hogwild import Linear
     >>> ground = surface(Linear((np.array([[1.0], [3.0]]), [2.0, 4.0]), "squared"))
@@ -64,7 +65,7 @@ def surface(problem: Any, data: Any = None) -> LinearSurface | ModuleSurface:
 
 
 def checked(surface: Surface, at: Any, name: str = "at") -> Vector:
-    """A place on a surface, as a vector of the right size.
+    """Check a point on a surface, and return it as a vector of the right size.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> checked(Quadratic(np.eye(2)), [1, 2])

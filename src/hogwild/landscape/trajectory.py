@@ -1,4 +1,4 @@
-"""The way that a run takes: where its parameters were after each epoch."""
+"""Trajectory of a run: its parameters after each epoch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hogwild.run import Callback, Event, Run
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """The vectors that a run went through, one below the other: the start, and then one for each of ``epochs``."""
+    """Parameter vectors of a run, one per row: the start, and then one vector for each of ``epochs``."""
 
     points: NDArray[np.float64]
-    epochs: tuple[int, ...]  # after which of them each vector was taken; 0: the start
+    epochs: tuple[int, ...]  # epoch after which each vector was recorded; 0 is the start
     run: Run
 
 
@@ -30,14 +30,15 @@ def trajectory(
     problem: Any, rule: Any = None, schedule: Any = None, strategy: Any = "hogwild", runtime: Any = None,
     budget: Any = None, *, callbacks: Iterable[Callback] = (), **more: Any,
 ) -> Path:  # fmt: skip
-    """Minimise a problem, with the arguments of :func:`hogwild.minimise`, and note where it is after each epoch.
+    """Minimise a problem, with the arguments of :func:`hogwild.minimise`, and record the parameters after each epoch.
 
-    It is one run, and the same as without notes: a schedule has its whole course, an epoch its own order of rows, a
-    rule its memory. That would not be so for runs of one epoch each that start from one another.
+    Recording does not change the run: the schedule keeps its whole course, each epoch its own order of rows, and the
+    rule its memory. A chain of runs of one epoch each would lose all three.
 
-    The vectors of a ``Linear`` are those whose figures are in ``run.history``, with any strategy and on any runtime in
-    this process. Those of a ``Module``, which is trained by processes that share it, are taken when all of them rest
-    for a checkpoint, soon after each epoch; where epochs are over in no time, not after every one.
+    The vectors of a ``Linear`` are those whose figures are in ``run.history``. They are recorded with any strategy and
+    on any runtime in this process. Processes that share memory train a ``Module``. Its vectors are recorded when all
+    processes are suspended for a checkpoint, shortly after each epoch. Where epochs are shorter than the time of a
+    checkpoint, some epochs are not recorded.
 
     >>> from hogwild import Linear
     >>> problem = Linear((np.array([[1.0], [2.0], [4.0]]), [1.0, 2.0, 4.0]), "squared", intercept=False)
@@ -51,7 +52,7 @@ def trajectory(
     return noted(problem, (rule, schedule, strategy, runtime, budget), list(callbacks), more)
 
 
-# Rows: whoever measures parameters asks the problem about them
+# Problems of rows: every evaluation of parameters asks the problem for its penalty.
 
 
 def _of_rows(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], more: dict[str, Any]) -> Path:
@@ -71,15 +72,15 @@ def _of_rows(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], more
 
 
 class _Notes:
-    """Hears of everything that is measured, and keeps what the record of an epoch is about."""
+    """Recorder of evaluated parameters, which keeps those that belong to the record of an epoch."""
 
     def __init__(self) -> None:
         self.points: list[Vector] = []
         self.epochs: list[int] = []
-        self.measured: deque[Vector] = deque()  # of which no record was told yet
+        self.measured: deque[Vector] = deque()  # evaluated parameters without an epoch record so far
 
     def __call__(self, event: Event) -> None:
-        if event["event"] == "diverged":  # what was measured last is not kept
+        if event["event"] == "diverged":  # the parameters evaluated last are discarded
             self.measured.clear()
         elif event["event"] == "epoch":
             self.points.append(self.measured.popleft())
@@ -87,10 +88,10 @@ class _Notes:
 
 
 class _Noted:
-    """A problem that notes which parameters it is asked about.
+    """Problem that records the parameters it is asked about.
 
-    Whoever measures parameters, by threads or by messages, asks for their penalty once: the objective is a part of
-    each record.
+    Every evaluation, on threads or by messages, asks for the penalty exactly once, because each record contains the
+    objective.
     """
 
     def __init__(self, problem: Any, notes: _Notes, ground: Any, rule: Any = None) -> None:
@@ -100,11 +101,11 @@ class _Noted:
         return getattr(self._problem, name)
 
     def for_rule(self, rule: Any) -> _Noted:
-        """The same for a rule."""
+        """Return the recording problem for a rule."""
         return _Noted(self._problem.for_rule(rule), self._notes, self._ground, rule)
 
     def penalty(self, state: Any) -> float:
-        """What the objective has besides the loss."""
+        """Record the parameters, and return the penalty of the objective."""
         self._notes.measured.append(self._ground.vector(_values(self._problem.from_training_space(state, self._rule))))
         penalty: float = self._problem.penalty(state)
         return penalty
@@ -114,11 +115,11 @@ RowProblem.register(_Noted)
 
 
 def _values(state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The parameters alone, without what a rule remembers."""
+    """Return the parameters alone, without the memory of a rule."""
     return tuple(np.asarray(part)[:, :1] for part in state)
 
 
-# Modules: the net is there to be looked at
+# Modules: the parameters are read from the net itself.
 
 
 def _of_module(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], more: dict[str, Any]) -> Path:
@@ -137,7 +138,7 @@ def _of_module(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], mo
     def note(event: Event) -> None:
         if event["event"] != "checkpoint":
             return
-        if epochs[-1] == event["epoch"] > 0:  # the last epoch is written down again at the end
+        if epochs[-1] == event["epoch"] > 0:  # the end of the run writes a second checkpoint of the last epoch
             del points[-1], epochs[-1]
         points.append(ground.at(problem.net))
         epochs.append(int(event["epoch"]))

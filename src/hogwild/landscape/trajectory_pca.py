@@ -1,4 +1,4 @@
-"""The plane that shows most of a path, and the path on it."""
+"""Plane that contains most of a trajectory (principal components), and the trajectory projected onto it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hogwild.landscape.surface import Surface, Vector, checked
 from hogwild.landscape.trajectory import Path
 from hogwild.registry import invalid_parameter
 
-STRAIGHT = 1e-9  # width against length of a path that is no more than rounding
+STRAIGHT = 1e-9  # ratio of width to length below which a path counts as straight; smaller widths are rounding errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathPlane:
-    """A plane through the end of a path, and where on it the path goes: ``x`` and ``y`` of each of its points.
+    """Plane through the end of a path, and the projection of each point of the path onto it, ``x`` and ``y``.
 
-    ``explained`` is which shares of the squared distances from the end lie along its two directions.
+    ``explained`` holds the shares of the squared distances from the end that lie along the two directions.
     """
 
     plane: Plane
@@ -31,11 +31,11 @@ class PathPlane:
 
 
 def path_plane(surface: Surface, path: Any, points: int = 21, margin: float = 0.2) -> PathPlane:
-    """Look at the plane through the last point of a path that the others are nearest to.
+    """Evaluate the loss on the plane through the last point of a path that is nearest to its other points.
 
-    It is spanned by the first two principal components of the differences from the last point (Li et al. 2018), each of
-    length 1; other points are projected onto it. ``path`` is a :class:`Path`, or vectors one below the other. The
-    plane reaches beyond the path by a ``margin``, a share of its width.
+    The first two principal components of the differences from the last point span the plane (Li et al. 2018). Both
+    directions have length 1, and other points are projected onto the plane. ``path`` is a :class:`Path`, or one vector
+    per row. The plane extends beyond the path by ``margin`` times its width on each side.
 
     >>> from hogwild.landscape.quadratic import Quadratic
     >>> found = path_plane(Quadratic(np.diag([1.0, 2.0, 3.0])), [[3.0, 0, 0], [1, 1, 0], [0, 0, 0]], points=5)
@@ -60,7 +60,7 @@ def path_plane(surface: Surface, path: Any, points: int = 21, margin: float = 0.
 
 
 def _components(away: NDArray[np.float64]) -> tuple[Vector, Vector, tuple[float, float]]:
-    """The two directions that most of it is along, the largest number of each positive, and how much that is."""
+    """Return the first two principal directions, the largest entry of each positive, and their shares."""
     _, sizes, ways = np.linalg.svd(away, full_matrices=False)
     if not sizes[0]:
         raise ParameterError("All points of the path are the same: it spans no plane.")
@@ -70,7 +70,7 @@ def _components(away: NDArray[np.float64]) -> tuple[Vector, Vector, tuple[float,
 
 
 def _around(places: Vector, points: int, margin: float, reach: float) -> Vector:
-    """So many places across a path and a margin; of a straight path, without width, across as much as its length."""
+    """Return ``points`` ticks across a path and its margin, or across its length if the path has no width."""
     width = float(np.ptp(places))
     if width <= STRAIGHT * reach:
         return np.linspace(-reach / 2, reach / 2, points)

@@ -1,1 +1,1 @@
-"""What participants of a run say to each other, and how it arrives: plain data and bookkeeping, no input or output."""
+"""Messages between the nodes of a run and their reliable delivery: plain data and bookkeeping, no input or output."""

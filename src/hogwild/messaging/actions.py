@@ -1,4 +1,4 @@
-"""What a participant does."""
+"""Actions that a node returns, for its runtime to carry out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hogwild.messaging.messages import Body, Envelope
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Send:
-    """Tell another participant something."""
+    """Send of a message to another node. The reliable channel turns it into a :class:`Transmit`."""
 
     to: str
     body: Body
@@ -19,17 +19,18 @@ class Send:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transmit:
-    """Put something on the wire. Roles say; the post sends."""
+    """Transmission of an envelope over the network. Roles return :class:`Send`; only the reliable channel transmits."""
 
     envelope: Envelope
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Train:
-    """Descend from these parameters along some terms of a shard; :class:`Trained` follows.
+    """Burst of training on consecutive terms of a shard. :class:`Trained` follows.
 
-    ``shard`` is which of how many, ``first`` the number of its terms drawn before. Steps go by global progress: that of
-    the first term, and how much of it goes by with each.
+    ``shard`` is the number of the shard and the number of shards. ``first`` is the number of terms drawn from the shard
+    before. Step sizes depend on the progress of all workers together. ``progress`` is that progress at the first term,
+    in terms, and ``stride`` is its increase with each term.
     """
 
     values: Floats
@@ -38,20 +39,20 @@ class Train:
     terms: int
     progress: int
     stride: int
-    together: bool = False  # whether all terms descend from the same parameters, as one large batch
+    together: bool = False  # Whether all terms use the same parameters, as one large batch does.
 
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Set an alarm; :class:`Rang` follows."""
+    """Start of a timer. :class:`TimerFired` follows after the given number of seconds."""
 
     name: str
-    after: float  # seconds
+    after: float  # Seconds until the timer fires.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluate:
-    """Have parameters measured; :class:`Measured` follows, some time."""
+    """Request to evaluate parameters. :class:`Evaluated` follows, after an unspecified time."""
 
     number: int
     values: Floats
@@ -59,7 +60,7 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emit:
-    """Record that something happened."""
+    """Record of an event of the run, for its history and its callbacks."""
 
     event: str
     what: dict[str, Any]
@@ -67,28 +68,28 @@ class Emit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Persist:
-    """Write something down that is there after a crash."""
+    """Write of a state that survives a crash of the node. :class:`Started` returns it after the restart."""
 
     what: Any
 
 
 @dataclass(frozen=True, slots=True)
 class BeginSnapshot:
-    """Have everybody note what it knows at one moment, from which the run can go on."""
+    """Start of a snapshot: every node records its state at one consistent cut, from which the run can resume."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotPart:
-    """Put what this participant knew at a cut beside what the others did."""
+    """Contribution of one node to a snapshot: the node's state at the cut."""
 
     number: int
     what: dict[str, Any]
-    training: Train | None = None  # the burst that is going on, or is to begin
+    training: Train | None = None  # The burst that runs at the cut, or is about to begin.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finish:
-    """The run is over, for all: its parameters, or why it failed."""
+    """End of the run for all nodes: its parameters, or the reason of its failure."""
 
     values: Floats | None
     reason: str

@@ -1,4 +1,4 @@
-"""Send less: the largest changes now and the rest later, or half the digits."""
+"""Compression of deltas: only the largest entries, with error feedback for the others, or half precision."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from hogwild.registry import invalid_parameter, kebab, lookup
 
 
 class Compression(Protocol):
-    """Turns a change into what is sent of it."""
+    """Function from a delta to the approximation of the delta that is sent."""
 
     def __call__(self, change: Vector) -> Vector: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TopK:
-    """Only the largest of the changes, this share of all coordinates (Stich et al. 2018, arXiv 1809.07599).
+    """Compression to the entries of largest magnitude (Stich et al. 2018, arXiv 1809.07599).
 
+    Parameters
+    ----------
+    share : float, default 0.01
+        Fraction of all coordinates that is sent, above 0 and at most 1. At least one coordinate is sent.
+
+    Examples
+    --------
     >>> TopK(0.25)(np.array([1.0, -4.0, 2.0, 0.5], np.float32)).indices
     array([1], dtype=uint32)
     """
@@ -45,8 +52,10 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """Changes in half precision.
+    """Compression to half precision (float16). Values beyond its range are clipped to +-65504.
 
+    Examples
+    --------
     >>> Half()(np.array([1.0], np.float32)).dtype
     dtype('float16')
     """
@@ -63,13 +72,13 @@ def _half(values: Floats) -> Floats:
 
 @dataclass(eq=False)
 class Sender:
-    """Compresses changes, and remembers what it left out for the next time (error feedback)."""
+    """Compressor with error feedback: it adds the part of a delta that was not sent to the next delta."""
 
     compression: Compression | None
-    owed: Floats | None = field(default=None)
+    owed: Floats | None = field(default=None)  # Unsent remainder of all deltas so far.
 
     def __call__(self, change: Vector) -> Vector:
-        """What to send of a change, together with what is still owed of those before it."""
+        """Return the compression of a delta plus the unsent remainder of all deltas before it."""
         if self.compression is None:
             return change
         size = change.size if isinstance(change, SparseDelta) else len(change)
@@ -85,7 +94,7 @@ COMPRESSIONS: dict[str, Any] = {kebab(kind.__name__): kind for kind in (TopK, Ha
 
 
 def named(compression: str | Compression | None) -> Compression | None:
-    """A compression from its name, ``"top-k"``, ``"top-k:0.05"`` or ``"half"``, or from itself.
+    """Return a compression from its name, ``"top-k"``, ``"top-k:0.05"`` or ``"half"``, or a compression unchanged.
 
     >>> named("top-k:0.05")
     TopK(share=0.05)

@@ -1,4 +1,4 @@
-"""What is sent of parameters: all of them, or where and by how much they have changed when that is shorter."""
+"""Deltas of parameters: dense vectors, or indices with values where that takes fewer bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INDEX = np.uint32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseDelta:
-    """Values at some places of a vector that is zero elsewhere.
+    """Sparse vector: values at sorted indices, and zeros at all other indices up to ``size``.
 
     >>> SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 3).dense()
     array([0., 2., 0.], dtype=float32)
@@ -28,11 +28,11 @@ class SparseDelta:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes to send."""
+        """The size of the indices and values, in bytes."""
         return self.indices.nbytes + self.values.nbytes
 
     def dense(self, dtype: type = np.float32) -> Floats:
-        """The same with its zeros."""
+        """Return the vector with its zeros, as an array."""
         whole: Floats = np.zeros(self.size, dtype)
         whole[self.indices] = self.values
         return whole
@@ -42,13 +42,13 @@ Vector = Floats | SparseDelta
 
 
 def frozen(values: Floats) -> Floats:
-    """The same array, which nobody may write to from now on: then everybody may keep it without a copy."""
+    """Make an array read-only and return it, so that several nodes can share it without a copy."""
     values.flags.writeable = False
     return values
 
 
 def change(before: Floats, after: Floats) -> Vector:
-    """What was added to a vector, in the shorter form.
+    """Return the delta between two vectors, sparse or dense, whichever takes fewer bytes.
 
     >>> change(np.zeros(100, np.float32), np.eye(1, 100, 7, np.float32)[0]).indices
     array([7], dtype=uint32)
@@ -60,12 +60,12 @@ def change(before: Floats, after: Floats) -> Vector:
 
 
 def shorter(places: int, whole: Floats) -> bool:
-    """Whether so many values with their places are less to send than all values."""
+    """Return whether ``places`` values with their indices take fewer bytes than the whole vector."""
     return places * (whole.itemsize + np.dtype(INDEX).itemsize) < whole.nbytes
 
 
 def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
-    """Add a multiple of a vector, in place."""
+    """Add a multiple of a vector to an array, in place."""
     if isinstance(vector, SparseDelta):
         into[vector.indices] += into.dtype.type(times) * vector.values
     elif times == 1.0:
@@ -75,7 +75,7 @@ def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
 
 
 def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
-    """A vector and a multiple of another, in one pass where both are dense.
+    """Return the sum of an array and a multiple of a vector, in one pass where both are dense.
 
     >>> plus(np.ones(3, np.float32), SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 3), 0.5)
     array([1., 2., 1.], dtype=float32)
@@ -89,7 +89,7 @@ def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
 
 
 def summed(first: Vector, second: Vector) -> Vector:
-    """The sum of two, sparse if both are.
+    """Return the sum of two vectors, sparse if both are sparse.
 
     >>> one = SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 9)
     >>> summed(one, one).values
@@ -106,7 +106,7 @@ def summed(first: Vector, second: Vector) -> Vector:
 
 
 def part(vector: Vector, start: int, stop: int) -> Vector:
-    """The piece of a vector from one place to another.
+    """Return the slice of a vector from index ``start`` up to index ``stop``.
 
     >>> part(SparseDelta(np.array([1, 5], INDEX), np.array([2.0, 3.0], np.float32), 9), 4, 9).indices
     array([1], dtype=uint32)
@@ -118,7 +118,10 @@ def part(vector: Vector, start: int, stop: int) -> Vector:
 
 
 def checked(vector: Vector, size: int) -> Vector:
-    """Refuse what cannot be a piece of so many parameters."""
+    """Return a vector if it fits ``size`` parameters, and raise :class:`MessageError` otherwise.
+
+    A vector of another size comes from another run or is damaged. Adding it would corrupt the parameters.
+    """
     if isinstance(vector, SparseDelta):
         fits = vector.size == size and len(vector.indices) == len(vector.values)
         if fits and len(vector.indices) and int(vector.indices.max()) >= size:
@@ -131,5 +134,5 @@ def checked(vector: Vector, size: int) -> Vector:
 
 
 def nbytes(vector: Vector | None) -> int:
-    """How many bytes a vector takes to send."""
+    """Return the size of a vector in bytes, and 0 for None."""
     return 0 if vector is None else vector.nbytes

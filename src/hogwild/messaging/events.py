@@ -1,4 +1,4 @@
-"""What happens to a participant."""
+"""Events that a node reacts to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from hogwild.messaging.messages import Body, Envelope
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Started:
-    """It begins, or begins again after a crash, with what it last asked to keep. ``here`` are others who are there."""
+    """Start of a node, or its restart after a crash.
+
+    ``kept`` is the state that the node persisted last. ``here`` are the other nodes that are running.
+    """
 
     kept: Any = None
     here: frozenset[str] = frozenset()
@@ -19,14 +22,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Received:
-    """Something came over the wire."""
+    """Arrival of an envelope from the network."""
 
     envelope: Envelope
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivered:
-    """What another participant says, once and in order."""
+    """Delivery of a message of another node, exactly once and in the order of sending."""
 
     sender: str
     body: Body
@@ -34,7 +37,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """A burst is over: the parameters after it, how many terms and samples, their summed loss, and the mean step."""
+    """End of a burst: the parameters after it, its terms and samples, their summed loss, and the mean step size."""
 
     values: Floats
     terms: int
@@ -45,7 +48,7 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
-    """A participant is gone."""
+    """Crash or departure of another node, as the failure detector of the runtime reports it."""
 
     peer: str
     incarnation: int = 0
@@ -53,7 +56,7 @@ class PeerLost:
 
 @dataclass(frozen=True, slots=True)
 class PeerJoined:
-    """A participant is there, for the first time or again."""
+    """Start of another node, for the first time or after a crash."""
 
     peer: str
     incarnation: int = 0
@@ -61,14 +64,14 @@ class PeerJoined:
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """An alarm that it set."""
+    """Expiry of a timer that the node set."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The figures of parameters it wanted measured."""
+    """Result of an evaluation that the node requested: figures of the parameters, by name."""
 
     number: int
     figures: dict[str, float]
@@ -76,14 +79,17 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """It goes on from a cut, in another sitting; the run has lasted so many seconds before."""
+    """Continuation of a run from a snapshot, in another process or at a later time.
+
+    ``seconds`` is the duration of the run up to the snapshot, in seconds.
+    """
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """Somebody wants the run to end soon, with what it has; the coordinator is told."""
+    """Request of the user to end the run early and to keep its result. Only the coordinator gets the event."""
 
 
 Event = (

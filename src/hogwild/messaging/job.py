@@ -1,4 +1,4 @@
-"""Everything a runtime needs to run a strategy by messages, and what it hands back."""
+"""Jobs of a runtime by messages: the input of a run and its outcome."""
 
 from __future__ import annotations
 
@@ -15,61 +15,64 @@ from hogwild.messaging.trace import Trace
 
 
 class LocalTrainer(Protocol):
-    """Trains bursts for one worker; what it remembers besides the parameters is lost with it."""
+    """Trainer of the bursts of one worker. A crash of the worker loses all state of its trainer but the parameters."""
 
     def burst(self, train: Train) -> Trained:
-        """Descend along some terms."""
+        """Train on the terms of a burst."""
 
 
 @runtime_checkable
 class StatefulTrainer(LocalTrainer, Protocol):
-    """A learner that remembers something besides the parameters, such as an optimiser's means."""
+    """Trainer with state besides the parameters, such as the moving averages of an optimiser."""
 
     def memory(self, train: Train | None) -> Any:
-        """What it remembers, or remembered before the burst that is going on."""
+        """Return the state of the trainer. During a burst it is the state before the burst."""
 
     def remember(self, memory: Any) -> None:
-        """Go on with that."""
+        """Restore a state that ``memory`` returned."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageJob:
-    """Who takes part, how they learn, and whom to tell."""
+    """Input of a run by messages: its nodes, their trainers, and the callbacks of the driver."""
 
     config: RunConfig
-    roles: Mapping[str, Callable[[], Role]]
-    learner: Callable[[int], LocalTrainer]  # (worker) -> its learner, a fresh one for each life
+    roles: Mapping[str, Callable[[], Role]]  # Functions that make the role of each node, by name of the node.
+    # Function of a worker number that makes the trainer of an incarnation of that worker.
+    learner: Callable[[int], LocalTrainer]
+    # Function that evaluates parameters and returns their figures.
     measure: Callable[[Floats], dict[str, float]]
-    tell: Callable[..., None]  # (event, **what)
+    tell: Callable[..., None]  # Callback with the name of an event and its fields.
     seed: int = 0
-    interrupted: Callable[[], bool] = bool
-    cores: int = 1  # of each worker, that train a burst together
-    save: Callable[[dict[str, Any]], None] | None = None  # what all know at a cut, once all have said so
-    resumed: dict[str, Any] | None = None  # such a cut, to go on from
+    interrupted: Callable[[], bool] = bool  # Whether the user has asked to end the run.
+    cores: int = 1  # Cores of each worker, which train a burst together.
+    # Callback with a complete snapshot, called when every node has contributed its part.
+    save: Callable[[dict[str, Any]], None] | None = None
+    resumed: dict[str, Any] | None = None  # A snapshot from which the run resumes.
 
 
 @dataclass(slots=True)
 class Traffic:
-    """What was sent by somebody."""
+    """Counters of the messages of one kind."""
 
-    messages: int = 0
-    bytes: int = 0
-    receipts: int = 0
-    lost: int = 0
-    resent: int = 0
+    messages: int = 0  # Messages sent, without acknowledgements.
+    bytes: int = 0  # Bytes of messages and acknowledgements.
+    receipts: int = 0  # Acknowledgements sent.
+    lost: int = 0  # Messages that a simulated network lost.
+    resent: int = 0  # Messages retransmitted. Runtimes count them under the kind "all" only.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """How it ended."""
+    """Outcome of a run by messages."""
 
     values: Floats | None
     reason: str
     record: dict[str, Any]
-    counts: dict[str, dict[str, Any]]  # what each participant has counted
+    counts: dict[str, dict[str, Any]]  # Counters of each node.
     seconds: float
-    traffic: dict[str, Traffic] = field(repr=False)  # by kind of message
-    busy: dict[str, float] = field(repr=False)  # seconds each worker has trained
-    alive: dict[str, float] = field(repr=False)  # seconds each worker was there
+    traffic: dict[str, Traffic] = field(repr=False)  # Traffic by kind of message.
+    busy: dict[str, float] = field(repr=False)  # Seconds that each worker has trained.
+    alive: dict[str, float] = field(repr=False)  # Seconds that each worker was running.
     more: dict[str, Any] = field(default_factory=dict)
-    trace: Trace | None = field(default=None, repr=False)  # what took how long, where that was recorded
+    trace: Trace | None = field(default=None, repr=False)  # Recorded durations, if the runtime recorded them.

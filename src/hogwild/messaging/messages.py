@@ -1,4 +1,4 @@
-"""What can be said, and the envelope it is sent in."""
+"""Messages between the nodes of a run, and the envelope that carries each message."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from hogwild.messaging.deltas import Floats, Vector, nbytes
 
 COORDINATOR = "coordinator"
-HEADER = 48  # bytes of an envelope besides the arrays within
+HEADER = 48  # Bytes of an envelope, without the arrays in it.
 
 
 def worker(number: int) -> str:
-    """The name of a worker."""
+    """Return the name of a worker."""
     return f"worker-{number}"
 
 
 def server(number: int) -> str:
-    """The name of a server."""
+    """Return the name of a server."""
     return f"server-{number}"
 
 
 def number_of(name: str) -> int:
-    """The number of a worker or a server.
+    """Return the number of a worker or a server from its name.
 
     >>> number_of("worker-12")
     12
@@ -30,21 +30,25 @@ def number_of(name: str) -> int:
     return int(name.rpartition("-")[2])
 
 
-# Between the coordinator and all others
+# Messages between the coordinator and all other nodes.
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """I am here."""
+    """Announcement of a node to the coordinator that the node is started and can take part."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Begin:
-    """Take part: with these shards, of which so many terms were drawn, from this clock on."""
+    """Order of the coordinator to take part in the run.
 
-    shards: tuple[tuple[int, int], ...]  # (shard, terms drawn)
+    It gives a node its shards, its first clock and the members of its membership view. A clock of -1 tells a worker to
+    ask the servers for its first clock, because the worker joins a run that has begun.
+    """
+
+    shards: tuple[tuple[int, int], ...]  # Pairs of a shard and the number of terms drawn from it.
     clock: int
-    progress: int
+    progress: int  # Terms that all workers together have trained on.
     members: tuple[str, ...]
     view: int = 0
     values: Floats | None = None
@@ -52,14 +56,14 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """From now on these shards are yours."""
+    """Order of the coordinator that replaces the shards of a worker."""
 
     shards: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """So many terms of a shard and samples more have been trained on, with this summed loss; and the clock now."""
+    """Report of a worker on one shard since its last report: terms, samples, their summed loss, and its clock now."""
 
     shard: int
     terms: int
@@ -70,7 +74,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ParametersRequest:
-    """What are your parameters? The last time: when all workers have left."""
+    """Request of the coordinator for the parameters of a node.
+
+    A server answers the ``last`` request of a run only when all workers have left it, because their deltas belong to
+    the result.
+    """
 
     number: int
     last: bool = False
@@ -78,7 +86,7 @@ class ParametersRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParametersReply:
-    """My parameters, and where they begin among all."""
+    """Parameters of a node, and the offset at which they begin in the vector of all parameters."""
 
     number: int
     values: Floats
@@ -88,27 +96,34 @@ class ParametersReply:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End after this burst."""
+    """Order of the coordinator to end after the current burst."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stopped:
-    """I have ended, and this is what I counted."""
+    """Report of a node that it has ended, with its counters."""
 
     counts: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMarker:
-    """Nothing but what comes with everything that is said: that there is a new cut."""
+    """Message without content that announces a new snapshot.
+
+    The number of the snapshot is in the envelope, as in the envelope of every message.
+    """
 
 
-# Between workers and servers
+# Messages between workers and servers.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Push:
-    """A change of the parameters, made with those that had had ``read`` changes and then ``own`` of this worker."""
+    """Delta of a worker for one server.
+
+    The worker pulled parameters that contained ``read`` deltas of all workers, and has pushed ``own`` deltas since. A
+    server computes the staleness of the delta from both numbers.
+    """
 
     change: Vector
     clock: int
@@ -121,80 +136,90 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Parameters, please, for the burst of this clock."""
+    """Request of a worker for parameters, for its burst number ``clock``."""
 
     clock: int
 
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """I come late: at which clock are you?"""
+    """Request of a worker that joins late, for the clock that the server is at."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinReply:
-    """From this clock on you are waited for; say if it is a later one."""
+    """Clock from which a server waits for a worker that joins late.
+
+    The worker begins at the largest clock that any server names. Its first pull tells a server of a later clock.
+    """
 
     clock: int
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Wait for me no longer."""
+    """Announcement of a worker that it pushes no more deltas: the receiver no longer waits for the worker."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PullReply:
-    """Parameters after so many changes, for the burst of a clock; and how far all have come together."""
+    """Parameters of a server for the burst ``clock`` of a worker, and the counters that set its step sizes."""
 
     values: Floats
     clock: int
-    version: int
-    progress: int
-    members: int
+    version: int  # Deltas that the parameters contain.
+    progress: int  # Terms that all workers together have trained on.
+    members: int  # Number of workers that train, and at least 1.
 
 
-# Between workers
+# Messages between workers.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GossipPush:
-    """My parameters (or my change of them) of a round, and their weight."""
+    """Parameters of a worker, or its delta, for one round of a membership view, and their weight."""
 
     vector: Vector
     clock: int
     view: int
     weight: float = 1.0
-    seen: int = 0  # changes that were in the parameters it comes from, or how far all are
+    # Deltas in the parameters that the vector was computed from; in AD-PSGD the progress of all workers, in terms.
+    seen: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GossipReply:
-    """Add this, so that we meet half way; or nothing, for I have ended."""
+    """Vector that a partner subtracts from its parameters, so that both workers move to their midpoint.
+
+    The vector is None if the worker that answers has ended.
+    """
 
     vector: Vector | None
     clock: int
     seen: int = 0
 
 
-# Between the coordinator and workers that have the parameters themselves
+# Messages between the coordinator and workers that hold the parameters, in runs without servers.
 
 
 @dataclass(frozen=True, slots=True)
 class ViewChange:
-    """Somebody has come or gone: say where you are, and wait for the beginning of this view."""
+    """Announcement of the coordinator that a worker has joined or left.
+
+    A member answers with :class:`ViewState`, and waits for the :class:`Begin` of the new membership view.
+    """
 
     view: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewState:
-    """Where I am: my clock, how far all are, my parameters (none if I am new) and their weight."""
+    """State of a worker for a new membership view: its clock, the progress of all, its parameters and their weight."""
 
     view: int
     clock: int
-    progress: int
-    values: Floats | None = None
+    progress: int  # Terms that all workers together have trained on.
+    values: Floats | None = None  # None from a worker that has no parameters yet.
     weight: float = 1.0
 
 
@@ -206,7 +231,11 @@ Body = (
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """All up to here has come, and up to there nothing can take it away any more."""
+    """Acknowledgement of messages from one sender.
+
+    The sender retransmits messages from number ``received`` on. It may delete messages below number ``kept``, because a
+    crash of the receiver cannot lose them any more.
+    """
 
     received: int
     kept: int
@@ -214,7 +243,10 @@ class Ack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Envelope:
-    """A message on its way. ``life`` is the incarnation it is for."""
+    """Message with its sender, its receiver and its number.
+
+    ``life`` is the incarnation of the receiver that the message is for. ``incarnation`` is that of the sender.
+    """
 
     sender: str
     incarnation: int
@@ -224,16 +256,16 @@ class Envelope:
     epoch: int
     clock: int
     body: Body | Ack
-    cut: int = 0  # the last one that the sender took part in
+    cut: int = 0  # Number of the last snapshot that the sender took part in.
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes to send."""
+        """The size of the envelope and its arrays, in bytes."""
         return HEADER + size_of(self.body)
 
 
 def size_of(body: Any) -> int:
-    """How many bytes the arrays of a body take."""
+    """Return the size of the arrays in a message, in bytes."""
     if isinstance(body, Push):
         return nbytes(body.change)
     if isinstance(body, (GossipPush, GossipReply)):

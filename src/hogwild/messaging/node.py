@@ -1,8 +1,8 @@
-"""What happens to a participant, and what it does about it.
+"""Nodes as state machines: events in, actions out.
 
-A participant never blocks, does no input or output and has no clock: it reacts to each event with actions, and whoever
-runs it (a simulator, threads, a cluster) carries them out. Its role says what it does; the post within sees to it that
-what roles say to each other arrives exactly once and in order.
+A node never blocks, does no input or output, and reads no clock. It reacts to each event with actions. Its runtime (a
+simulator, threads or a cluster) carries them out. The role of a node decides what the node does. The reliable channel
+of the node delivers messages between roles exactly once and in order.
 """
 
 from __future__ import annotations
@@ -18,32 +18,34 @@ from hogwild.messaging.reliable_channel import RESEND, ReliableChannel
 
 
 class Role(Protocol):
-    """What a participant does: a state machine. Its clock and epoch go with everything it says."""
+    """State machine of a node. Every message that it sends carries its clock and its epoch."""
 
     @property
     def clock(self) -> int:
-        """How far it is, in its own steps."""
+        """The progress of the role, in its own steps."""
 
     @property
     def epoch(self) -> int:
-        """In which walk over the data it is."""
+        """The epoch that the role is in."""
 
     def react(self, event: Event) -> Iterable[Action]:
-        """React to what happened."""
+        """React to an event with actions."""
 
 
 @dataclass(eq=False)
 class Node:
-    """A role with a post. ``react`` is all that a runtime calls."""
+    """Role with a reliable channel. A runtime calls only ``react``."""
 
     role: Role
     post: ReliableChannel
-    _held: Train | None = field(default=None, init=False)  # a burst that waits until others have received more
+    # A burst that waits until other nodes have acknowledged more messages.
+    _held: Train | None = field(default=None, init=False)
 
     def react(self, event: Event) -> list[Action]:
-        """React to what happened with actions, none of which is a :class:`Transmit`."""
+        """React to an event with actions, none of which is a :class:`Send`: each is a :class:`Transmit` instead."""
         post = self.post
-        done: list[Action] = []  # passed along, because generators within generators take most of the time
+        # Methods append to one list, because nested generators would take most of the time.
+        done: list[Action] = []
         if isinstance(event, Received):
             self._received(event.envelope, done)
         elif isinstance(event, TimerFired) and event.name == RESEND:
@@ -72,10 +74,12 @@ class Node:
 
     def _received(self, envelope: Envelope, done: list[Action]) -> None:
         post, sender = self.post, envelope.sender
-        for change in post.news(envelope):  # a message may be the first sign of a new life
+        # A message may be the first evidence of a new incarnation of its sender.
+        for change in post.news(envelope):
             self._pass_on(self.role.react(change), done)
         if post.receive(envelope):
-            # One by one: what is kept meanwhile must not say that those still to be delivered have come.
+            # Messages are delivered one by one. A state persisted during a delivery must not record messages that are
+            # still undelivered as received.
             while (body := post.deliver(sender)) is not None:
                 self._pass_on(self.role.react(Delivered(sender, body)), done)
             done.append(post.receipt(sender))

@@ -1,9 +1,11 @@
-"""Exactly once and in order, between lives: numbers, receipts, and sending again.
+"""Reliable channels: exactly-once, in-order delivery between incarnations of nodes.
 
-A life of a participant ends with a crash; the next has a higher incarnation. Between two lives messages are numbered.
-What is not receipted is sent again, what comes before its turn is held back, and what came already is not delivered.
-What is said to somebody who died is void, unless that is a server: it comes back as it was when it last kept its state,
-and gets again all that came after that.
+An incarnation of a node ends with a crash. The next incarnation has a higher number. Messages between two incarnations
+are numbered. The sender retransmits unacknowledged messages. The receiver holds back messages that arrive early, and
+drops messages that it has already delivered.
+
+Messages to a crashed node are void, unless the node is a server. A server restarts from the state that it last
+persisted. Its senders then retransmit all messages that came after that state.
 """
 
 from __future__ import annotations
@@ -16,65 +18,83 @@ from hogwild.messaging.events import PeerJoined, PeerLost
 from hogwild.messaging.messages import Ack, Body, Envelope
 
 RESEND = "resend"
-WINDOW = 64  # messages to one peer that it has not received, with which no burst is begun
-MOST_HELD = 4096  # messages that came too early, from one sender; more are sent again when it is their turn
+WINDOW = 64  # Most unacknowledged messages to one peer with which a burst may begin.
+# Most early messages that are held back from one sender. The sender retransmits any message beyond them.
+MOST_HELD = 4096
 
 Table = dict[str, tuple[int, int]]
-"""For each sender its life, and the number of the message that is expected next."""
+"""For each sender its incarnation, and the number of the message that is expected next."""
 
 
 @dataclass(slots=True, eq=False)
 class _Out:
-    """What was sent to a peer and may have to be sent again."""
+    """Messages sent to a peer, which may have to be retransmitted."""
 
-    next: int = 0
-    received: int = 0
-    mark: int = 0  # what was sent before this was sent before the last time the alarm rang
+    next: int = 0  # Number of the next message.
+    received: int = 0  # Messages below this number are acknowledged.
+    mark: int = 0  # Messages below this number were sent before the timer last fired.
+    # Messages that a crash of the receiver may still lose, with their epoch and clock, by number.
     bodies: dict[int, tuple[Body, int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class _In:
-    """What came from a peer."""
+    """Messages received from one incarnation of a peer."""
 
     life: int
-    expected: int = 0
-    kept: int = 0
-    held: dict[int, Body] = field(default_factory=dict)
+    expected: int = 0  # Number of the next message to deliver.
+    kept: int = 0  # The effects of messages below this number are persisted.
+    held: dict[int, Body] = field(default_factory=dict)  # Messages that are not delivered yet, by number.
 
 
 def is_durable(name: str) -> bool:
-    """Whether a participant goes on from what it kept, when it is started again."""
+    """Return whether a node resumes from its persisted state when it is restarted. Only servers do."""
     return name.startswith("server")
 
 
 class ReliableChannel:
-    """One participant's mail. ``lives`` are those of the participants that are there when it begins."""
+    """Reliable channel of one node to all other nodes.
+
+    Parameters
+    ----------
+    me : str
+        Name of the node.
+    incarnation : int
+        Number of the node's incarnation.
+    lives : dict of str to int
+        Incarnations of the other nodes that are running when the node starts, by name.
+    patience : float
+        Seconds after which unacknowledged messages are retransmitted.
+    """
 
     def __init__(self, me: str, incarnation: int, lives: dict[str, int], patience: float) -> None:
         self.me, self.incarnation, self.patience = me, incarnation, patience
-        self.epoch = self.clock = 0  # that go with every message
-        self.refused = 0  # messages that were not for this life, or from one that is over
-        self.resent = 0
+        self.epoch = self.clock = 0  # Both numbers are sent with every message.
+        # Messages refused because they were for another incarnation, or from an incarnation that has ended.
+        self.refused = 0
+        self.resent = 0  # Messages retransmitted.
         self.lives = dict(lives)
         self.present = set(lives)
         self._out: dict[str, _Out] = {}
         self._in: dict[str, _In] = {}
-        self._unreceived = 0
-        self._full: set[str] = set()  # who has not received more than a window of messages
+        self._unreceived = 0  # Unacknowledged messages to all peers.
+        self._full: set[str] = set()  # Peers with more than WINDOW unacknowledged messages.
         self._alarmed = False
         self._keeps = is_durable(me)
-        self._unsaid: set[str] = set()  # senders who do not know yet what was kept
+        self._unsaid: set[str] = set()  # Senders whose newest messages are delivered but not yet persisted.
 
-    # Sending
+    # Sending.
 
     @property
     def crowded(self) -> bool:
-        """Whether so much is on its way to somebody that it is better to wait than to send more."""
+        """Whether more than ``WINDOW`` messages to one peer are unacknowledged, so that no burst should begin."""
         return bool(self._full)
 
     def sealed(self, to: str, body: Body) -> Envelope | None:
-        """An envelope with the next number, which is sent again until its receipt comes. Nothing for who is gone."""
+        """Return an envelope with the next sequence number, which is retransmitted until it is acknowledged.
+
+        Return None if the receiver has crashed and is not durable.
+        """
         if to not in self.present and not is_durable(to):
             return None
         out = self._out.setdefault(to, _Out())
@@ -88,7 +108,7 @@ class ReliableChannel:
         return Envelope(self.me, self.incarnation, to, self.lives.get(to, 0), sequence, epoch, clock, body)
 
     def resend(self) -> Iterator[Transmit]:
-        """Send again what was sent before the alarm was set and has no receipt."""
+        """Retransmit unacknowledged messages that were sent before the previous firing of the timer."""
         self._alarmed = False
         for to, out in self._out.items():
             if to not in self.present:
@@ -100,12 +120,12 @@ class ReliableChannel:
             out.mark = out.next
 
     def all_again(self) -> None:
-        """All that has no receipt is to be sent again the next time, however short a time ago it was sent."""
+        """Mark all unacknowledged messages for the next retransmission, no matter how recently they were sent."""
         for out in self._out.values():
             out.mark = out.next
 
     def alarm(self) -> Iterator[SetTimer]:
-        """An alarm, if something is on its way and none is set."""
+        """Set the retransmission timer, if messages are unacknowledged and the timer is not set."""
         if self._unreceived and not self._alarmed:
             self._alarmed = True
             yield SetTimer(RESEND, self.patience)
@@ -122,10 +142,13 @@ class ReliableChannel:
         if out is not None:
             self._unreceived -= sum(number >= out.received for number in out.bodies)
 
-    # Receiving
+    # Receiving.
 
     def receive(self, envelope: Envelope) -> bool:
-        """Take in what came; return whether to deliver what can be, and then to send a receipt."""
+        """Store a message that has arrived.
+
+        Return whether the caller should deliver the stored messages that are next in order, and then acknowledge them.
+        """
         sender, body = envelope.sender, envelope.body
         over = sender not in self.present or envelope.incarnation != self.lives[sender]
         if envelope.life != self.incarnation or over:
@@ -140,7 +163,7 @@ class ReliableChannel:
         return True
 
     def deliver(self, sender: str) -> Body | None:
-        """The next message of a sender, if it has come."""
+        """Return the next message of a sender in order, or None if it has not arrived."""
         box = self._box(sender)
         body = box.held.pop(box.expected, None)
         if body is not None:
@@ -150,7 +173,7 @@ class ReliableChannel:
         return body
 
     def receipt(self, sender: str) -> Transmit:
-        """Tell a sender what has come."""
+        """Return an acknowledgement of all messages of a sender that were delivered in order."""
         box = self._box(sender)
         if not self._keeps:
             box.kept = box.expected
@@ -170,19 +193,23 @@ class ReliableChannel:
             self._unreceived -= sequence in out.bodies
         out.received = max(out.received, min(receipt.received, out.next))
         self._count(sender, out)
-        for sequence in list(out.bodies):  # in the order of their numbers
+        for sequence in list(out.bodies):  # Numbers ascend, because a dictionary keeps the order of insertion.
             if sequence >= receipt.kept:
                 break
             del out.bodies[sequence]
 
-    # Being there after a crash
+    # Persistence across crashes.
 
     def table(self) -> Table:
-        """What has come so far, to be kept together with what it did."""
+        """Return the incarnation and the next expected number for each sender.
+
+        A node persists the table together with its state, so that after a restart no message takes effect twice or
+        never.
+        """
         return {sender: (box.life, box.expected) for sender, box in self._in.items()}
 
     def kept(self) -> Iterator[Transmit]:
-        """Let senders know that what came so far is safe."""
+        """Acknowledge to senders that the effect of their messages so far is persisted."""
         for sender in sorted(self._unsaid):
             box = self._in[sender]
             box.kept = box.expected
@@ -191,26 +218,31 @@ class ReliableChannel:
         self._unsaid.clear()
 
     def restore(self, table: Table) -> list[tuple[str, int]]:
-        """Go on from what was kept; return those whose life is over since then."""
+        """Restore a persisted table, and return the senders in it whose incarnation has ended since then."""
         self._in = {sender: _In(life, expected, expected) for sender, (life, expected) in table.items()}
         return [
             (sender, life) for sender, (life, _) in table.items()
             if sender not in self.present or self.lives[sender] != life
         ]  # fmt: skip
 
-    # Who is there
+    # Membership.
 
     def news(self, envelope: Envelope) -> list[PeerLost | PeerJoined]:
-        """The first sign of a life: what it means for who is there.
+        """Return the membership events that follow from the first message of an incarnation.
 
-        What is not for this life may have been sent by somebody who was gone before this life began.
+        A message for another incarnation of this node proves nothing: its sender may have crashed before this
+        incarnation began.
         """
         if envelope.life == self.incarnation and envelope.incarnation > self.lives.get(envelope.sender, -1):
             return self.membership(PeerJoined(envelope.sender, envelope.incarnation))
         return []
 
     def membership(self, event: PeerLost | PeerJoined) -> list[PeerLost | PeerJoined]:
-        """Somebody is gone or there: what of it is new."""
+        """Apply a membership event, and return the events that are new to this node.
+
+        The list is empty for an event about an incarnation that the node already knows of. A restart whose crash was
+        not reported yields a :class:`PeerLost` before the :class:`PeerJoined`.
+        """
         peer, life = event.peer, event.incarnation
         known = self.lives.get(peer, -1)
         if isinstance(event, PeerLost):
@@ -225,11 +257,13 @@ class ReliableChannel:
             self._forget(peer)
             changes.insert(0, PeerLost(peer, known))
         if not is_durable(peer):
-            self._drop(peer)  # what was said while nobody was there: a new life is counted to from nothing
+            # No message to the previous incarnation may remain: the numbers for a new incarnation start at 0.
+            self._drop(peer)
         self.lives[peer] = life
         self.present.add(peer)
         if is_durable(peer) and peer in self._out:
-            out = self._out[peer]  # it has lost what it had not kept: all of that is on its way again
+            # A restarted server has lost the messages that it had not persisted, so all of them are retransmitted.
+            out = self._out[peer]
             first = min(out.bodies, default=out.next)
             self._unreceived += sum(number < out.received for number in out.bodies)
             out.received, out.mark = min(first, out.received), out.next

@@ -1,8 +1,9 @@
-"""Consistent cuts: what all participants knew at one moment, taken without stopping any of them (Lai and Yang 1987).
+"""Consistent snapshots, taken without stopping any node (Lai and Yang 1987).
 
-The coordinator begins a cut. Everything that is sent carries the number of the sender's last cut, and whoever gets
-something from beyond the next cut notes what it knows before it looks at that. So nobody has heard what nobody has
-said. What was said and not heard is sent again, as always, by whoever said it: the posts are part of the cut.
+The coordinator begins a snapshot. Every envelope carries the number of the last snapshot of its sender. A node records
+its state before it handles an envelope with a higher number than its own. So no recorded state contains the effect of a
+message whose sending is not recorded as well. Messages in transit at the cut need no record of their own: the reliable
+channels are part of the snapshot, and retransmit them.
 """
 
 from __future__ import annotations
@@ -19,31 +20,32 @@ from hogwild.messaging.reliable_channel import ReliableChannel
 from hogwild.messaging.run_config import RunConfig
 from hogwild.messaging.state_codec import attributes, restore
 
-_MADE_ANEW = ("me", "patience", "_alarmed")  # of a post
+# Attributes of a reliable channel that a restored node does not take from the snapshot.
+_MADE_ANEW = ("me", "patience", "_alarmed")
 
 
 class SnapshottingNode:
-    """A participant that takes part in cuts, and can go on from one."""
+    """Node that takes part in snapshots, and can resume from a snapshot."""
 
     def __init__(self, participant: Node, config: RunConfig) -> None:
         self.participant, self.config = participant, config
-        self.cut = 0
-        self._training: Train | None = None  # the burst that is going on
-        self._measuring: Evaluate | None = None
-        self._due: list[Action] = []  # what was going on at the cut it goes on from
+        self.cut = 0  # Number of the last snapshot that the node took part in.
+        self._training: Train | None = None  # The burst that is running.
+        self._measuring: Evaluate | None = None  # The evaluation that is running.
+        self._due: list[Action] = []  # Actions that ran at the snapshot from which the node resumes.
 
     @property
     def role(self) -> Role:
-        """What it does."""
+        """The role of the node."""
         return self.participant.role
 
     @property
     def post(self) -> ReliableChannel:
-        """Its mail."""
+        """The reliable channel of the node."""
         return self.participant.post
 
     def react(self, event: Event) -> Iterator[Action]:
-        """React to what happened, and note what is known where a cut goes through."""
+        """React to an event, and record the state of the node first if the event belongs to a new snapshot."""
         if isinstance(event, Received) and event.envelope.cut > self.cut:
             self.cut = event.envelope.cut
             yield SnapshotPart(self.cut, self._known(), self._training)
@@ -72,7 +74,7 @@ class SnapshottingNode:
         return action
 
     def _begin(self) -> Iterator[Action]:
-        """Begin a cut, and let everybody know."""
+        """Begin a snapshot, and announce it to all nodes that are present."""
         self.cut += 1
         yield SnapshotPart(self.cut, self._known(), self._training)
         for peer in sorted(self.post.present):
@@ -89,7 +91,7 @@ class SnapshottingNode:
         }  # fmt: skip
 
     def put_back(self, known: dict[str, Any]) -> None:
-        """Go on from a cut: this participant was made anew."""
+        """Restore the state of a snapshot in a node that has just been made."""
         restore(self.role, known["role"], self.config)
         restore(self.post, known["post"], self.config)
         restore(self.participant, known["beside"], self.config)
@@ -97,7 +99,7 @@ class SnapshottingNode:
         self._due = [action for action in (self._training, self._measuring) if action is not None]
 
     def _again(self) -> Iterator[Action]:
-        """Do again what was not done, and say again what may not have been heard."""
+        """Repeat the burst and the evaluation that ran at the cut, and retransmit all unacknowledged messages."""
         yield from self._due
         self.post.all_again()
         for send in self.post.resend():

@@ -1,6 +1,7 @@
-"""What participants know as plain values and arrays, which can be written to a file and read back without running code.
+"""Codec of node states: trees of plain values and arrays, which a reader decodes without running code.
 
-Objects are written as the names of their classes and their attributes. Only classes of this package are read back.
+A file can hold such a tree. Objects are encoded as the names of their classes and their attributes. The decoder accepts
+only classes of this package, so that a file cannot make it run other code.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MAPPINGS: dict[str, Any] = {"dict": dict, "Counter": Counter}
 
 
 def encode_state(thing: Any) -> Any:
-    """A thing as a tree of plain values and arrays, none of which changes with it.
+    """Encode an object as a tree of plain values and arrays, none of which changes when the object does.
 
     >>> encode_state({"clocks": (1, 2)})
     {'dict': [['clocks', {'tuple': [1, 2]}]]}
@@ -56,7 +57,10 @@ def encode_state(thing: Any) -> Any:
 
 
 def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
-    """The attributes of an object, frozen; without functions, which belong to how it was made."""
+    """Return the encoded attributes of an object.
+
+    Attributes that are functions are left out, because the constructor of the object sets them again.
+    """
     names = [field.name for field in fields(thing)] if is_dataclass(thing) else list(vars(thing))
     return {
         name: encode_state(getattr(thing, name))
@@ -65,7 +69,7 @@ def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def decode_state(tree: Any, config: RunConfig | None) -> Any:
-    """The thing that such a tree was made of, in a run with this config.
+    """Return the object that a tree encodes, in a run with the given configuration.
 
     >>> from hogwild.messaging.messages import Pull
     >>> config = RunConfig(1, np.zeros(1), 1, 1)
@@ -99,10 +103,10 @@ def decode_state(tree: Any, config: RunConfig | None) -> Any:
 
 
 def restore(thing: Any, has: Mapping[str, Any], config: RunConfig | None) -> None:
-    """Let an object have these attributes again.
+    """Set encoded attributes of an object in place.
 
-    A part of it that is there goes on with its own, and keeps the functions that it was made with; one that is a plain
-    value is replaced.
+    An attribute that already holds an object of the encoded class, other than a data class, is restored in place. So it
+    keeps the functions that its constructor has set. Any other attribute is replaced.
     """
     for name, tree in has.items():
         part = getattr(thing, name, None)
@@ -126,7 +130,10 @@ def _known(name: str) -> type:
 
 
 def split(tree: Any, arrays: dict[str, Any], numbers: dict[int, str] | None = None) -> Any:
-    """The tree with names in the place of arrays, which are added to ``arrays``: one that is held by many once."""
+    """Return a tree with names in place of its arrays, and add the arrays to ``arrays`` by name.
+
+    An array that occurs several times in the tree is added only once.
+    """
     numbers = {} if numbers is None else numbers
     if isinstance(tree, list):
         return [split(one, arrays, numbers) for one in tree]
@@ -141,7 +148,7 @@ def split(tree: Any, arrays: dict[str, Any], numbers: dict[int, str] | None = No
 
 
 def joined(tree: Any, arrays: Mapping[str, Any]) -> Any:
-    """The tree with its arrays back in their places.
+    """Return a tree with its arrays in place of their names, the inverse of :func:`split`.
 
     >>> arrays = {}; tree = encode_state({"w": np.zeros(2)})
     >>> joined(split(tree, arrays), arrays)

@@ -1,4 +1,4 @@
-"""What took how long in a run in real time, so that it can be played again in simulated time."""
+"""Traces: durations measured in a run in real time, which a simulator can replay."""
 
 from __future__ import annotations
 
@@ -19,31 +19,42 @@ Times = dict[str, list[float]]
 
 @dataclass(eq=False)
 class NodeTrace:
-    """What one participant notes: its bursts, and for each kind of event how long everything about it took."""
+    """Trace of one node: the durations of its bursts, and for each kind of event its transit and handling times."""
 
-    starts: list[float] = field(default_factory=list)  # of this participant's lives
-    bursts: list[tuple[float, int]] = field(default_factory=list)  # seconds, terms
-    ways: Times = field(default_factory=dict)  # from when a message was sent until it came
-    waking: Times = field(
-        default_factory=dict
-    )  # from when it had come, and nothing else was to do, until it was handled
-    latencies: Times = field(default_factory=dict)  # from when a message was sent until it was handled
-    handling: Times = field(default_factory=dict)  # of each event
+    starts: list[float] = field(default_factory=list)  # Times at which incarnations of the node started, in seconds.
+    bursts: list[tuple[float, int]] = field(default_factory=list)  # Seconds and terms of each burst.
+    ways: Times = field(default_factory=dict)  # Seconds from the sending of a message to its arrival.
+    # Seconds from the moment when a message had arrived and the node was idle to the handling of the message.
+    waking: Times = field(default_factory=dict)
+    latencies: Times = field(default_factory=dict)  # Seconds from the sending of a message to its handling.
+    handling: Times = field(default_factory=dict)  # Seconds that the handling of each event took.
 
     def heard(self, kind: str, sent: float, came: float, free: float, now: float) -> None:
-        """A message was sent and came then; there was nothing else to do since ``free``, and it is handled now."""
+        """Record a message that the node begins to handle.
+
+        Parameters
+        ----------
+        kind : str
+            Kind of the message.
+        sent, came : float
+            Times at which the message was sent and at which it arrived, in seconds.
+        free : float
+            Time since which the node has had nothing else to handle, in seconds.
+        now : float
+            Time at which the node begins to handle the message, in seconds.
+        """
         self.ways.setdefault(kind, []).append(came - sent)
         self.waking.setdefault(kind, []).append(now - max(came, free))
         self.latencies.setdefault(kind, []).append(now - sent)
 
     def handled(self, kind: str, seconds: float) -> None:
-        """An event is dealt with."""
+        """Record that the node has handled an event, and the seconds that this took."""
         self.handling.setdefault(kind, []).append(seconds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """A diary for each participant of a run.
+    """Trace of a run: one :class:`NodeTrace` for each node.
 
     >>> import tempfile
     >>> trace = Trace({"worker-0": NodeTrace(bursts=[(0.5, 8)], ways={"PullReply": [0.25]})})
@@ -56,13 +67,13 @@ class Trace:
     diaries: Mapping[str, NodeTrace]
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, as JSON."""
+        """Write the trace to a file, as JSON."""
         whole = {"format": FORMAT, "participants": {name: vars(diary) for name, diary in self.diaries.items()}}
         write_file(path, json.dumps(whole).encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read what was saved."""
+        """Read a trace that ``save`` wrote. Raise :class:`DataError` for any other file."""
         try:
             whole = json.loads(Path(path).read_bytes())
             if whole["format"] != FORMAT:
@@ -72,7 +83,7 @@ class Trace:
             raise DataError("this is no trace of a run", path=path, remedy="Trace.save writes them.") from error
 
     def summary(self) -> dict[str, Any]:
-        """The figures of it: bursts of each worker, and latencies of each kind of message."""
+        """Return statistics of the trace: bursts of each worker, and latencies of each kind of message, in seconds."""
         latencies: Times = {}
         for diary in self.diaries.values():
             for kind, seconds in diary.latencies.items():

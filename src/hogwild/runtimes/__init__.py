@@ -1,4 +1,4 @@
-"""Runtimes: where workers run."""
+"""Runtimes, which determine where workers run: threads, processes, a simulator or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ RUNTIMES: dict[str, type[Runtime]] = {
 
 
 def default_name(strategy: Strategy) -> str:
-    """Where the workers of a strategy run unless something else is asked for: in one memory if they can."""
+    """Return the name of a strategy's default runtime: "threads" if its workers share memory, else "local"."""
     return "threads" if strategy.shares_memory else "local"
 
 
 def default_for(problem: Problem, strategy: Strategy) -> Runtime:
-    """Where a problem is trained unless something else is asked for."""
+    """Return the default runtime of a problem and a strategy.
+
+    Batches, with shared memory or all-reduce, run on processes. Everything else runs on the strategy's default.
+    """
     if problem.terms == "batches" and (strategy.shares_memory or strategy.uses_all_reduce):
         return Processes()
     return named(default_name(strategy))
 
 
 def named(runtime: str | Runtime) -> Runtime:
-    """A runtime from its name, or from itself.
+    """Return a runtime, given itself or its name.
 
     >>> named("threads")
     Threads()

@@ -1,4 +1,4 @@
-"""The contract of runtimes: where workers run."""
+"""Base class of runtimes. A runtime determines where workers run: threads, processes, a simulator or a cluster."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from hogwild.runtimes.messaging.faults import Fault
 
 
 class Runtime:
-    """Where workers run. A runtime derives from this class and says what its workers can do.
+    """Base class of runtimes, which determine where workers run.
 
-    Runtimes are frozen data classes; their options are fields.
+    A derived class sets the class variables that describe its workers. Runtimes are frozen data classes, and their
+    options are fields.
     """
 
     __slots__ = ()
 
-    shares_memory: ClassVar[bool] = False  # whether workers are threads around the same arrays
-    trains_modules: ClassVar[bool] = False  # whether workers are processes around the same PyTorch model
+    shares_memory: ClassVar[bool] = False  # whether workers are threads that share the same arrays
+    trains_modules: ClassVar[bool] = False  # whether workers are processes that share the same PyTorch model
     passes_messages: ClassVar[bool] = False  # whether workers send each other messages
-    simulated_time: ClassVar[bool] = False  # whether its seconds are simulated
-    saves_checkpoints: ClassVar[bool] = False  # whether a run by messages can write checkpoints
+    simulated_time: ClassVar[bool] = False  # whether the seconds of a run are simulated
+    saves_checkpoints: ClassVar[bool] = False  # whether a message-passing run can write checkpoints
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Crashes to inject."""
+        """Crashes that the runtime injects."""
         return ()
 
     @property
@@ -36,14 +37,14 @@ class Runtime:
 
     @property
     def stall_timeout(self) -> float:
-        """Seconds without any message after which a run by messages fails."""
+        """Seconds without any message after which a message-passing run fails."""
         return 600.0
 
     @property
     def mentioned_workers(self) -> set[int]:
-        """Numbers of workers that the options are about."""
+        """Numbers of the workers that the options mention."""
         return set(self.join_times)
 
     def play(self, job: MessageJob) -> Outcome:
-        """Run nodes that send each other messages to the end."""
+        """Run a message-passing job to its end; raise ``ParameterError`` if the runtime passes no messages."""
         raise ParameterError(f"Workers do not send each other messages on {self!r}: use Local(), Simulator() or Ray().")

@@ -1,4 +1,4 @@
-"""Strategies: how workers share parameters. One file and one line here each."""
+"""Strategies: protocols by which workers share parameters. Each strategy has one file, and one entry here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
 
 
 def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
-    """A strategy from its name and a number of workers, or from itself.
+    """Return a strategy from its name and a number of workers, or a strategy unchanged.
 
     >>> named("round-robin", workers=2)
     RoundRobin(workers=2)

@@ -1,4 +1,4 @@
-"""No servers: every worker tells all others what it has changed."""
+"""All-to-all strategy: no servers, and each worker sends its deltas to all others."""
 
 from __future__ import annotations
 
@@ -24,13 +24,34 @@ from hogwild.topologies.mixing_matrix import about
 
 @dataclass(frozen=True, slots=True)
 class AllToAll(Strategy):
-    """A small cluster of equals: n workers, each with all parameters, and n * (n - 1) messages a round.
+    """All-to-all exchange of deltas, for a small number of workers.
 
-    When ``synchronous``, all train ``period`` updates, wait for everybody's change and add the mean, so they stay the
-    same. Else each adds the changes of others in full as they come, and nobody waits. ``combine`` is "mean" or "sum",
-    for those who want the other one. ``compression`` is "half", "top-k:0.01" or an object. ``within`` is what each node
-    does on its own cores.
+    Each of n workers holds all parameters. An exchange takes n * (n - 1) messages. When ``synchronous``, all workers
+    train ``period`` updates, wait for the deltas of all others and add their mean. So the replicas stay equal.
+    Otherwise each worker adds the deltas of others in full when they arrive, and no worker waits.
 
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+    synchronous : bool, default True
+        Whether workers wait for each other after each burst.
+    period : int, default 1
+        Updates of a worker between two exchanges.
+    combine : {"mean", "sum"}, optional
+        Combination of the deltas. Left out, it is the mean when synchronous and the sum otherwise.
+    compression : str or Compression, optional
+        Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
+    within : Strategy or str, optional
+        Shared-memory strategy that each node uses on its own cores. Left out, a node trains on one core.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
     >>> AllToAll(workers=3, synchronous=False).bounded
     False
     """
@@ -53,11 +74,11 @@ class AllToAll(Strategy):
 
     @property
     def bounded(self) -> bool:
-        """Whether workers wait for others."""
+        """Whether workers wait for each other."""
         return self.synchronous
 
     def roles(self, config: RunConfig) -> Roles:
-        """A coordinator, and workers."""
+        """Return functions that make the roles of a coordinator and the workers."""
         compression = compressions.named(self.compression)
         mean = (self.combine or ("mean" if self.synchronous else "sum")) == "mean"
 

@@ -1,4 +1,4 @@
-"""Train apart, then average."""
+"""Averaging strategy: workers train independently, and their parameters are averaged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,25 @@ from hogwild.strategies.strategy import Roles, Strategy, check_workers
 
 @dataclass(frozen=True, slots=True)
 class Averaging(Strategy):
-    """Each worker descends on parameters of its own; every epoch ends in their average (Zinkevich et al. 2010).
+    """Parameter averaging (Zinkevich et al. 2010).
 
-    Workers never touch each other's memory in between. Each epoch deals the data out anew. Where workers send each
-    other messages, they meet only once, at the end of the run.
+    Each worker trains on its own parameters, and an epoch ends with the average of all. Between two averages no worker
+    accesses the memory of another. Each epoch partitions the data anew. In a run by messages the parameters are
+    averaged only once, at the end of the run.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    Zinkevich, Weimer, Smola and Li 2010, Parallelized Stochastic Gradient Descent.
     """
 
     workers: int | None = None
@@ -28,5 +43,5 @@ class Averaging(Strategy):
         check_workers(self.workers)
 
     def roles(self, config: RunConfig) -> Roles:
-        """The role of each node, where workers send each other messages."""
+        """Return functions that make the roles of a coordinator, one server and the workers."""
         return synchronous_server_roles(config, config.quota)

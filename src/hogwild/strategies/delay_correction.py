@@ -1,4 +1,4 @@
-"""What servers do about changes that come late."""
+"""Corrections of stale deltas by a server."""
 
 from __future__ import annotations
 
@@ -13,32 +13,49 @@ from hogwild.registry import invalid_parameter, kebab, lookup
 
 
 class Correction(Protocol):
-    """Turns a late change into what is added: ``late`` says how late, and what the parameters are and were."""
+    """Function from a stale delta to the delta that the server adds."""
 
     def __call__(self, change: Vector, late: Late) -> Vector: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Late:
-    """How late a change is, in changes of others; the parameters now and when it was made, and by which step."""
+    """Staleness of a delta, and the parameters and the step size that a correction of the delta needs."""
 
-    delay: int
+    delay: int  # Staleness, in deltas of other workers.
     workers: int
-    now: Floats
-    read: Floats | None
-    parameters: int  # so many numbers are parameters; what follows is what rules remember
-    step: float
+    now: Floats  # Parameters of the server now.
+    read: Floats | None  # Parameters that the worker pulled; None if they are unknown.
+    parameters: int  # Number of leading values that are parameters. The others are state of the update rule.
+    step: float  # Mean step size of the burst that made the delta.
 
 
 @dataclass(frozen=True, slots=True)
 class DelayAdaptive:
-    """Smaller steps for changes that are later than usual (Mishchenko et al. 2022, arXiv 2206.07638).
+    """Delay-adaptive step sizes: deltas that are staler than usual are scaled down (Mishchenko et al. 2022).
 
-    A change that comes after ``reference_delay`` others is added in full, one that comes after k times as many a k-th
-    of it. Left out, it is the number of workers: with workers alike, a change is as late as there are others.
+    A delta with a staleness of at most ``reference_delay`` is added in full. A delta with k times that staleness is
+    added with a factor of 1/k.
 
+    Parameters
+    ----------
+    reference_delay : int, optional
+        Staleness up to which a delta counts in full, in deltas of other workers. Left out, it is the number of workers:
+        with equally fast workers the staleness equals the number of other workers.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
     >>> DelayAdaptive(reference_delay=4).factor(delay=8, workers=2)
     0.5
+
+    References
+    ----------
+    Mishchenko et al. 2022, arXiv 2206.07638.
     """
 
     reference_delay: int | None = None
@@ -52,7 +69,20 @@ class DelayAdaptive:
             )
 
     def factor(self, delay: int, workers: int) -> float:
-        """What is left of a change."""
+        """Return the factor that a delta is multiplied by.
+
+        Parameters
+        ----------
+        delay : int
+            Staleness of the delta, in deltas of other workers.
+        workers : int
+            Number of workers, used if ``reference_delay`` was left out.
+
+        Returns
+        -------
+        float
+            Factor above 0 and at most 1.
+        """
         return min(1.0, (self.reference_delay or workers) / max(1, delay))
 
     def __call__(self, change: Vector, late: Late) -> Vector:
@@ -66,10 +96,25 @@ class DelayAdaptive:
 
 @dataclass(frozen=True, slots=True)
 class DelayCompensation:
-    """Changes as they would have been with the parameters of now (DC-ASGD, Zheng et al. 2017, arXiv 1609.08326).
+    """Delay compensation: deltas are corrected for the change of the parameters since they were read (DC-ASGD).
 
-    To a gradient g that was computed at w' it adds ``strength * g * g * (w - w')``, the square standing in for the
-    second derivative. The server has a copy of the parameters each worker has read.
+    A worker computed the gradient g at parameters w', and the parameters now are w. The correction adds ``strength * g
+    * g * (w - w')`` to g. The square of the gradient approximates the second derivative. The server keeps a copy of the
+    parameters that each worker has read.
+
+    Parameters
+    ----------
+    strength : float, default 0.04
+        Factor of the correction, at least 0.
+
+    Raises
+    ------
+    ParameterError
+        If ``strength`` is negative.
+
+    References
+    ----------
+    Zheng et al. 2017, arXiv 1609.08326.
     """
 
     strength: float = 0.04
@@ -95,7 +140,7 @@ CORRECTIONS: dict[str, Any] = {kebab(kind.__name__): kind for kind in (DelayAdap
 
 
 def named(correction: str | Correction | None) -> Correction | None:
-    """A correction from its name, with a number or without, or from itself.
+    """Return a correction from its name, with or without a number, or a correction unchanged.
 
     >>> named("delay-adaptive"), named("delay-adaptive:8"), named("delay-compensation:0.1")
     (DelayAdaptive(reference_delay=None), DelayAdaptive(reference_delay=8), DelayCompensation(strength=0.1))

@@ -1,4 +1,4 @@
-"""Workers on elastic bands."""
+"""Elastic-averaging strategy: workers with their own parameters, and a centre on the servers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,35 @@ from hogwild.strategies.strategy import Roles, Strategy, check_count, check_work
 
 @dataclass(frozen=True, slots=True)
 class ElasticAveraging(Strategy):
-    """Elastic averaging, asynchronous (EASGD, Zhang et al. 2015, arXiv 1412.6651).
+    """Asynchronous elastic averaging (EASGD, Zhang et al. 2015).
 
-    Every worker has parameters of its own. After ``period`` steps it and the centre move towards each other by
-    ``elasticity`` times what lies between them; left out, that is 0.9 divided by the number of workers. The result is
-    the centre. One worker alone is on no band: it goes on from the centre each time.
+    Every worker has its own parameters. After ``period`` updates the worker and the centre move towards each other,
+    each by ``elasticity`` times their difference. The result is the centre. A run with one worker has no elastic force:
+    the worker continues from the centre each time.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+    period : int, default 8
+        Updates of a worker between two exchanges with the centre.
+    elasticity : float, optional
+        Fraction of the difference, above 0 and below 1. Left out, it is 0.9 divided by the number of workers.
+    shards : int, default 1
+        Number of servers that hold the centre.
+    compression : str or Compression, optional
+        Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
+    within : Strategy or str, optional
+        Shared-memory strategy that each node uses on its own cores. Left out, a node trains on one core.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    Zhang, Choromanska and LeCun 2015, arXiv 1412.6651.
     """
 
     workers: int | None = None
@@ -32,7 +56,7 @@ class ElasticAveraging(Strategy):
     within: Strategy | str | None = None
 
     bounded: ClassVar[bool] = False
-    mixes: ClassVar[bool] = True  # parameters, instead of adding changes to them
+    mixes: ClassVar[bool] = True  # Workers mix parameters, instead of adding deltas to them.
 
     passes_messages = True
 
@@ -45,7 +69,7 @@ class ElasticAveraging(Strategy):
         compressions.named(self.compression)
 
     def roles(self, config: RunConfig) -> Roles:
-        """A coordinator, servers that have the centre, and workers."""
+        """Return functions that make the roles of a coordinator, the servers with the centre, and the workers."""
         parts, compression = parts_of(config.size, self.shards), compressions.named(self.compression)
         share = self.elasticity or 0.9 / config.workers
 

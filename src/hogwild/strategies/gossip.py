@@ -1,4 +1,4 @@
-"""No servers: workers mix their parameters with those of their neighbours."""
+"""Gossip strategy: no servers, and workers average their parameters with those of their neighbours."""
 
 from __future__ import annotations
 
@@ -24,19 +24,46 @@ from hogwild.topologies.mixing_matrix import about
 
 @dataclass(frozen=True, slots=True)
 class Gossip(Strategy):
-    """Decentralised SGD: each worker has parameters of its own and talks to its neighbours only.
+    """Decentralised SGD: each worker has its own parameters and exchanges them only with its neighbours.
 
-    ``topology`` is who they are: "ring", "clique", "star", "grid", "torus", "hypercube", "exponential",
-    "one-peer-exponential", "random-regular:4", or a graph of networkx. When ``synchronous``, everybody trains
-    ``period`` updates, sends its parameters to its neighbours, waits for theirs and mixes them (D-PSGD, Lian et al.
-    2017, arXiv 1705.09056), with weights of Metropolis and Hastings; in directed graphs by push-sum. Else it meets one
-    neighbour at random half way after each ``period``, and nobody waits (AD-PSGD). The result is the mean of all;
-    ``consensus`` in each epoch's record is how far apart they are. Workers that come and go change the topology.
+    When ``synchronous``, each worker trains ``period`` updates, sends its parameters to its neighbours, waits for
+    theirs and mixes them (D-PSGD, Lian et al. 2017). Mixing weights are those of Metropolis and Hastings; in a directed
+    graph mixing is push-sum. Otherwise a worker and one random neighbour move to their midpoint after each ``period``,
+    and no worker waits for a round (AD-PSGD, Lian et al. 2018).
 
-    ``compression`` is None or "half". ``within`` is what each node does on its own cores.
+    The result is the mean over all workers. ``consensus`` in the record of each epoch is the root-mean-square distance
+    of the workers from that mean, divided by its norm. Workers that join or leave change the topology.
 
+    Parameters
+    ----------
+    topology : str, Topology or networkx graph, default "ring"
+        Neighbours of each worker: "ring", "clique", "star", "grid", "torus", "hypercube", "exponential",
+        "one-peer-exponential", "random-regular:4", an object of :mod:`hogwild.topologies`, or a graph of networkx.
+    synchronous : bool, default True
+        Whether workers wait for their neighbours in each round.
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+    period : int, default 1
+        Updates of a worker between two exchanges.
+    compression : str or Half, optional
+        "half" sends parameters in half precision. Left out, they are sent in full.
+    within : Strategy or str, optional
+        Shared-memory strategy that each node uses on its own cores. Left out, a node trains on one core.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or the topology does not fit the number of workers.
+
+    Examples
+    --------
     >>> Gossip("torus", workers=12).bounded
     True
+
+    References
+    ----------
+    Lian et al. 2017, arXiv 1705.09056; Lian et al. 2018, arXiv 1710.06952; Assran et al. 2019 (push-sum), arXiv
+    1811.10792.
     """
 
     topology: Any = "ring"
@@ -46,7 +73,7 @@ class Gossip(Strategy):
     compression: Any = None
     within: Strategy | str | None = None
 
-    mixes: ClassVar[bool] = True  # parameters, instead of adding changes to them
+    mixes: ClassVar[bool] = True  # Workers mix parameters, instead of adding deltas to them.
 
     passes_messages = True
 
@@ -64,11 +91,11 @@ class Gossip(Strategy):
 
     @property
     def bounded(self) -> bool:
-        """Whether workers wait for others."""
+        """Whether workers wait for each other."""
         return self.synchronous
 
     def roles(self, config: RunConfig) -> Roles:
-        """A coordinator, and workers."""
+        """Return functions that make the roles of a coordinator and the workers."""
         self.topology.check(config.workers)
         compression = compressions.named(self.compression)
         plan = MixingPlan(self.topology)

@@ -1,4 +1,4 @@
-"""Lock-free."""
+"""Hogwild! strategy: workers update shared parameters without locks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,33 @@ from hogwild.strategies.strategy import Strategy, check_workers
 
 @dataclass(frozen=True, slots=True)
 class Hogwild(Strategy):
-    """Hogwild! (Niu et al. 2011): every worker reads, computes and writes the shared parameters, with no lock at all.
+    """Hogwild! (Niu et al. 2011): every worker reads, computes and writes the shared parameters without locks.
 
-    When terms are sparse, two workers seldom touch the same coordinate at the same time, and little is lost when they
-    do. The intercept, which is in every term, is stepped in a copy per worker and merged every few terms.
+    When terms are sparse, two workers seldom write to the same coordinate at the same time. Such a conflict loses only
+    one update of the coordinate. The intercept is in every term. So each worker updates its own copy of the intercept,
+    and merges it every 16 terms (decision 3).
 
-    On many cores the coordinates that most terms have in common would travel from core to core with every write. With a
-    ``buffer`` each worker steps a copy of its own of those, and merges it with the shared one every so many rows. 0 is
-    the algorithm of the paper; "auto" has buffers where they were measured to pay: where there is much data, with many
-    rows for each worker, and memory enough. Buffers are for the rules SGD and AdaGrad and models with one output;
-    others do without.
+    On many cores, every write to a hot coordinate would move its cache line from core to core. With a ``buffer``, each
+    worker updates its own replica of the hot coordinates, and merges it with the shared parameters (decision 6).
+    Replicas need the rule SGD or AdaGrad and a model with one output. Other rules and models train without replicas.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+    buffer : int or "auto", default "auto"
+        Rows between two merges of a replica. 0 is the algorithm of the paper. "auto" uses replicas where measurements
+        have shown a gain. That needs 1,000 rows for each worker, 8 non-zeros for each coordinate of each replica, and
+        256 MiB of free memory.
+
+    Raises
+    ------
+    ParameterError
+        If ``workers`` or ``buffer`` is out of its range.
+
+    References
+    ----------
+    Niu, Recht, Re and Wright 2011, Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent.
     """
 
     workers: int | None = None

@@ -1,4 +1,4 @@
-"""Train apart for a while, then meet."""
+"""Local SGD strategies: workers train independently for a period, and then combine their parameters."""
 
 from __future__ import annotations
 
@@ -15,13 +15,35 @@ from hogwild.strategies.strategy import Roles, Strategy, check_count, check_work
 
 @dataclass(frozen=True, slots=True)
 class LocalSGD(Strategy):
-    """Workers take ``period`` steps each on their own, then all go on from their mean (Stich 2019, arXiv 1805.09767).
+    """Local SGD (Stich 2019): each worker takes ``period`` steps alone, then all continue from their mean.
 
-    With a period of 1 it is :class:`Synchronous`; the longer it is, the less is sent, and the further workers drift
-    apart in between.
+    With a period of 1 the strategy equals :class:`Synchronous`. A longer period sends less data, but the workers drift
+    further apart within a period.
 
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+    period : int, default 8
+        Updates of a worker between two averages.
+    compression : str or Compression, optional
+        Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
+    within : Strategy or str, optional
+        Shared-memory strategy that each node uses on its own cores. Left out, a node trains on one core.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
     >>> LocalSGD(workers=4, period=16).bounded
     True
+
+    References
+    ----------
+    Stich 2019, arXiv 1805.09767.
     """
 
     workers: int | None = None
@@ -37,15 +59,37 @@ class LocalSGD(Strategy):
         compressions.named(self.compression)
 
     def roles(self, config: RunConfig) -> Roles:
-        """A coordinator, one server that has the mean, and workers."""
+        """Return functions that make the roles of a coordinator, one server that holds the mean, and the workers."""
         return synchronous_server_roles(config, self.period, compression=compressions.named(self.compression))
 
 
 @dataclass(frozen=True, slots=True)
 class DiLoCo(Strategy):
-    """Local steps, and one step of Nesterov's along their mean when workers meet (Douillard et al. 2023, 2311.08105).
+    """DiLoCo (Douillard et al. 2023): local steps, then one Nesterov step of the server along their mean delta.
 
-    ``rate`` and ``momentum`` are those of the outer step; with 1 and 0 it is :class:`LocalSGD`.
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+    period : int, default 32
+        Updates of a worker between two outer steps.
+    rate : float, default 0.7
+        Step size of the outer step. With ``rate=1`` and ``momentum=0`` the strategy equals :class:`LocalSGD`.
+    momentum : float, default 0.9
+        Momentum of the outer step, at least 0 and below 1.
+    compression : str or Compression, optional
+        Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
+    within : Strategy or str, optional
+        Shared-memory strategy that each node uses on its own cores. Left out, a node trains on one core.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    Douillard et al. 2023, arXiv 2311.08105.
     """
 
     workers: int | None = None
@@ -67,7 +111,7 @@ class DiLoCo(Strategy):
         compressions.named(self.compression)
 
     def roles(self, config: RunConfig) -> Roles:
-        """The same with a step of the server's own."""
+        """Return functions that make the roles of a coordinator, one server with a Nesterov step, and the workers."""
         compression = compressions.named(self.compression)
         return synchronous_server_roles(
             config, self.period, lambda: Nesterov(self.rate, self.momentum), compression=compression

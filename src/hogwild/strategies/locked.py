@@ -1,4 +1,4 @@
-"""Lock everything a term touches."""
+"""Locked strategy: a worker locks all coordinates of a term."""
 
 from __future__ import annotations
 
@@ -10,7 +10,24 @@ from hogwild.strategies.strategy import Access, Strategy, check_workers
 
 @dataclass(frozen=True, slots=True)
 class Locked(Strategy):
-    """Every coordinate of a term is locked while it is read and written (AIG in Niu et al. 2011): no update is lost."""
+    """Locked updates (AIG in Niu et al. 2011): no update is lost.
+
+    A worker locks every coordinate of a term while it reads and writes that term.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    Niu, Recht, Re and Wright 2011, Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent.
+    """
 
     workers: int | None = None
 

@@ -1,4 +1,4 @@
-"""Roles that several message-passing strategies share: with servers, among peers, in rounds."""
+"""Assembly of roles for message-passing strategies: with servers, among peers, and in synchronous rounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hogwild.strategies.strategy import Roles
 
 
 def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
-    """Where the parameters of each server begin and end.
+    """Return the first index and the end index of the parameters of each server.
 
     >>> parts_of(10, 3)
     ((0, 3), (3, 6), (6, 10))
@@ -31,7 +31,7 @@ def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
 def server_roles(
     config: RunConfig, shards: int, rounds: bool, serves: Callable[[int, int, int], Role], works: Callable[[], Role]
 ) -> Roles:
-    """A coordinator, servers that have the parameters, and workers."""
+    """Return functions that make the roles of a coordinator, servers that hold the parameters, and workers."""
     roles: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(config, shards, rounds)}
     for number, (start, stop) in enumerate(parts_of(config.size, shards)):
         roles[server(number)] = partial(serves, number, start, stop)
@@ -39,7 +39,7 @@ def server_roles(
 
 
 def peer_roles(config: RunConfig, rounds: bool, views: Callable[[], Membership], works: Callable[[int], Role]) -> Roles:
-    """A coordinator, and workers that have the parameters themselves."""
+    """Return functions that make the roles of a coordinator, and of workers that hold the parameters."""
     roles: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(config, 0, rounds, views())}
     return roles | {worker(number): partial(works, number) for number in range(config.workers)}
 
@@ -48,7 +48,11 @@ def synchronous_server_roles(
     config: RunConfig, period: int, outer: Callable[[], OuterOptimiser] = PlainOuter, *, together: bool = False,
     compression: Compression | None = None,
 ) -> Roles:  # fmt: skip
-    """All train as many terms, and then go on from what one server makes of the mean of their changes."""
+    """Return functions that make the roles of synchronous training with one server.
+
+    All workers train ``period`` terms a round. The server applies ``outer`` to the mean of their deltas, and all
+    continue from the result.
+    """
 
     def works() -> Role:
         return ParameterServerWorker(

@@ -1,4 +1,4 @@
-"""Servers have the parameters; workers pull them, train, and push what they have changed."""
+"""Parameter-server strategy: servers hold the parameters, and workers pull them, train, and push deltas."""
 
 from __future__ import annotations
 
@@ -20,18 +20,49 @@ COMBINATIONS = ("mean", "sum")
 
 @dataclass(frozen=True, slots=True)
 class ParameterServer(Strategy):
-    """Asynchronous SGD with servers (Downpour, Dean et al. 2012; bounded staleness, Ho et al. 2013).
+    """Asynchronous SGD with parameter servers (Downpour, Dean et al. 2012; bounded staleness, Ho et al. 2013).
 
-    A worker pushes its change after every ``push_every`` updates and pulls after every ``pull_every``. With
-    ``staleness=None`` nobody ever waits. With a number, nobody trains on parameters that lack what the slowest worker
-    did more than so many pushes ago; with 0 workers go in step. A worker that dies is not waited for.
+    A worker pushes its delta after every ``push_every`` updates, and pulls parameters after every ``pull_every``
+    updates. Without a bound on staleness no worker waits for another. No worker ever waits for a crashed worker.
 
-    Changes are added each in full ("sum"), as they come, or their "mean" is; left out, it is the sum without a bound
-    and the mean with one. ``correction`` makes up for delay: :class:`DelayAdaptive` or :class:`DelayCompensation`.
-    ``compression`` is "half", "top-k:0.01" or an object. ``within`` is what each node does on its own cores.
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+    shards : int, default 1
+        Number of servers, each of which holds a part of the parameters.
+    staleness : int, optional
+        Bound s on staleness, in pushes: a worker that has pushed k times continues when every worker has pushed k - s
+        times. With 0 all workers train in lockstep. Left out, there is no bound.
+    push_every : int, default 1
+        Updates between two pushes.
+    pull_every : int, optional
+        Updates between two pulls, a multiple of ``push_every``. Left out, it is ``push_every``.
+    combine : {"mean", "sum"}, optional
+        Whether servers add the mean of the deltas, or each delta in full. Left out, it is the sum without a bound, and
+        the mean with one.
+    correction : Correction, optional
+        Correction of stale deltas: :class:`DelayAdaptive` or :class:`DelayCompensation`.
+    compression : str or Compression, optional
+        Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
+    within : Strategy or str, optional
+        Shared-memory strategy that each node uses on its own cores. Left out, a node trains on one core.
 
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, ``pull_every`` is no multiple of ``push_every``, or pulls are too rare for
+        the bound.
+
+    Examples
+    --------
     >>> ParameterServer(workers=4, staleness=2, push_every=8).bounded
     True
+
+    References
+    ----------
+    Dean et al. 2012, Large Scale Distributed Deep Networks; Ho et al. 2013, More Effective Distributed ML via a Stale
+    Synchronous Parallel Parameter Server.
     """
 
     workers: int | None = None
@@ -72,22 +103,23 @@ class ParameterServer(Strategy):
 
     @property
     def bounded(self) -> bool:
-        """Whether workers wait for others."""
+        """Whether workers wait for each other."""
         return self.staleness is not None
 
     @property
     def pushes_a_pull(self) -> int:
-        """How many pushes go by between two pulls."""
+        """The number of pushes between two pulls."""
         return (self.pull_every or self.push_every) // self.push_every
 
     @property
     def period(self) -> int:
-        """Updates between two exchanges."""
+        """The number of updates between two exchanges."""
         return self.push_every
 
     def roles(self, config: RunConfig) -> Roles:
-        """A coordinator, servers and workers."""
-        # Between two pulls parameters grow older by a push each time: a bound must hold for the last of them.
+        """Return functions that make the roles of a coordinator, the servers and the workers."""
+        # Each push after a pull makes the parameters of the worker one clock older. The bound must hold for the last
+        # push.
         bound = None if self.staleness is None else self.staleness - (self.pushes_a_pull - 1)
         mean = (self.combine or ("mean" if self.bounded else "sum")) == "mean"
         parts = parts_of(config.size, self.shards)

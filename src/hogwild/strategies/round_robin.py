@@ -1,4 +1,4 @@
-"""Take turns."""
+"""Round-robin strategy: workers apply their updates in turn."""
 
 from __future__ import annotations
 
@@ -10,9 +10,23 @@ from hogwild.strategies.strategy import Access, Strategy, check_workers
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin(Strategy):
-    """Workers compute at the same time and take turns to apply what they computed (Langford et al. 2009).
+    """Round-robin updates (Langford et al. 2009): workers compute in parallel, and apply their gradients in turn.
 
-    A gradient is as stale as there are other workers, never more.
+    The staleness of a gradient is at most the number of other workers.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of workers. Left out, there is one worker per core.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    Langford, Smola and Zinkevich 2009, Slow Learners are Fast.
     """
 
     workers: int | None = None

@@ -1,4 +1,4 @@
-"""One worker."""
+"""Serial strategy: one worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hogwild.strategies.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Serial(Strategy):
-    """One worker, one term after the other: the same seed gives the same bits."""
+    """Serial SGD: one worker processes one term after the other. The same seed gives the same bits."""
 
     workers = 1
 

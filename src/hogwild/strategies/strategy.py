@@ -1,4 +1,4 @@
-"""The contract of strategies: how workers share the parameters."""
+"""Contract of strategies: the protocols by which workers share the parameters."""
 
 from __future__ import annotations
 
@@ -15,57 +15,60 @@ if TYPE_CHECKING:
     from hogwild.strategies.synchronous import LargeMinibatch
 
 Access = Literal["free", "locked", "turns"]
-"""How workers in one memory keep out of each other's way: not at all, by locks on coordinates, by taking turns."""
+"""Method by which workers in shared memory avoid conflicts: none, locks on coordinates, or a fixed order of turns."""
 
 Roles = Mapping[str, Callable[[], Role]]
-"""For each node the function that makes its role, at the start and after each crash."""
+"""Functions that make the role of a node, at its start and after each crash, by name of the node."""
 
 
 class Strategy:
-    """How workers share the parameters, in one memory or by messages.
+    """Protocol by which workers share the parameters, in shared memory or by messages.
 
-    A strategy derives from this class and says ``shares_memory``, ``passes_messages`` or both; all else has a default.
-    Strategies are frozen data classes; their options, such as ``workers``, are fields.
+    A strategy derives from this class and sets ``shares_memory``, ``passes_messages`` or both. All other attributes
+    have defaults. Strategies are frozen data classes, and their options, such as ``workers``, are fields.
     """
 
     __slots__ = ()
 
     shares_memory: ClassVar[bool] = False
     passes_messages: ClassVar[bool] = False
-    uses_all_reduce: ClassVar[bool] = False  # whether processes exchange gradients at each step
+    uses_all_reduce: ClassVar[bool] = False  # Whether processes exchange gradients at each step.
 
     @property
     def workers(self) -> int | None:
-        """How many workers; None: one per core."""
+        """The number of workers; None for one worker per core."""
         return None
 
-    # In one memory
+    # Properties of strategies in shared memory.
 
     @property
     def access(self) -> Access:
-        """How workers keep out of each other's way."""
+        """The method by which workers in shared memory avoid conflicts."""
         return "free"
 
     @property
     def replicas(self) -> bool:
-        """Whether each worker has parameters of its own, which are averaged when workers meet."""
+        """Whether each worker has its own parameters, which are averaged when workers meet."""
         return False
 
     @property
     def buffer(self) -> int | str:
-        """Rows between two merges of a worker's replicas of frequent coordinates; 0: none; "auto": where they pay."""
+        """The number of rows between two merges of a worker's replica of the hot coordinates.
+
+        0 disables replicas. "auto" enables them where measurements have shown a gain.
+        """
         return 0
 
-    # By messages
+    # Properties of strategies by messages.
 
     @property
     def within(self) -> Strategy | str | None:
-        """The strategy in memory that each node uses on its own cores; None: one worker a node."""
+        """The shared-memory strategy that each node uses on its own cores; None for one worker per node."""
         return None
 
     @property
     def period(self) -> int:
-        """Terms of one worker between two exchanges."""
+        """The number of terms that a worker trains between two exchanges."""
         return 1
 
     @property
@@ -75,47 +78,76 @@ class Strategy:
 
     @property
     def combine(self) -> str | None:
-        """How changes of several workers are combined, where that is an option: "mean" or "sum"."""
+        """The combination of deltas of several workers, "mean" or "sum"; None if the strategy has no such option."""
         return None
 
     @property
     def mixes(self) -> bool:
-        """Whether workers mix parameters, instead of adding changes to them."""
+        """Whether workers mix parameters, instead of adding deltas to them."""
         return False
 
     def roles(self, config: RunConfig) -> Roles:
-        """The role of each node, where workers send each other messages."""
+        """Return a function for each node that makes its role, for runs by messages.
+
+        Parameters
+        ----------
+        config : RunConfig
+            Configuration of the run.
+
+        Returns
+        -------
+        mapping of str to callable
+            Function that makes the role of a node, by name of the node.
+
+        Raises
+        ------
+        ParameterError
+            If the strategy is for shared memory only.
+        """
         raise ParameterError(
             f"The strategy {self!r} has its workers in one memory: use runtime=Threads(), or a strategy by messages "
             "such as ParameterServer()."
         )
 
-    # Large minibatches
+    # Properties of strategies for large minibatches.
 
     @property
     def recipe(self) -> LargeMinibatch | None:
-        """What to change for a minibatch that is large."""
+        """The changes of step size and weight decay for large minibatches; None for no changes."""
         return None
 
     def total(self, batch: int, workers: int | None = None) -> int:
-        """How many samples a step takes, when each worker's batch has ``batch``."""
+        """Return the number of samples in one step.
+
+        Parameters
+        ----------
+        batch : int
+            Samples in the batch of one worker.
+        workers : int, optional
+            Number of workers. Left out, it is that of the strategy.
+
+        Returns
+        -------
+        int
+            Samples in one step.
+        """
         return batch
 
 
 def check_workers(workers: int | None) -> None:
-    """Refuse a number of workers that is not one."""
+    """Raise :class:`ParameterError` unless ``workers`` is a positive integer or None."""
     if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
         raise invalid_parameter("workers", "a positive integer, or None for one per core", workers)
 
 
 def check_count(name: str, value: int) -> None:
-    """Refuse what is no positive integer."""
+    """Raise :class:`ParameterError` unless ``value`` is a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise invalid_parameter(name, "a positive integer", value)
 
 
 def worker_count(strategy: Strategy) -> int:
-    """How many workers a strategy has on this machine.
+    """Return the number of workers that a strategy has on this machine.
 
     >>> from hogwild.strategies import Hogwild, Serial
     >>> worker_count(Hogwild(workers=3)), worker_count(Serial())

@@ -1,4 +1,4 @@
-"""Topologies: who talks to whom when there are no servers. One line here each."""
+"""Topologies: the neighbours of each worker in runs without servers. Each topology has one entry here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOPOLOGIES: dict[str, Any] = {
 
 
 def named(topology: Any) -> Topology:
-    """A topology from its name, with numbers if it has any, from a graph of networkx, or from itself.
+    """Return a topology from its name, with numbers if it has any, from a graph of networkx, or unchanged.
 
     >>> named("random-regular:4"), named("ring")
     (RandomRegular(degree=4, seed=0), Ring())

@@ -1,4 +1,4 @@
-"""Links that double in length (Ying et al. 2021, arXiv 2110.13363)."""
+"""Exponential topologies, whose links double in length (Ying et al. 2021, arXiv 2110.13363)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,32 @@ from hogwild.topologies.topology import Links, laid_out
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """Each sends to those 1, 2, 4, ... places further on: few links, and a gap that falls only with the logarithm.
+    """Static exponential graph: each worker sends to the workers 1, 2, 4, ... positions ahead.
 
+    A worker has only about log2(n) links, and the spectral gap falls only with the logarithm of the number of workers
+    n.
+
+    Examples
+    --------
     >>> Exponential().links(tuple(range(6)))[0]
     frozenset({1, 2, 4})
+
+    References
+    ----------
+    Ying et al. 2021, arXiv 2110.13363.
     """
 
     directed = True
 
     def check(self, workers: int) -> None:
-        """Any number will do."""
+        """Accept any number of workers."""
 
     def cycle(self, members: int) -> int:
-        """It is always the same."""
+        """Return 1, because the links are the same in every round."""
         return 1
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
-        """Whom each member sends to."""
+        """Return the workers that each member sends to."""
         count = len(members)
         bits = (count - 1).bit_length()
         return laid_out(members, lambda place: ((place + (1 << bit)) % count for bit in range(bits)))
@@ -33,23 +42,31 @@ class Exponential:
 
 @dataclass(frozen=True, slots=True)
 class OnePeerExponential:
-    """One of those links a round, in turn: one message each, and 2^k workers agree exactly after k rounds.
+    """One-peer exponential graph: each round uses one link of the exponential graph, in turn.
 
+    A worker sends one message a round, and 2^k workers agree exactly after k rounds.
+
+    Examples
+    --------
     >>> [OnePeerExponential().links((0, 1, 2, 3), round)[0] for round in range(3)]
     [frozenset({1}), frozenset({2}), frozenset({1})]
+
+    References
+    ----------
+    Ying et al. 2021, arXiv 2110.13363.
     """
 
     directed = True
 
     def check(self, workers: int) -> None:
-        """Any number will do."""
+        """Accept any number of workers."""
 
     def cycle(self, members: int) -> int:
-        """As many rounds as there are links."""
+        """Return the number of links of the exponential graph, each of which takes one round."""
         return max(1, (members - 1).bit_length())
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
-        """Whom each member sends to in a round."""
+        """Return the worker that each member sends to in a round."""
         count = len(members)
         far = 1 << (round % self.cycle(count))
         return laid_out(members, lambda place: ((place + far) % count,))

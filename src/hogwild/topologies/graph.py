@@ -1,4 +1,4 @@
-"""Any graph that is given."""
+"""Topology from a given graph."""
 
 from __future__ import annotations
 
@@ -12,11 +12,27 @@ from hogwild.topologies.topology import Links, connected
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Worker k is the k-th node; edges are pairs of such numbers.
+    """Topology from a given graph: worker k is the k-th node.
 
-    When workers are lost, so are their edges; if others could not reach each other any more, they are joined to a ring
-    as well.
+    The loss of a worker removes its edges. If the remaining workers are then not connected, the edges of a ring over
+    them are added.
 
+    Parameters
+    ----------
+    nodes : int
+        Number of nodes, which must equal the number of workers.
+    edges : tuple of pairs of int
+        Edges as pairs of node numbers.
+    directed : bool, default False
+        Whether an edge leads only from its first node to its second.
+
+    Raises
+    ------
+    ParameterError
+        If an edge leads to a node that does not exist, or the graph is not connected.
+
+    Examples
+    --------
     >>> Graph(3, ((0, 1), (1, 2))).links((0, 1, 2))[1]
     frozenset({0, 2})
     """
@@ -36,7 +52,7 @@ class Graph:
 
     @classmethod
     def of(cls, graph: Any) -> Graph:
-        """A graph of networkx, directed or not, with its nodes in their order.
+        """Return the topology of a networkx graph, directed or not, with its nodes in their order.
 
         >>> import networkx
         >>> Graph.of(networkx.petersen_graph())
@@ -47,16 +63,16 @@ class Graph:
         return cls(len(places), edges, bool(graph.is_directed()))
 
     def check(self, workers: int) -> None:
-        """It takes a worker for each node."""
+        """Raise :class:`ParameterError` unless there is one worker for each node."""
         if workers != self.nodes:
             raise ParameterError(f"The graph has {self.nodes} nodes and there are {workers} workers: give as many.")
 
     def cycle(self, members: int) -> int:
-        """It is always the same."""
+        """Return 1, because the links are the same in every round."""
         return 1
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
-        """Whom each member sends to."""
+        """Return the workers that each member sends to."""
         links = self._between(members)
         if not connected(links):
             ring = Ring().links(members)

@@ -1,4 +1,4 @@
-"""Rows and columns, with open or joined ends, and the corners of a cube of many dimensions."""
+"""Grid, torus and hypercube topologies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from hogwild.topologies.topology import Links, laid_out
 
 
 def rows_of(count: int, rows: int | None) -> int:
-    """How many rows of equal length, as many as asked or as near to a square as it goes; 1 if there is no such number.
+    """Return the number of rows of equal length for ``count`` members.
+
+    It is ``rows``, or the number nearest to a square if ``rows`` is None. It is 1 if no such number divides ``count``.
 
     >>> rows_of(12, None), rows_of(12, 2), rows_of(7, None)
     (3, 2, 1)
@@ -23,7 +25,7 @@ def rows_of(count: int, rows: int | None) -> int:
 
 
 def check_rows(kind: str, workers: int, rows: int | None) -> None:
-    """Refuse what cannot be put in rows of equal length."""
+    """Raise :class:`ParameterError` if the workers cannot form rows of equal length."""
     if rows is not None and (not isinstance(rows, int) or rows < 1):
         raise invalid_parameter("rows", "a positive integer, or None for about a square", rows)
     if rows is not None and workers % rows:
@@ -37,8 +39,17 @@ def check_rows(kind: str, workers: int, rows: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Rows and columns, with those above, below, left and right. After a loss the last row may be shorter.
+    """Grid: each worker exchanges with the workers above, below, left and right of it.
 
+    After the loss of a worker the last row may be shorter.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Number of rows. Left out, the grid is as close to a square as possible.
+
+    Examples
+    --------
     >>> Grid(rows=2).links((0, 1, 2, 3, 4, 5))[0]
     frozenset({1, 3})
     """
@@ -48,15 +59,15 @@ class Grid:
     directed = False
 
     def check(self, workers: int) -> None:
-        """It takes rows of equal length."""
+        """Raise :class:`ParameterError` if the workers cannot form rows of equal length."""
         check_rows("grid", workers, self.rows)
 
     def cycle(self, members: int) -> int:
-        """It is always the same."""
+        """Return 1, because the links are the same in every round."""
         return 1
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
-        """Whom each member sends to."""
+        """Return the workers that each member sends to."""
         count = len(members)
         rows = rows_of(count, self.rows)
         if rows == 1 and self.rows != 1:
@@ -75,8 +86,17 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Torus:
-    """A grid whose ends are joined. If after a loss there are no rows of equal length any more, it is a ring.
+    """Torus: a grid whose opposite ends are joined.
 
+    If the members cannot form rows of equal length after the loss of a worker, the torus becomes a ring.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Number of rows. Left out, the torus is as close to a square as possible.
+
+    Examples
+    --------
     >>> sorted(Torus().links(tuple(range(9)))[0])
     [1, 2, 3, 6]
     """
@@ -86,15 +106,15 @@ class Torus:
     directed = False
 
     def check(self, workers: int) -> None:
-        """It takes rows of equal length."""
+        """Raise :class:`ParameterError` if the workers cannot form rows of equal length."""
         check_rows("torus", workers, self.rows)
 
     def cycle(self, members: int) -> int:
-        """It is always the same."""
+        """Return 1, because the links are the same in every round."""
         return 1
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
-        """Whom each member sends to."""
+        """Return the workers that each member sends to."""
         count = len(members)
         wide = count // rows_of(count, self.rows)
 
@@ -108,8 +128,12 @@ class Torus:
 
 @dataclass(frozen=True, slots=True)
 class Hypercube:
-    """The corners of a cube of log2(n) dimensions. After a loss the last corners and their edges are missing.
+    """Hypercube: the corners and edges of a cube of log2(n) dimensions.
 
+    After the loss of a worker the last corner and its edges are missing.
+
+    Examples
+    --------
     >>> sorted(Hypercube().links(tuple(range(8)))[5])
     [1, 4, 7]
     """
@@ -117,7 +141,7 @@ class Hypercube:
     directed = False
 
     def check(self, workers: int) -> None:
-        """It takes a power of two."""
+        """Raise :class:`ParameterError` unless the number of workers is a power of two."""
         if workers & (workers - 1):
             raise ParameterError(
                 f"A hypercube has 2, 4, 8, 16, ... workers. Got {workers}: use one of these, or the topology "
@@ -125,10 +149,10 @@ class Hypercube:
             )
 
     def cycle(self, members: int) -> int:
-        """It is always the same."""
+        """Return 1, because the links are the same in every round."""
         return 1
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
-        """Whom each member sends to."""
+        """Return the workers that each member sends to."""
         bits = (len(members) - 1).bit_length()
         return laid_out(members, lambda place: (place ^ (1 << bit) for bit in range(bits)))

@@ -1,4 +1,4 @@
-"""How much each counts for the others, and how fast that makes them agree."""
+"""Mixing weights of a topology, and the spectral gap that measures how fast workers agree."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from hogwild.topologies.topology import Links, Topology
 
 Weights = dict[int, dict[int, float]]
-"""For each member whose parameters it mixes, its own among them, and with which weight."""
+"""For each member, the weights of the parameters that it mixes, by member, including its own."""
 
 
 def mixing(topology: Topology, members: tuple[int, ...], round: int = 0) -> Weights:
-    """The weights of a round: of Metropolis and Hastings, or where links are directed those of push-sum.
+    """Return the mixing weights of a round: Metropolis-Hastings weights, or push-sum weights for directed links.
 
     >>> from hogwild.topologies import Ring
     >>> mixing(Ring(), (0, 1, 2, 3))[0] == {0: 1 / 3, 1: 1 / 3, 3: 1 / 3}
@@ -25,11 +25,15 @@ def mixing(topology: Topology, members: tuple[int, ...], round: int = 0) -> Weig
 
 
 def metropolis(links: Links) -> Weights:
-    """Symmetric weights whose rows and columns add up to one: 1 / (1 + the larger number of neighbours of both)."""
+    """Return Metropolis-Hastings weights, which are symmetric, with rows and columns that sum to one.
+
+    The weight of a link is 1 / (1 + d), where d is the larger degree of its two ends.
+    """
     weights: Weights = {}
     for node, others in links.items():
         row = {other: 1 / (1 + max(len(others), len(links[other]))) for other in sorted(others)}
-        # As a difference where neighbours are alike, this would not be quite what each of them counts.
+        # Where no neighbour has a larger degree, the difference 1 - sum(row) would differ from the weight of each
+        # neighbour by a rounding error.
         alike = all(len(links[other]) <= len(others) for other in others)
         row[node] = 1 / (1 + len(others)) if alike else 1 - sum(row.values())
         weights[node] = dict(sorted(row.items()))
@@ -37,7 +41,10 @@ def metropolis(links: Links) -> Weights:
 
 
 def pushing(links: Links) -> Weights:
-    """Each gives equal shares to itself and those it sends to: columns add up to one, rows need not."""
+    """Return push-sum weights: each node gives equal shares to itself and to the nodes that it sends to.
+
+    Columns sum to one. Rows need not.
+    """
     weights: Weights = {node: {} for node in links}
     for node in sorted(links):
         share = 1 / (1 + len(links[node]))
@@ -47,7 +54,7 @@ def pushing(links: Links) -> Weights:
 
 
 def matrix(weights: Weights) -> NDArray[np.float64]:
-    """Weights as a matrix, a row for each who mixes."""
+    """Return weights as a matrix, with one row for each node that mixes."""
     places = {node: place for place, node in enumerate(sorted(weights))}
     whole = np.zeros((len(places), len(places)))
     for node, row in weights.items():
@@ -57,7 +64,9 @@ def matrix(weights: Weights) -> NDArray[np.float64]:
 
 
 def spectral_gap(weights: Weights | NDArray[np.float64]) -> float:
-    """One less the second largest eigenvalue by size: 1 if all agree after one round, 0 if they never do.
+    """Return 1 minus the second largest magnitude of the eigenvalues.
+
+    It is 1 if all workers agree after one round, and 0 if they never agree.
 
     >>> round(spectral_gap(np.full((4, 4), 0.25)), 6)
     1.0
@@ -70,7 +79,10 @@ def spectral_gap(weights: Weights | NDArray[np.float64]) -> float:
 
 
 def about(topology: Topology, members: tuple[int, ...]) -> dict[str, Any]:
-    """What to tell about a topology: its gap (of all its rounds, one after the other) and how many neighbours.
+    """Return the description of a topology for the event log.
+
+    It contains the spectral gap of the product of all rounds in a cycle, and the least and largest number of
+    neighbours.
 
     >>> from hogwild.topologies import Clique
     >>> about(Clique(), (0, 1, 2))
@@ -88,5 +100,5 @@ def about(topology: Topology, members: tuple[int, ...]) -> dict[str, Any]:
 
 
 def round_off(gap: float) -> float:
-    """A gap to twelve digits: what is left are rounding errors of the eigenvalues."""
+    """Return a spectral gap rounded to 12 decimal places, because eigenvalues have rounding errors beyond them."""
     return round(gap, 12)

@@ -1,4 +1,4 @@
-"""As many neighbours for everybody, drawn at random."""
+"""Random regular topology: each worker has the same number of random neighbours."""
 
 from __future__ import annotations
 
@@ -10,13 +10,29 @@ from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
 from hogwild.topologies.topology import Links, connected, laid_out
 
-SWITCHES = 10  # of ends, for each link: enough to forget where it began
+SWITCHES = 10  # Swaps of ends per link, enough to make the graph independent of its initial links.
 
 
 @dataclass(frozen=True, slots=True)
 class RandomRegular:
-    """Each with ``degree`` others, at random: an expander, whose gap hardly falls with the number of workers.
+    """Random regular graph: each worker has ``degree`` random neighbours.
 
+    Such a graph is an expander: its spectral gap hardly falls with the number of workers.
+
+    Parameters
+    ----------
+    degree : int, default 4
+        Number of neighbours of each worker, at least 2.
+    seed : int, default 0
+        Seed of the random graph.
+
+    Raises
+    ------
+    ParameterError
+        If ``degree`` is not an integer of at least 2.
+
+    Examples
+    --------
     >>> {len(others) for others in RandomRegular(4, seed=1).links(tuple(range(20))).values()}
     {4}
     """
@@ -31,7 +47,7 @@ class RandomRegular:
             raise invalid_parameter("degree", "an integer of at least 2", self.degree)
 
     def check(self, workers: int) -> None:
-        """There must be more workers than neighbours, and an even number of ends."""
+        """Raise :class:`ParameterError` unless workers exceed neighbours and the number of link ends is even."""
         if workers > 1 and (workers <= self.degree or workers * self.degree % 2):
             raise ParameterError(
                 f"{workers} workers cannot have {self.degree} neighbours each: it takes more workers than neighbours, "
@@ -39,11 +55,15 @@ class RandomRegular:
             )
 
     def cycle(self, members: int) -> int:
-        """It is always the same."""
+        """Return 1, because the links are the same in every round."""
         return 1
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
-        """Whom each member sends to. When too few are left, all have more neighbours, at most all others."""
+        """Return the workers that each member sends to.
+
+        If members times ``degree`` is odd after the loss of a worker, each member has one neighbour more. No member has
+        more neighbours than there are other members.
+        """
         count, degree = len(members), self.degree
         degree = min(degree + (count * degree) % 2, count - 1)
         neighbours = [{(place + far) % count for far in _steps(count, degree)} for place in range(count)]
@@ -56,13 +76,16 @@ class RandomRegular:
 
 
 def _steps(count: int, degree: int) -> list[int]:
-    """To whom links lead before they are switched: the nearest on both sides, and the opposite one."""
+    """Return the offsets of the initial links: the nearest members on both sides.
+
+    For an odd degree the opposite member is added.
+    """
     steps = [far for k in range(1, degree // 2 + 1) for far in (k, -k)]
     return [*steps, count // 2] if degree % 2 else steps
 
 
 def _switch(neighbours: list[set[int]], random: np.random.Generator) -> None:
-    """Let pairs of links swap ends, wherever that makes no link double."""
+    """Swap the ends of random pairs of links, wherever no double link results."""
     edges = [(a, b) for a, others in enumerate(neighbours) for b in sorted(others) if a < b]
     for first, second, turn in random.integers([len(edges), len(edges), 2], size=(SWITCHES * len(edges), 3)):
         (a, b), (c, d) = edges[first], edges[second]

@@ -1,4 +1,4 @@
-"""What topologies have in common: whom each worker sends its parameters to."""
+"""Contract of topologies: the workers that each worker sends its parameters to."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 Links = dict[int, frozenset[int]]
-"""For each member the others it sends to."""
+"""For each member, the other members that it sends to."""
 
 
 class Topology(Protocol):
-    """Who talks to whom. It is laid out over those who are there, so it heals when one of them is lost.
+    """Communication graph of workers.
 
-    In one that is ``directed``, a member need not hear from those it sends to.
+    A topology is laid out over the members that are present, so it is complete again after the loss of a member. In a
+    ``directed`` topology a member need not receive from the members that it sends to.
     """
 
     @property
     def directed(self) -> bool:
-        """Whether somebody may send to another who does not send to it."""
+        """Whether a member may send to another member that does not send back."""
 
     def check(self, workers: int) -> None:
-        """Refuse a number of workers that it cannot be laid out over."""
+        """Raise :class:`ParameterError` if the topology cannot be laid out over this number of workers."""
 
     def cycle(self, members: int) -> int:
-        """After how many rounds it is as it was."""
+        """Return the number of rounds after which the links repeat."""
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
-        """Whom each member sends to in a round."""
+        """Return the workers that each member sends to in a round."""
 
 
 def laid_out(members: tuple[int, ...], others: Callable[[int], Iterable[int]]) -> Links:
-    """Links between members from links between their places; those that lead nowhere are left out.
+    """Return links between members from links between their positions, without links to positions that do not exist.
 
     >>> laid_out((3, 5, 8), lambda place: (place - 1, place + 1))[3]
     frozenset({5})
@@ -43,7 +44,7 @@ def laid_out(members: tuple[int, ...], others: Callable[[int], Iterable[int]]) -
 
 
 def connected(links: Links) -> bool:
-    """Whether everybody can be reached from everybody.
+    """Return whether every node can be reached from every other node.
 
     >>> connected({0: frozenset({1}), 1: frozenset()})
     False

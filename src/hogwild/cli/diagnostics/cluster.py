@@ -1,4 +1,4 @@
-"""``hogwild doctor --cluster``: the nodes of a cluster, whether they fit together, and whether its doors are locked."""
+"""``hogwild doctor --cluster``: the nodes of a Ray cluster, their versions, and the protection of the cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hogwild.runtimes.ray.preflight import Preflight
 
-MUST_AGREE = ("python", "ray", "hogwild")  # the same on all nodes, to the last figure
+MUST_AGREE = ("python", "ray", "hogwild")  # packages whose versions must be identical on all nodes
 TOKEN_REMEDY = "Start all nodes with RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH."
 TLS_REMEDY = (
     "Start all nodes with RAY_USE_TLS=1, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT, or keep the "
@@ -22,7 +22,7 @@ TLS_REMEDY = (
 
 
 def look_at(address: str | None) -> tuple[dict[str, Any], list[Check]]:
-    """Look at a cluster: the one that is named, that of ``RAY_ADDRESS``, or one on this machine."""
+    """Inspect a cluster: the named one, that of ``RAY_ADDRESS``, or one on this machine."""
     named = address or os.environ.get("RAY_ADDRESS") or "auto"
     found: dict[str, Any] = {"address": named, "nodes": [], "token": None, "tls": None}
     try:
@@ -52,7 +52,7 @@ def _locks(door: Preflight) -> dict[str, Any]:
 
 
 def check_nodes(nodes: list[dict[str, Any]], mine: dict[str, Any]) -> list[Check]:
-    """Do all nodes answer, and have they the same versions as this one?"""
+    """Check that all nodes respond and have the versions of this machine."""
     cpus = sum(node["cpus"] for node in nodes)
     checks = [Check("nodes", "ok", f"{len(nodes)} nodes with {cpus:g} CPUs")]
     for node in nodes:
@@ -71,7 +71,7 @@ def check_nodes(nodes: list[dict[str, Any]], mine: dict[str, Any]) -> list[Check
 
 
 def check_locks(found: dict[str, Any]) -> list[Check]:
-    """Can strangers come in, or listen? On a loopback address there are none."""
+    """Check for authentication and encryption; on a loopback address their absence is a note, else a warning."""
     from hogwild.runtimes.ray.preflight import is_loopback
 
     off: Literal["note", "warning"] = "note" if is_loopback(found["address"]) else "warning"
@@ -93,7 +93,7 @@ def _called(node: dict[str, Any]) -> str:
 
 
 def nodes_table(found: dict[str, Any]) -> RenderableType:
-    """The nodes, one a line."""
+    """Return a table of the nodes, one per line."""
     from rich.table import Table
     from rich.text import Text
 

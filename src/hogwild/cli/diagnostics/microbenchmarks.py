@@ -1,4 +1,4 @@
-"""Short measurements of the machine: does compiled code work, do threads run in parallel, how fast is memory?"""
+"""Short measurements of the machine: compiled code, parallelism of threads, and memory bandwidth."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.jit import compiled
 
-LEAST, MOST = 2**26, 2**29  # bytes that are read to measure memory
-TURNS = 40_000_000  # of the loop that keeps a core busy: some 50 ms
+LEAST, MOST = 2**26, 2**29  # minimum and maximum number of bytes read to measure memory bandwidth
+TURNS = 40_000_000  # iterations of the loop that keeps a core busy, about 50 ms
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """What came of compiling a small function."""
+    """Result of compiling a small function."""
 
     works: bool
     seconds: float
-    cache: Path | None  # where machine code is kept
+    cache: Path | None  # folder of cached machine code
     writable: bool
 
 
 def check_compiler() -> Compiler:
-    """Compile a small function, run it, and see where the result is kept.
+    """Compile a small function, run it, and find the folder of its machine code.
 
     >>> check_compiler().works
     True
@@ -43,7 +43,7 @@ def check_compiler() -> Compiler:
 
 
 def measure_parallelism(threads: int) -> float:
-    """How many times the work of one thread do this many threads get done? The best of three."""
+    """Measure the work of several threads (best of three) relative to that of one thread (best of two)."""
     keep_busy(1)
     alone = min(_seconds(1, lambda _: keep_busy(TURNS)) for _ in range(2))
     together = min(_seconds(threads, lambda _: keep_busy(TURNS)) for _ in range(3))
@@ -51,7 +51,7 @@ def measure_parallelism(threads: int) -> float:
 
 
 def measure_bandwidth(threads: int, size: int) -> float:
-    """Bytes per second that this many threads read from memory together. The best of three."""
+    """Measure the bytes per second that all threads together read from memory, as the best of three measurements."""
     words = np.ones(size // 8, np.uint64)
     parts: list[Array] = np.array_split(words, threads)
     add_up(parts[0][:8])
@@ -59,7 +59,9 @@ def measure_bandwidth(threads: int, size: int) -> float:
 
 
 def bandwidth_bytes(largest_cache: int, free: int) -> int:
-    """How much to read so that caches do not answer for the memory, without filling it.
+    """Return the number of bytes to read: twice the largest cache, at most an eighth of the free memory.
+
+    A smaller amount would measure the cache instead of the memory.
 
     >>> bandwidth_bytes(0, 2**40) == LEAST, bandwidth_bytes(2**40, 2**40) == MOST, bandwidth_bytes(0, 2**20)
     (True, True, 131072)
@@ -69,7 +71,7 @@ def bandwidth_bytes(largest_cache: int, free: int) -> int:
 
 def _seconds(threads: int, work: Callable[[int], object]) -> float:
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(time.sleep, [0.001] * threads))  # start them before the clock
+        list(pool.map(time.sleep, [0.001] * threads))  # starts the threads before the measured interval
         started = time.perf_counter()
         list(pool.map(work, range(threads)))
         return time.perf_counter() - started
@@ -77,7 +79,7 @@ def _seconds(threads: int, work: Callable[[int], object]) -> float:
 
 @compiled
 def add_up(words: Array) -> np.uint64:
-    """Read every word."""
+    """Read every word, and return the sum."""
     total = np.uint64(0)
     for k in range(words.size):
         total += words[k]
@@ -86,7 +88,7 @@ def add_up(words: Array) -> np.uint64:
 
 @compiled
 def keep_busy(turns: int) -> np.uint64:
-    """A chain of operations, each of which needs the one before, so that no compiler can take it out."""
+    """Compute a chain of operations, each of which depends on the one before, so that no compiler removes it."""
     state = np.uint64(1)
     for _ in range(turns):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)

@@ -1,4 +1,4 @@
-"""The optional parts: which are installed, and which of those really work."""
+"""Optional dependencies: the installed ones, and whether they work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Status = Literal["works", "broken", "not installed"]
-PATIENCE = 60  # seconds for one to be imported
+PATIENCE = 60  # timeout in seconds for the import of one extra
 
 _CUDA = """
 from numba import cuda
@@ -25,7 +25,7 @@ _TORCH = "import torch; print('CUDA device' if torch.cuda.is_available() else 'n
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An optional part, the packages it needs, and a program that uses them."""
+    """Optional dependency: the packages it needs, and a program that uses them."""
 
     name: str
     what: str
@@ -34,7 +34,7 @@ class Extra:
     program: str = ""
 
     def source(self) -> str:
-        """The program that shows whether it works; what it prints is worth telling."""
+        """Return the program that tests the extra. Its first line of output is reported."""
         return f"import {', '.join(self.modules)}\n{self.program}"
 
 
@@ -51,16 +51,16 @@ EXTRAS = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What became of one extra."""
+    """Result of testing one extra."""
 
     name: str
     what: str
     status: Status
-    said: str  # versions, and what its program printed, or why it does not work
+    said: str  # versions and the output of the program, or the error
 
 
 def try_extras(extras: tuple[Extra, ...] = EXTRAS) -> list[Found]:
-    """Import each extra that is installed, in a process of its own: a broken one may crash the interpreter.
+    """Import each installed extra in a separate process, because a broken extra may crash the interpreter.
 
     >>> [found.status for found in try_extras((Extra("x", "nothing", ("x",), ("no_such_module",)),))]
     ['not installed']

@@ -1,4 +1,4 @@
-"""What ``hogwild doctor`` has looked at, and how that is shown."""
+"""Results of the checks of ``hogwild doctor``, and their display."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARKS = {"ok": ("✓", "green"), "note": ("·", "dim"), "warning": ("!", "yellow
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. An ``error`` is something without which nothing works."""
+    """Result of one check. The status ``error`` means that nothing works without a repair."""
 
     name: str
     status: Literal["ok", "note", "warning", "error"]
@@ -25,7 +25,7 @@ class Check:
 
 
 def is_broken(checks: Iterable[Check]) -> bool:
-    """Whether something does not work.
+    """Return whether a check found an error.
 
     >>> is_broken([Check("cores", "warning", "there is one core to use")])
     False
@@ -34,7 +34,7 @@ def is_broken(checks: Iterable[Check]) -> bool:
 
 
 def grid(rows: Iterable[tuple[RenderableType, ...]]) -> Table:
-    """Rows of a mark, a name and what is said of it."""
+    """Make a table with a mark, a name and a text in each row."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
@@ -47,7 +47,7 @@ def grid(rows: Iterable[tuple[RenderableType, ...]]) -> Table:
 
 
 def results(checks: Iterable[Check]) -> Table:
-    """The checks, one below the other."""
+    """Make a table of the checks, one per line."""
     from rich.text import Text
 
     return grid(
@@ -57,7 +57,7 @@ def results(checks: Iterable[Check]) -> Table:
 
 
 def verdict(checks: Iterable[Check]) -> Text:
-    """All of them in one sentence."""
+    """Return a summary of all checks in one sentence."""
     from rich.text import Text
 
     checks = list(checks)
@@ -70,7 +70,7 @@ def verdict(checks: Iterable[Check]) -> Text:
 
 
 def heading(words: str) -> Text:
-    """A line above some others."""
+    """Make a heading."""
     from rich.text import Text
 
     return Text(words, "bold cyan")

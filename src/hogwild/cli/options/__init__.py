@@ -1,1 +1,1 @@
-"""Options that several commands share: how data is read, problems, schedules, strategies, runtimes."""
+"""Options that several commands share: reading of data, problems, schedules, strategies and runtimes."""

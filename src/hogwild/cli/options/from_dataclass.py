@@ -1,4 +1,4 @@
-"""Many options of a command, collected in dataclasses: each field is an option, and typer sees nothing of it."""
+"""Groups of options as dataclasses: each field is an option, and typer sees ordinary parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take the fields of its dataclasses as parameters of its own, in their place.
+    """Replace the dataclass parameters of a command by the fields of those dataclasses.
 
     >>> from dataclasses import dataclass
     >>> @dataclass

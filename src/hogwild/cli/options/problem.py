@@ -1,4 +1,4 @@
-"""The options of problems: each goes with those problems whose functions have a parameter of its name."""
+"""Options of problems. An option belongs to those problems whose functions have a parameter of its name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _option(help: str, *names: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is minimised. What is not given is as the problem has it."""
+    """Options of the objective. The problem decides the value of an option that is not given."""
 
     loss: Annotated[
         str | None,
@@ -68,7 +68,7 @@ class Terms:
 
 
 def given(problem: str, terms: Terms) -> Mapping[str, Any]:
-    """The options that were given; one that does not go with this problem is an error that says with which it does.
+    """Return the options that were given. An option of another problem raises an error that names its problems.
 
     >>> given("linear", Terms(l2=1e-4))
     {'l2': 0.0001}

@@ -1,6 +1,6 @@
-"""The options that say how a file is to be read, written once for every command that reads one.
+"""Options of reading a file, defined once for every command that reads files.
 
-A command declares those it takes, by these names, and hands them to :func:`reading`.
+A command declares the options it accepts, by these names, and passes them to :func:`reading`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def reading(
     base: str = "auto",
     **others: Any,
 ) -> ReadOptions:
-    """Turn the options into a ``ReadOptions``; ``others`` are fields of it that a command sets itself.
+    """Convert the options into a ``ReadOptions``; ``others`` are fields that a command sets itself.
 
     >>> reading(format="svmlight", base="1", extra="ignore")
     ReadOptions(format='svmlight', features=None, extra='ignore', base=1, bits=18, ...)
@@ -63,7 +63,7 @@ def reading(
 
 
 def given(format: str, base: str) -> dict[str, Any]:
-    """Those of two options that were given, for a model that knows the rest.
+    """Return the format and the base if they were given, for a model that knows the other options.
 
     >>> given("auto", "1")
     {'base': 1}

@@ -1,4 +1,4 @@
-"""The options of runtimes: where workers run, how long things take in simulated time, and what goes wrong."""
+"""Options of runtimes: the place of workers, simulated times, and faults."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ WITHIN = {
     "crash": "faults",
     "crashes": "faults",
     "replay": "trace",
-}  # fields made of options
-TOLD = ("compute_time", "slowdown", "latency", "bandwidth", "handling_time")  # what a recorded run says by itself
+}  # option -> field of the runtime that the option is a part of
+# Options that --replay excludes, because the recorded run provides their values.
+TOLD = ("compute_time", "slowdown", "latency", "bandwidth", "handling_time")
 
 
 def _option(help: str, **more: Any) -> Any:
@@ -32,7 +33,7 @@ def _option(help: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """How long things take and what goes wrong. What is not given is as the runtime says."""
+    """Options of simulated times and faults. The runtime decides the value of an option that is not given."""
 
     compute_time: Annotated[
         str | None,
@@ -90,7 +91,7 @@ class Places:
 
 
 def place(name: str | None, strategy: Any, options: Places, talking: Talking) -> Any:
-    """The runtime for a strategy: the one that is asked for, or the usual one, with the options that were given.
+    """Return the named runtime, or the default of the strategy, with the options that were given.
 
     >>> from hogwild.strategies import ParameterServer
     >>> options = Places(latency="0.01", slowdown=["2:10"], crash=["worker-1@3.5+2"])
@@ -113,7 +114,7 @@ def place(name: str | None, strategy: Any, options: Places, talking: Talking) ->
 
 
 def _check_pair(kind: Any, strategy: Any, talking: Talking) -> None:
-    """Refuse a pair that cannot work before any data is read."""
+    """Raise an error for a runtime and a strategy that do not fit, before any data is read."""
     chosen, where = kebab(type(strategy).__name__), kebab(kind.__name__)
     if kind.passes_messages and not strategy.passes_messages:
         raise ParameterError(
@@ -153,7 +154,7 @@ def _talking_runtimes() -> list[str]:
 
 
 def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    """What a runtime is made with."""
+    """Return the constructor arguments of a runtime."""
     arguments = {name: asked[name] for name in _names(kind) & asked.keys()}
     if "record" in asked:
         arguments["record"] = True
@@ -186,7 +187,7 @@ def _link(chosen: dict[str, Any]) -> Any:
 
 
 def _numbered(option: str, text: str, sign: str, example: str) -> tuple[int, float]:
-    """A worker's number and another number."""
+    """Parse the number of a worker and another number."""
     worker, _, number = text.partition(sign)
     try:
         if worker.isdecimal():

@@ -1,4 +1,4 @@
-"""The options about the size of steps: a schedule and the step it starts from, or what suits the problem."""
+"""Options of the step size: a schedule and its initial step size, or the defaults of the problem."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hogwild.errors import ParameterError
 
 
 def check_step(schedule: str | None, step: str | None) -> None:
-    """Refuse a schedule or a step that cannot be meant, before any data is read."""
+    """Raise an error for an invalid schedule or step size, before any data is read."""
     from hogwild.schedules import named, step_of
 
     number = _number(step)
@@ -17,7 +17,7 @@ def check_step(schedule: str | None, step: str | None) -> None:
 
 
 def schedule_for(problem: Any, schedule: str | None, step: str | None) -> Any:
-    """What ``minimise`` is to be given as the schedule; None: what suits the problem.
+    """Return the schedule argument of ``minimise``; None stands for the default of the problem.
 
     >>> schedule_for(None, None, None), schedule_for(None, "constant", "0.5"), schedule_for(None, None, "2")
     (None, Constant(step=0.5), Cosine(step=2.0, floor=0.0))

@@ -1,4 +1,4 @@
-"""The options of strategies: each goes with those strategies that have a field of its name."""
+"""Options of strategies. An option belongs to those strategies that have a field of its name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
 
 _PANEL = "Talking workers"
-FIELDS = {"outer_rate": "rate", "outer_momentum": "momentum"}  # where the name of an option would be too short
+FIELDS = {"outer_rate": "rate", "outer_momentum": "momentum"}  # fields whose own names would be unclear as options
 
 
 def _option(help: str, *names: str, **more: Any) -> Any:
@@ -21,7 +21,7 @@ def _option(help: str, *names: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Talking:
-    """How workers talk to each other. What is not given is as the strategy says."""
+    """Options of communication between workers. The strategy decides the value of an option that is not given."""
 
     shards: Annotated[int | None, _option("Servers that divide the parameters among them.", metavar="N")] = None
     staleness: Annotated[
@@ -87,7 +87,7 @@ READ: Mapping[str, Callable[[str], Any]] = {"staleness": _bound, "correction": _
 
 
 def shaped(strategy: Any, options: Talking) -> Any:
-    """The strategy with the options that were given.
+    """Return the strategy with the options that were given.
 
     >>> from hogwild.strategies import ParameterServer
     >>> shaped(ParameterServer(workers=4), Talking(staleness="3", shards=2)).staleness
@@ -104,13 +104,13 @@ def shaped(strategy: Any, options: Talking) -> Any:
 
 
 def given(options: Any) -> dict[str, Any]:
-    """The options that were given, by name."""
+    """Return the options that were given, by name."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     return {name: value for name, value in values.items() if value not in (None, [])}
 
 
 def spelt(option: str) -> str:
-    """As it is written on the command line.
+    """Return an option as it is written on the command line.
 
     >>> spelt("push_every"), spelt("synchronous")
     ('--push-every', '--synchronous/--asynchronous')
@@ -119,7 +119,7 @@ def spelt(option: str) -> str:
 
 
 def either(names: list[str]) -> str:
-    """A choice in words.
+    """Return a list of names as a choice in words.
 
     >>> either(["gossip", "all-to-all", "diloco"])
     'gossip, all-to-all or diloco'

@@ -1,4 +1,4 @@
-"""The problems that can be trained on the command line. A new one is one file here and one line in ``PROBLEMS``."""
+"""Problems of the command line. A new problem is one file here and one line in ``PROBLEMS``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBLEMS: dict[str, Kind] = {
 
 
 def named(name: str) -> Kind:
-    """A kind of problem by its name.
+    """Return a kind of problem by its name.
 
     >>> sorted(named("linear").options)
     ['balanced', 'intercept', 'l1', 'l2', 'loss']

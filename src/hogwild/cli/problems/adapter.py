@@ -1,4 +1,4 @@
-"""What the command line knows of a kind of problem: how its data is opened, and how it is made."""
+"""Interface between the command line and a kind of problem: opening of its data, and its construction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hogwild.data.reader import ReadOptions
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the data of a run is."""
+    """Location of the data of a run, and the options for reading it."""
 
     data: Path
     test: Path | None = None
@@ -25,12 +25,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """The data of a run; ``reading`` is what a model must know to read another file like it."""
+    """Opened data of a run; ``reading`` holds the options with which a model reads another such file."""
 
     training: Any
     held_out: Any
     reading: Mapping[str, Any]
-    notes: tuple[str, ...] = ()  # what a user should know of
+    notes: tuple[str, ...] = ()  # messages for the user
 
 
 def _rule(name: str) -> Any:
@@ -45,35 +45,35 @@ def _model(run: Any, opened: Opened) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """A kind of problem. Options of the command line are the keyword-only parameters of its two functions.
+    """Kind of problem. Its options on the command line are the keyword-only parameters of ``open`` and ``make``.
 
     >>> def make(data, *, rank=8, seed=0): ...
     >>> sorted(Kind(lambda source: ..., make).options)
     ['rank']
     """
 
-    open: Callable[..., Opened]  # (source, *, ...)
+    open: Callable[..., Opened]  # (source, *, options) -> opened data
     make: Callable[..., Any]  # (training data, *, seed, ...) -> problem
     check: Callable[[Mapping[str, Any]], None] = lambda options: (
         None
-    )  # refuses what cannot be meant, before any reading
+    )  # raises an error for invalid options, before any data is read
 
-    rule: Callable[[str], Any] = _rule  # by its name
-    usual_rule: str | None = None  # None: as ``minimise`` has it
-    model: Callable[[Any, Opened], Any] = _model  # (run, its data) -> what is saved
-    processes: bool = False  # whether workers in one memory are processes
+    rule: Callable[[str], Any] = _rule  # (name) -> rule
+    usual_rule: str | None = None  # name of the default rule; None leaves the choice to ``minimise``
+    model: Callable[[Any, Opened], Any] = _model  # (run, opened data) -> model to save
+    processes: bool = False  # whether workers that share memory are processes
 
     @property
     def options(self) -> frozenset[str]:
-        """Those that go with it."""
+        """The names of the options that belong to this kind of problem."""
         return (_keywords(self.open) | _keywords(self.make)) - {"seed"}
 
     def opened(self, source: Source, options: Mapping[str, Any]) -> Opened:
-        """Open the data with those of the options that are about it."""
+        """Open the data with those options that concern reading."""
         return self.open(source, **_those(options, self.open))
 
     def problem(self, training: Any, options: Mapping[str, Any], seed: int) -> Any:
-        """Make the problem with those of the options that are about it."""
+        """Make the problem with those options that concern the problem."""
         seeded = {"seed": seed} if "seed" in _keywords(self.make) else {}
         return self.make(training, **_those(options, self.make), **seeded)
 

@@ -20,7 +20,7 @@ def make_fm(
     balanced: bool = False,
     seed: int = 0,
 ) -> Any:
-    """A factorisation machine of rows."""
+    """Make a factorisation machine."""
     from hogwild.problems.factorisation_machine import FactorisationMachine
 
     return FactorisationMachine(
@@ -41,7 +41,7 @@ def make_ffm(
     balanced: bool = False,
     seed: int = 0,
 ) -> Any:
-    """A field-aware factorisation machine of rows from a libffm file."""
+    """Make a field-aware factorisation machine for the rows of a libffm file."""
     from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
 
     return FieldAwareFactorisationMachine(

@@ -11,7 +11,7 @@ from hogwild.errors import ParameterError
 
 
 def open_graph(source: Source) -> Opened:
-    """A graph, which is cut as a whole."""
+    """Open a graph, which has no held-out data because it is cut as a whole."""
     from hogwild.data.edge_lists import read_edges
 
     if source.test is not None or source.holdout is not None:
@@ -20,7 +20,7 @@ def open_graph(source: Source) -> Opened:
 
 
 def make(data: Any, *, seeds: Path | None = None) -> Any:
-    """A cut between the seeds that a file names."""
+    """Make a cut between the seed nodes that a file names."""
     from hogwild.data.edge_lists import read_seeds
     from hogwild.problems.graph_cut import GraphCut
 
@@ -29,7 +29,7 @@ def make(data: Any, *, seeds: Path | None = None) -> Any:
 
 
 def check(options: Mapping[str, Any]) -> None:
-    """Refuse to cut without knowing between what."""
+    """Raise an error if no file of seed nodes is given."""
     if options.get("seeds") is None:
         raise ParameterError("A graph is cut between nodes whose parts are known: name them with --seeds FILE.")
 

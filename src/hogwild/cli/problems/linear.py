@@ -10,7 +10,7 @@ from hogwild.cli.problems.adapter import Kind, Opened, Source
 
 
 def open_rows(source: Source) -> Opened:
-    """Rows of features with labels; held-out ones are read so that their columns mean the same."""
+    """Open rows of features with labels. Held-out rows are read so that their columns have the same meaning."""
     from hogwild import data as sources
 
     how = source.reading
@@ -41,7 +41,7 @@ def make(
     intercept: bool = True,
     balanced: bool = False,
 ) -> Any:
-    """A linear model of rows."""
+    """Make a linear problem."""
     from hogwild.errors import ParameterError
     from hogwild.problems.linear import Linear
 
@@ -51,7 +51,7 @@ def make(
 
 
 def check(options: Mapping[str, Any]) -> None:
-    """Refuse a loss that there is not."""
+    """Raise an error for an unknown loss."""
     from hogwild.losses import named
 
     named(options.get("loss", "logistic"))

@@ -13,7 +13,7 @@ def open_source(
     source: Source, *, user: str | None = None, item: str | None = None, rating: str | None = None,
     loss: str = "squared",
 ) -> Opened:  # fmt: skip
-    """Ratings, and held-out ones of the same users and items."""
+    """Open ratings, and held-out ratings with the same numbering of users and items."""
     from hogwild.data.ratings import Columns, open_ratings
 
     how = source.reading
@@ -43,14 +43,14 @@ def make(
     nonnegative: bool = False,
     seed: int = 0,
 ) -> Any:
-    """Ratings to be completed."""
+    """Make a matrix completion problem."""
     from hogwild.problems.matrix_completion import MatrixCompletion
 
     return MatrixCompletion(data, rank, loss=loss, l2=l2, biases=biases, nonnegative=nonnegative, seed=seed)
 
 
 def check(options: Mapping[str, Any]) -> None:
-    """Refuse a loss that there is not."""
+    """Raise an error for an unknown loss."""
     from hogwild.problems.matrix_completion import LOSSES
     from hogwild.registry import lookup
 

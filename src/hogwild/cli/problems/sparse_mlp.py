@@ -1,4 +1,4 @@
-"""Perceptrons on sparse inputs, on the command line."""
+"""Multilayer perceptrons with sparse inputs on the command line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from hogwild.cli.problems.linear import open_rows
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
 
-STEPS = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3, "adagrad": 0.05, "rmsprop": 1e-3}  # where none is given
+# Default step sizes of the optimisers.
+STEPS = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3, "adagrad": 0.05, "rmsprop": 1e-3}
 
 
 def open_samples(source: Source, *, binary: bool | None = None) -> Opened:
-    """Rows in memory as samples of a network; held-out ones have the same labels."""
+    """Open rows in memory as samples of a network. Held-out samples have the same labels."""
     from hogwild.nn.csr_dataset import CSRDataset
 
     opened = open_rows(source)
@@ -37,7 +38,7 @@ def make(
     device: str = "cpu",
     seed: int = 0,
 ) -> Any:
-    """A perceptron with these layers, whose loss is the cross-entropy."""
+    """Make a perceptron with the given layers, whose loss is the cross-entropy."""
     import torch
 
     from hogwild.nn.sparse_mlp import SparseMLP
@@ -52,7 +53,7 @@ def make(
 
 
 def widths(text: str) -> list[int]:
-    """The widths of layers as people write them.
+    """Parse the widths of layers.
 
     >>> widths("64,32")
     [64, 32]
@@ -67,7 +68,7 @@ def widths(text: str) -> list[int]:
 
 
 def check(options: Mapping[str, Any]) -> None:
-    """Refuse layers that cannot be, before any reading; and say what is missing."""
+    """Raise an error for invalid options, missing PyTorch or a missing GPU, before any data is read."""
     widths(options.get("hidden", "64"))
     if options.get("update", "sgd") not in ("sgd", "adagrad"):
         raise invalid_parameter("update", "sgd or adagrad", options["update"])
@@ -82,7 +83,7 @@ def check(options: Mapping[str, Any]) -> None:
 
 
 def rule(name: str) -> Any:
-    """An optimiser of the dense layers by its name, with the step that suits it."""
+    """Return the optimiser of the dense layers by its name, with its default step size."""
     from hogwild.registry import lookup
     from hogwild.training.torch_optimisers import OPTIMISERS
 
@@ -91,7 +92,7 @@ def rule(name: str) -> Any:
 
 
 def model(run: Any, opened: Opened) -> Any:
-    """What is kept of a run."""
+    """Return the model to save of a run."""
     from hogwild.models.sparse_mlp import SparseMLPModel
 
     return SparseMLPModel(run.model.net, opened.training.labels, opened.reading, run.model.training)

@@ -1,4 +1,4 @@
-"""The kinds of data there are to generate. A new kind is one function and one line in ``KINDS``."""
+"""Catalogue of the kinds of generated data. A new kind is one function and one line in ``KINDS``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def classification(
     seed: int = 0,
     binary: bool = False,
 ) -> Generated:
-    """Two classes, -1 and +1, on either side of a planted plane.
+    """Generate two classes, -1 and +1, separated by a planted plane.
 
     >>> classification(1_000, 50, seed=1).rows.labels[:4]
     array([...])
@@ -40,7 +40,7 @@ def regression(
     seed: int = 0,
     binary: bool = False,
 ) -> Generated:
-    """A planted linear function; without noise its weights solve the problem exactly.
+    """Generate labels by a planted linear function. Without noise, its weights solve the problem exactly.
 
     >>> regression(1_000, 50, noise=0.0).intercept.shape
     ()
@@ -59,7 +59,7 @@ def multiclass(
     seed: int = 0,
     binary: bool = False,
 ) -> Generated:
-    """Classes 0, 1, ... by the largest of as many planted linear functions.
+    """Generate classes 0, 1, ... by the largest of as many planted linear functions.
 
     >>> multiclass(1_000, 50, classes=3).weights.shape
     (3, 50)
@@ -76,7 +76,7 @@ def rcv1(
     noise: float = 0.3,
     seed: int = 0,
 ) -> Generated:
-    """Two classes of texts, in the shape of the Reuters collection RCV1.
+    """Generate two classes of texts, in the shape of the Reuters collection RCV1.
 
     >>> rcv1(100).features
     47236
@@ -93,7 +93,7 @@ def clicks(
     noise: float = 1.0,
     seed: int = 0,
 ) -> Generated:
-    """Two classes of events, each with a few of millions of binary features.
+    """Generate two classes of events; each event has a few of millions of binary features.
 
     >>> clicks(100, 10_000).rows.layout
     'binary'
@@ -102,7 +102,7 @@ def clicks(
 
 
 def dense(rows: int = 100_000, features: int = 300, *, noise: float = 0.3, seed: int = 0) -> Generated:
-    """Two classes of rows that have a value for every feature.
+    """Generate two classes of rows that have a value for every feature.
 
     >>> dense(100).rows.layout
     'dense'
@@ -121,7 +121,7 @@ def interactions(
     noise: float = 0.5,
     seed: int = 0,
 ) -> Interactions:
-    """Two classes of events, told apart by which features meet: a planted factorisation machine.
+    """Generate two classes of events by a planted factorisation machine; products of features determine the class.
 
     >>> interactions(100, 50, fields=5).rows.nonzeros
     500
@@ -141,7 +141,7 @@ KINDS: dict[str, Callable[..., Generated | Interactions]] = {
 
 
 def kind(name: str, **options: Any) -> Generated | Interactions:
-    """A kind of data by its name; an option that it does not have is an error that lists those it has.
+    """Return a kind of data by its name; raise ``ParameterError`` with the known options for an unknown option.
 
     >>> kind("rcv1", rows=100).n_rows
     100
@@ -156,7 +156,7 @@ def kind(name: str, **options: Any) -> Generated | Interactions:
 
 
 def pieces(name: str, **options: Any) -> Iterator[CSRRows]:
-    """The rows of a kind of data, piece by piece, for more of them than memory holds.
+    """Return the rows of a kind of data piece by piece, for data larger than memory.
 
     >>> next(pieces("clicks", rows=100)).layout
     'binary'

@@ -1,7 +1,8 @@
-"""Rows in which what matters is which features meet: a planted factorisation machine with fields.
+"""Generated rows of a planted factorisation machine with fields, in which products of features determine the label.
 
-Each row has one feature of each field, as an event has one user, one page and one hour. Within a field features are as
-frequent as words are. With ``z`` the planted score the label is ``sign(z + noise * logistic)``.
+Each row has one feature of each field, as an event has one user, one page and one hour. Within a field the frequencies
+of features follow a Zipf-like distribution, as those of words do. With the planted score ``z`` the label is
+``sign(z + noise * logistic)``.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, compact, con
 from hogwild.data.generate.linear_model import zipf_ranks
 from hogwild.errors import ParameterError
 
-_BLOCK_ROWS = 1 << 14
+_BLOCK_ROWS = 1 << 14  # Rows that are drawn together.
 
 
 @dataclass(frozen=True)
 class Interactions:
-    """Some rows that a planted model with products of features made; nothing is drawn before it is asked for.
+    """Rows of a planted model with products of features. The rows are drawn on demand.
 
     >>> made = Interactions(n_rows=100, features=40, n_fields=4, seed=3)
     >>> made.rows.layout, made.rows.indptr[:3], made.fields[[0, 39]]
@@ -32,7 +33,7 @@ class Interactions:
     features: int
     n_fields: int = 10
     rank: int = 4
-    strength: float = 2.0  # the standard deviation of what pairs add to the score; that of single features is 1
+    strength: float = 2.0  # Standard deviation of the contribution of pairs to the score. That of single features is 1.
     exponent: float = 0.9
     noise: float = 0.5
     seed: int = 0
@@ -55,7 +56,7 @@ class Interactions:
 
     @cached_property
     def rows(self) -> CSRRows:
-        """All rows in memory."""
+        """All rows, in memory."""
         return concatenate(list(self.pieces()))
 
     @property
@@ -65,12 +66,12 @@ class Interactions:
 
     @property
     def factors(self) -> Array:
-        """The planted factors, float32: a row for each feature."""
+        """The planted factors, float32, with one row for each feature."""
         return self._planted[1]
 
     @property
     def nonzeros(self) -> int:
-        """Of each row."""
+        """The number of non-zeros of each row."""
         return self.n_fields
 
     @property
@@ -85,12 +86,12 @@ class Interactions:
         return np.repeat(np.arange(self.n_fields, dtype=np.uint32), np.diff(bounds))
 
     def pieces(self) -> Iterator[CSRRows]:
-        """All rows, in order and in pieces."""
+        """Yield all rows, in order and in pieces."""
         for number in range(-(-self.n_rows // _BLOCK_ROWS)):
             yield compact(self._block(number)[: self.n_rows - number * _BLOCK_ROWS])
 
     def scores(self, indices: Array) -> Array:
-        """The planted scores of rows, one line of feature numbers each.
+        """Return the planted scores of rows; each row of ``indices`` has the feature numbers of one row.
 
         >>> made = Interactions(n_rows=100, features=40, n_fields=4, noise=0.0)
         >>> bool((np.sign(made.scores(made.rows.indices.reshape(-1, 4))) == made.rows.labels).all())
@@ -114,7 +115,7 @@ class Interactions:
         return weights.astype(np.float32), factors.astype(np.float32)
 
     def _block(self, number: int) -> CSRRows:
-        # A whole block is drawn even if few rows of it are wanted: that is what keeps rows the same.
+        # The method always draws a whole block, so that a row is the same however many rows the caller asks for.
         random, bounds = np.random.default_rng([self.seed, 0, number]), self._bounds
         uniform = random.random((_BLOCK_ROWS, self.n_fields))
         sizes = np.diff(bounds)
@@ -126,7 +127,7 @@ class Interactions:
         return CSRRows(indptr, indices.ravel(), NO_VALUES, labels, NO_WEIGHTS, self.features, "binary")
 
     def libffm_text(self, rows: CSRRows) -> bytes:
-        r"""Lines ``label field:feature:1 ...``, both counted from zero.
+        r"""Return lines ``label field:feature:1 ...``, with fields and features counted from zero.
 
         >>> made = Interactions(n_rows=1, features=9, n_fields=3, seed=1)
         >>> made.libffm_text(made.rows)

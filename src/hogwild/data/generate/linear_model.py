@@ -1,17 +1,17 @@
-"""Rows drawn from a planted model.
+"""Generated rows of a planted linear model.
 
-A row is drawn from its own block's random numbers, so that it is the same however many rows are asked for and
-however they are taken. Features are as frequent as words are: rank ``k`` has a share of about
-``1 / (k + 10)**exponent``, and ranks are scattered over the feature numbers. Values lie on a grid of a millionth,
-which text holds exactly, and the values of a row have norm one (within that grid), or are all one when ``binary``.
+A row is drawn from the random numbers of its block. It is therefore the same however many rows the caller asks for, and
+in whatever pieces. Frequencies of features are Zipf-like, as those of words are. Rank ``k`` has a share of about
+``1 / (k + 10)**exponent``, and ranks are scattered over the feature numbers. Values are multiples of a millionth, which
+text represents exactly. The values of a row have norm one (within a millionth), or are all one when ``binary``.
 
-With ``z`` the planted prediction, the noise is such that the planted model is what minimises the expected loss:
+With ``z`` the planted prediction, the noise is such that the planted model minimises the expected loss:
 
 - regression: ``y = z + noise * normal``, so it minimises the squared loss;
 - classification: ``y = sign(z + noise * logistic)``, so ``weights / noise`` minimises the logistic loss;
 - multi-class: ``y = argmax(z + noise * gumbel)``, so ``weights / noise`` minimises the softmax loss.
 
-Without noise the planted model makes no error at all.
+Without noise the planted model makes no error.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from hogwild.errors import ParameterError
 
 Task = Literal["classification", "regression", "multiclass"]
 
-GRID = 1e6  #             values are whole numbers of 1 / GRID
-_OFFSET = 10  #           how far the Zipf distribution is flattened at its head
-_SPREAD = 3.0  #          the standard deviation of z
-_BLOCK_ENTRIES = 1 << 19  # entries drawn at once
-_BLOCK_ROWS = 1 << 15
-_DRAWERS = 2  #           threads that draw ahead
+GRID = 1e6  # Values are multiples of 1 / GRID.
+_OFFSET = 10  # Offset of the ranks, which flattens the Zipf distribution at its head.
+_SPREAD = 3.0  # Standard deviation of the planted prediction z.
+_BLOCK_ENTRIES = 1 << 19  # Largest number of entries that are drawn at a time.
+_BLOCK_ROWS = 1 << 15  # Largest number of rows that are drawn at a time.
+_DRAWERS = 2  # Number of threads that draw ahead.
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Some rows that a planted model made; nothing is drawn before it is asked for.
+    """Rows of a planted linear model. The rows are drawn on demand.
 
     >>> made = Generated("regression", n_rows=100, features=20, nonzeros=5, seed=3)
     >>> made.rows.layout, made.weights.dtype
@@ -51,12 +51,13 @@ class Generated:
     task: Task
     n_rows: int
     features: int
-    nonzeros: int | None = None  # drawn per row, with replacement, so that a row has this many or fewer; None: dense
+    # Features drawn per row, with replacement, so that a row has this number or fewer. None means dense rows.
+    nonzeros: int | None = None
     exponent: float = 0.9
     noise: float = 0.0
     seed: int = 0
     binary: bool = False
-    classes: int = 2  #            multi-class only
+    classes: int = 2  # Number of classes, for multi-class data only.
 
     def __post_init__(self) -> None:
         most = self.features if self.nonzeros is None else self.nonzeros
@@ -78,22 +79,23 @@ class Generated:
 
     @cached_property
     def rows(self) -> CSRRows:
-        """All rows in memory."""
+        """All rows, in memory."""
         return concatenate(list(self.pieces()))
 
     @property
     def weights(self) -> Array:
-        """The planted weights, float32: one a feature, or for multi-class one row of them a class."""
+        """The planted weights, float32: one per feature, or for multi-class data one row of them per class."""
         return self._planted[0]
 
     @property
     def intercept(self) -> Array:
-        """The planted intercept, float64: one number, or for multi-class one a class."""
+        """The planted intercept, float64: one number, or for multi-class data one per class."""
         return self._planted[1]
 
     def pieces(self) -> Iterator[CSRRows]:
-        """All rows, in order and in pieces of some megabytes, drawn a little ahead."""
-        _ = self._planted, self._numbering  # made once, before the threads ask for them
+        """Yield all rows, in order, in blocks of at most 2**19 entries, of which three are drawn ahead."""
+        # These cached properties are computed once here, before the threads need them.
+        _ = self._planted, self._numbering
         numbers = iter(range(-(-self.n_rows // self.block_rows)))
         with ThreadPoolExecutor(_DRAWERS) as pool:
             ahead: list[Future[CSRRows]] = [pool.submit(self._block, n) for n in islice(numbers, _DRAWERS + 1)]
@@ -103,7 +105,7 @@ class Generated:
 
     @property
     def block_rows(self) -> int:
-        """How many rows are drawn together."""
+        """The number of rows that are drawn together."""
         return max(1, min(_BLOCK_ROWS, _BLOCK_ENTRIES // (self.nonzeros or self.features)))
 
     @cached_property
@@ -116,11 +118,11 @@ class Generated:
 
     @cached_property
     def _numbering(self) -> Array:
-        """Which feature has which rank."""
+        """The feature number of each rank."""
         return np.random.default_rng([self.seed, 2]).permutation(self.features).astype(np.uint32)
 
     def _block(self, number: int) -> CSRRows:
-        # A whole block is drawn even if few rows of it are wanted: that is what keeps rows the same.
+        # The method always draws a whole block, so that a row is the same however many rows the caller asks for.
         random = np.random.default_rng([self.seed, 0, number])
         wanted = min(self.block_rows, self.n_rows - number * self.block_rows)
         rows = self._dense(random) if self.nonzeros is None else self._sparse(random, self.nonzeros)
@@ -158,7 +160,7 @@ class Generated:
 
 
 def predictions(rows: CSRRows, weights: Array, intercept: float) -> Array:
-    """What a linear model says of each row, in double precision.
+    """Return the prediction of a linear model for each row, in double precision.
 
     >>> made = Generated("regression", n_rows=100, features=20, nonzeros=5)
     >>> z = predictions(made.rows, made.weights, made.intercept)
@@ -174,12 +176,15 @@ def predictions(rows: CSRRows, weights: Array, intercept: float) -> Array:
 
 
 def _on_grid(values: Array, least: int = -int(GRID)) -> Array:
-    """The nearest whole numbers of a millionth, exactly as a reader gets them from text: in double, then rounded."""
+    """Round values to the nearest multiples of a millionth.
+
+    The result is exactly that of a reader of text: computed in double precision, then rounded to float32.
+    """
     return np.asarray(np.maximum(np.rint(values * GRID), least).astype(np.float64) / GRID, np.float32)
 
 
 def zipf_ranks(uniform: Array, features: int, exponent: float) -> Array:
-    """Ranks of a Zipf-like distribution by its inverse in closed form, which needs no table of the features."""
+    """Return ranks of a Zipf-like distribution by its inverse in closed form, which needs no table of the features."""
     low, high = float(_OFFSET), float(features + _OFFSET)
     if exponent == 1:
         ranks = low * np.exp(uniform * np.log(high / low))

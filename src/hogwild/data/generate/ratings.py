@@ -1,8 +1,8 @@
-"""Ratings drawn from planted factors, in the shape of MovieLens-1M unless asked otherwise.
+"""Generated ratings of planted factors, by default in the shape of MovieLens-1M.
 
-A few users rate very much and most little, and items are as popular as films are. With ``z`` the planted rating, which
-is a mean, a bias of the user, a bias of the item and a product of their factors, the rating is ``z + noise * normal``,
-rounded to whole stars from 1 to 5 unless it is to be left as it is. No user rates an item twice.
+Few users rate many items and most users rate few, and the popularity of items is as uneven as that of films. The
+planted rating ``z`` is the sum of a mean, a bias of the user, a bias of the item and the product of their factors. The
+rating is ``z + noise * normal``. By default it is rounded to whole stars from 1 to 5. No user rates an item twice.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from hogwild.data.ratings import Ratings
 from hogwild.errors import ParameterError
 from hogwild.files import replacing
 
-MEAN, USER_SPREAD, ITEM_SPREAD, PRODUCT_SPREAD = 3.6, 0.45, 0.55, 0.5  # standard deviations, about those of MovieLens
-ACTIVITY, POPULARITY = 1.1, 1.5  # of their logarithms: how unlike users are, and items
-SPARSEST = 2  # times as many cells as ratings, at least: else drawing those that are still free takes ever longer
+# Mean of the ratings, and standard deviations of the user bias, the item bias and the product. They are about those of
+# MovieLens.
+MEAN, USER_SPREAD, ITEM_SPREAD, PRODUCT_SPREAD = 3.6, 0.45, 0.55, 0.5
+ACTIVITY, POPULARITY = 1.1, 1.5  # Standard deviations of the logarithms of users' activity and of items' popularity.
+# Smallest ratio of cells to ratings. With fewer cells, drawing the cells that are still free takes ever longer.
+SPARSEST = 2
 ENDINGS = {".csv": ",", ".tsv": "\t", ".data": "\t", ".dat": "::"}
-LINES = 1 << 16  # written at once
+LINES = 1 << 16  # Number of lines that are written at a time.
 
 
 @dataclass(frozen=True)
 class GeneratedRatings:
-    """Ratings that planted factors made; nothing is drawn before it is asked for.
+    """Ratings of planted factors. The ratings are drawn on demand.
 
     >>> made = GeneratedRatings(users=100, items=80, n_rows=1_000, rank=3)
     >>> len(made.ratings), sorted(set(made.ratings.tolist())) == [1, 2, 3, 4, 5]
@@ -41,7 +44,7 @@ class GeneratedRatings:
     rank: int = 10
     noise: float = 0.8
     seed: int = 0
-    stars: bool = True  # whole numbers from 1 to 5
+    stars: bool = True  # Whether ratings are whole numbers from 1 to 5.
 
     def __post_init__(self) -> None:
         for name, value in (("users", self.users), ("items", self.items), ("rank", self.rank), ("rows", self.n_rows)):
@@ -55,18 +58,18 @@ class GeneratedRatings:
 
     @property
     def columns(self) -> tuple[Array, Array, Array]:
-        """Users, items, both counted from 1, and ratings, in random order."""
+        """Users and items, both counted from 1, and ratings, in random order."""
         users, items = self.pairs
         return users + 1, items + 1, self.ratings
 
     @cached_property
     def data(self) -> Ratings:
-        """The same as a problem takes them."""
+        """The ratings in the form that a problem takes."""
         return Ratings.of(*self.columns, name="generated")
 
     @cached_property
     def pairs(self) -> tuple[Array, Array]:
-        """The numbers of users and items, from zero: who rates what."""
+        """The numbers, from zero, of the user and of the item of each rating."""
         random = np.random.default_rng([self.seed, 0])
         active = _cumulative(random.lognormal(0, ACTIVITY, self.users))
         popular = _cumulative(random.lognormal(0, POPULARITY, self.items))
@@ -96,20 +99,23 @@ class GeneratedRatings:
 
     @cached_property
     def ratings(self) -> Array:
-        """The ratings."""
+        """The ratings with noise."""
         noise = np.random.default_rng([self.seed, 2]).standard_normal(self.n_rows)
         found = self.planted + self.noise * noise
         return np.clip(np.rint(found), 1, 5) if self.stars else found
 
     @property
     def floor(self) -> float:
-        """The error of the planted ratings themselves, which no model can be much below on others."""
+        """The root mean squared error of the planted ratings; on held-out data no model can be much below it."""
         planted = np.clip(self.planted, 1, 5) if self.stars else self.planted
         return float(np.sqrt(np.mean((planted - self.ratings) ** 2)))
 
 
 def write_ratings(path: str | Path, *, overwrite: bool = False, **options: Any) -> GeneratedRatings:
-    """Write ratings as text: ``.csv`` with names of the columns, ``.tsv`` or ``.data`` with tabs, ``.dat`` with ``::``.
+    """Write generated ratings as text.
+
+    The ending of the file determines the format: ``.csv`` has names of the columns, ``.tsv`` and ``.data`` have tabs,
+    and ``.dat`` has ``::``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

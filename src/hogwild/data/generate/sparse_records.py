@@ -1,7 +1,7 @@
-"""TFRecord files of any size: sparse rows of a planted model, drawn and written piece by piece.
+"""Generated TFRecord files of any size: sparse rows of a planted model, drawn and written piece by piece.
 
-Every row is drawn from its own number, so that it is the same however many there are. Its planted scores are sums of
-random weights, one for each feature and class, which are computed where they are needed and stored nowhere.
+Every row is drawn from its own number, so that it is the same however many rows there are. Its planted scores are sums
+of random weights, one for each feature and class. The weights are computed on demand and never stored.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from hogwild.errors import ParameterError
 from hogwild.jit import compiled, compiled_part
 
 DISTRIBUTIONS = ("uniform", "zipf")
-_ENTRIES = 1 << 20  # of a piece
-_TRIES = 16  # to find a feature that the row has not yet; then the next free one is taken
+_ENTRIES = 1 << 20  # Largest number of entries of a piece.
+_TRIES = 16  # Attempts to draw a feature that the row does not have. After these the next free feature is taken.
 
 
 @dataclass(frozen=True, slots=True)
 class SparseRecords:
-    """Rows ``dense_size`` wide with ``min_nnz`` to ``max_nnz`` non-zeros, and a label from 0 to ``classes - 1``.
+    """Rows ``dense_size`` wide with ``min_nnz`` to ``max_nnz`` non-zeros, and labels from 0 to ``classes - 1``.
 
-    With ``distribution="zipf"`` feature ``k`` is about ``1 / (k + 1)`` as frequent as the first. The label is that of
-    the largest planted score; ``noise`` is added to the scores, so that some labels are wrong.
+    With ``distribution="zipf"`` the frequency of feature ``k`` is about ``1 / (k + 1)`` of that of the first. The label
+    is the class with the largest planted score. ``noise`` is added to the scores, so that some labels are wrong.
 
     >>> made = SparseRecords(rows=3, dense_size=1000, min_nnz=2, max_nnz=4)
     >>> (piece,) = made.pieces()
@@ -64,7 +64,7 @@ class SparseRecords:
                 )
 
     def pieces(self) -> Iterator[CSRRows]:
-        """All rows, in order, some megabytes at a time."""
+        """Yield all rows, in order, in pieces of at most 2**20 entries."""
         at_once = max(1, _ENTRIES // self.max_nnz)
         for first in range(0, self.rows, at_once):
             yield self._piece(first, min(at_once, self.rows - first))
@@ -82,7 +82,7 @@ class SparseRecords:
         return CSRRows(indptr, indices[:end], values[:end], labels, NO_WEIGHTS, self.dense_size, layout)
 
     def write(self, path: str | Path, progress: Callable[[int], None] | None = None) -> None:
-        """Write all rows as TFRecords; ``.gz`` compresses. ``progress`` is told how many are written."""
+        """Write all rows as TFRecords; ``.gz`` compresses. ``progress`` is called with the number of rows written."""
         done = 0
         with RecordWriter(path) as writer:
             for piece in self.pieces():
@@ -94,7 +94,7 @@ class SparseRecords:
 
 @compiled_part
 def mixed(number: Any) -> Any:
-    """A number that looks like any other: the last steps of SplitMix64."""
+    """Return a pseudo-random number: the last steps of SplitMix64."""
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return number ^ (number >> np.uint64(31))
@@ -102,7 +102,7 @@ def mixed(number: Any) -> Any:
 
 @compiled_part
 def share(number: Any) -> Any:
-    """A number between 0 and 1, neither included."""
+    """Return a pseudo-random number between 0 and 1, both excluded."""
     return (np.float64(mixed(number) >> np.uint64(11)) + 0.5) / 9007199254740992.0
 
 
@@ -152,7 +152,7 @@ def _draw(
 
 @compiled_part
 def is_among(indices: Any, start: Any, stop: Any, index: Any) -> Any:
-    """Whether a row has this feature already."""
+    """Return whether a row has this feature already."""
     found = False
     for at in range(start, stop):
         found |= indices[at] == index
@@ -161,7 +161,7 @@ def is_among(indices: Any, start: Any, stop: Any, index: Any) -> Any:
 
 @compiled_part
 def sort_part(indices: Any, values: Any, start: Any, stop: Any) -> None:
-    """Let the features of a row rise."""
+    """Sort the features of a row in rising order."""
     order = np.argsort(indices[start:stop])
     indices[start:stop] = indices[start:stop][order]
     if len(values) > 0:

@@ -1,4 +1,4 @@
-"""Generated rows as text, formatted by compiled code."""
+"""Text formats of generated rows, written by compiled code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hogwild.data.csr import CSRRows, compact
 from hogwild.data.generate.linear_model import GRID
 from hogwild.jit import compiled
 
-_MOST_PER_ENTRY = 24  # blank, index, colon, sign, value
+_MOST_PER_ENTRY = 24  # Largest number of bytes of an entry: blank, index, colon, sign and value.
 _SPACE, _NEWLINE, _COLON, _DOT, _MINUS, _ZERO = (np.uint8(ord(c)) for c in " \n:.-0")
 _ONE = np.uint64(1)
 _TEN = np.uint64(10)
@@ -18,7 +18,7 @@ _DECIMALS = 6
 
 
 def svmlight_text(rows: CSRRows) -> bytes:
-    r"""Lines ``label index:value ...``, indices counted from one.
+    r"""Return lines ``label index:value ...``, with indices counted from one.
 
     >>> from hogwild.data.generate.linear_model import Generated
     >>> svmlight_text(Generated("classification", 1, 9, 2, seed=4).rows)
@@ -28,7 +28,7 @@ def svmlight_text(rows: CSRRows) -> bytes:
 
 
 def vw_text(rows: CSRRows) -> bytes:
-    r"""Lines ``label | index:value ...``; a reader that hashes to enough bits finds the same columns.
+    r"""Return lines ``label | index:value ...``; a reader that hashes to enough bits gets the same columns.
 
     >>> from hogwild.data.generate.linear_model import Generated
     >>> vw_text(Generated("classification", 1, 9, 2, seed=4).rows)
@@ -58,7 +58,7 @@ def _text(rows: CSRRows, first_index: int, behind_label: bytes, unit: bytes) -> 
 
 @compiled
 def _digits(out: Any, at: Any, number: Any, least: Any) -> Any:
-    """Write a number in decimal, with at least so many digits."""
+    """Write a number in decimal, with at least ``least`` digits, and return its end."""
     size, rest = least, number
     for _ in range(least):
         rest //= _TEN

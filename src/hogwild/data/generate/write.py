@@ -1,4 +1,4 @@
-"""Generated data into a file: text as it is drawn, arrays at once."""
+"""Writer of generated data: text is written while rows are drawn, arrays are written at once."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def write(
     progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> Made:
-    """Write a kind of data as the file's ending says: ``.svm`` or ``.vw`` text (also ``.gz``), or ``.npz``.
+    """Write a kind of data in the format that the ending of the file determines.
 
-    Interactions, whose features have fields, can be ``.ffm`` text too.
-
-    The file is written beside and renamed, so that it is complete or not there. ``weights`` names an ``.npz`` file
-    for the planted model (``weights``, ``intercept``); ``progress`` is called with the number of rows written so far.
+    The formats are ``.svm`` and ``.vw`` text, also with ``.gz``, and ``.npz``. Interactions, whose features have
+    fields, can also be ``.ffm`` text. The function writes a temporary file beside ``path`` and renames it, so that the
+    file is complete or absent. ``weights`` is the name of an ``.npz`` file for the planted model (``weights``,
+    ``intercept``). ``progress`` is called with the number of rows written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ def write(
 
 
 def check_free(paths: list[Path], overwrite: bool) -> None:
-    """Refuse to write where something is, or nothing can be."""
+    """Raise ``ParameterError`` if a path exists and may not be overwritten, or cannot be written."""
     for path in paths:
         if path.is_dir() or not path.parent.is_dir():
             raise ParameterError(f"'{path}' cannot be written: it is a folder, or its folder does not exist.")
@@ -99,13 +99,13 @@ def _packed(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
         if path.suffix.lower() != ".gz":
             yield file
             return
-        # No name and no time in the header: the same data is the same file.
+        # The gzip header has neither name nor time, so that the same data give the same file.
         with gzip.GzipFile("", "wb", compresslevel=3, fileobj=file, mtime=0) as packed:
             yield packed
 
 
 def _write_arrays(made: Made, path: Path) -> None:
-    """As ``scipy.sparse.save_npz`` does, and the labels with them under ``y``."""
+    """Write the matrix as ``scipy.sparse.save_npz`` does, with the labels as ``y``."""
     rows = made.rows
     with replacing(path) as file:
         np.savez(file, allow_pickle=False, y=rows.labels, **_matrix(rows))

@@ -1,1 +1,1 @@
-"""Packed folders: shuffled on disk once, memory-mapped ever after, and possibly larger than memory."""
+"""Packed folders: shuffled on disk once, then memory-mapped, and possibly larger than memory."""

@@ -1,13 +1,13 @@
-"""A packed folder: raw arrays, the checksums of their blocks, and ``meta.json``, which says what they are.
+"""Format of a packed folder: raw arrays, the checksums of their blocks, and the description ``meta.json``.
 
-    meta.json         what is here; carries a digest of itself and of checksums.u32
+    meta.json         description of the folder, with digests of itself and of checksums.u32
     checksums.u32     CRC-32 of each block of each array below, in this order
-    indptr.i64        where each row starts, and at last where the last one ends
+    indptr.i64        offset of each row, then the end of the last row
     indices.u32       absent when dense
     values.f32        absent when binary
     labels.f64
     weights.f32       absent when every row weighs one
-    frequencies.i64   in how many rows each feature is present
+    frequencies.i64   number of rows in which each feature is present
 
 All numbers are little-endian.
 """
@@ -30,13 +30,13 @@ from hogwild.files import flush
 
 FORMAT, VERSION = "hogwild packed data", 1
 META, CHECKSUMS = "meta.json", "checksums.u32"
-BLOCK_BYTES = 2**20  # each has a checksum of its own
+BLOCK_BYTES = 2**20  # Bytes of a block. Each block has a checksum of its own.
 AGAIN = "Pack the data again, or fetch the folder again."
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayFile:
-    """One array of the folder: its file and the type of its elements."""
+    """Array of the folder: its name, its file and the type of its elements."""
 
     name: str
     file: str
@@ -52,7 +52,7 @@ ARRAYS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What ``meta.json`` says."""
+    """Contents of ``meta.json``."""
 
     rows: int
     features: int
@@ -60,15 +60,15 @@ class Meta:
     layout: Layout
     weighted: bool
     base: int
-    memory: int  #  the limit it was packed under
+    memory: int  # Memory limit in bytes under which the folder was packed.
     seed: int
-    checksums: int  # CRC-32 of the file of checksums
+    checksums: int  # CRC-32 of the file of checksums.
     sources: list[str]
     labels: dict[str, Any]
     frequencies: dict[str, Any]
 
     def sizes(self) -> dict[str, int]:
-        """How many elements each array that is here has."""
+        """Return the number of elements of each array that is present."""
         entries = {} if self.layout == "dense" else {"indices": self.nonzeros}
         if self.layout != "binary":
             entries["values"] = self.nonzeros
@@ -76,7 +76,7 @@ class Meta:
         return {"indptr": self.rows + 1, **entries, "labels": self.rows, **weights, "frequencies": self.features}
 
     def files(self) -> Iterator[tuple[ArrayFile, int]]:
-        """The arrays that are here, in the order of their checksums, with their sizes in bytes."""
+        """Yield the arrays that are present, in the order of their checksums, with their sizes in bytes."""
         sizes = self.sizes()
         for array in ARRAYS:
             if array.name in sizes:
@@ -84,7 +84,7 @@ class Meta:
 
 
 def write_meta(folder: Path, meta: Meta) -> None:
-    """Write ``meta.json``, with a digest of what it says."""
+    """Write ``meta.json``, with a digest of its contents."""
     said = {"format": FORMAT, "version": VERSION, **asdict(meta)}
     said["files"] = {array.file: {"type": array.type, "bytes": size} for array, size in meta.files()}
     (folder / META).write_text(json.dumps({**said, "digest": _digest(said)}, indent=1) + "\n", encoding="utf-8")
@@ -116,7 +116,7 @@ def read_meta(folder: Path) -> Meta:
 
 
 def _check(meta: Meta, path: Path) -> None:
-    """A digest tells damage, not nonsense: sizes that no packed folder has are refused as well."""
+    """Raise ``DataError`` for sizes that no packed folder has; the digest detects damage, but not invalid contents."""
     counts = (meta.rows, meta.features, meta.nonzeros, meta.memory, meta.checksums)
     sound = all(type(count) is int and 0 <= count < 2**62 for count in counts) and meta.rows and meta.features
     sound = sound and meta.layout in get_args(Layout) and meta.base in (0, 1) and meta.features < 2**32
@@ -131,7 +131,7 @@ def _digest(said: dict[str, Any]) -> str:
 
 
 class BlockWriter:
-    """Appends to an array's file and keeps the checksum of each block."""
+    """Writer that appends to the file of an array and keeps the checksum of each block."""
 
     def __init__(self, path: Path, array: ArrayFile) -> None:
         self._file: BinaryIO = path.open("wb")
@@ -139,7 +139,7 @@ class BlockWriter:
         self.checksums: list[int] = []
 
     def write(self, array: Array) -> None:
-        """Append some elements."""
+        """Append elements to the file."""
         data = np.ascontiguousarray(array, dtype=self._type).view(np.uint8).data
         self._file.write(data)
         while len(data):
@@ -150,14 +150,14 @@ class BlockWriter:
                 self._end_block()
 
     def finish(self) -> None:
-        """Flush everything to the disk."""
+        """Flush all data to the disk and close the file."""
         if self._filled:
             self._end_block()
         flush(self._file)
         self.close()
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file in its present state."""
         self._file.close()
 
     def _end_block(self) -> None:

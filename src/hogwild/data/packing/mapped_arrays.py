@@ -1,4 +1,4 @@
-"""The arrays of a packed folder, memory-mapped: checked before they are used, and resident only as far as allowed."""
+"""Memory-mapped arrays of a packed folder: verified before use, and resident only within the memory limit."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
 
-_AROUND = 2**21  # bytes that the system may map around those that were touched (a large page)
-_VERIFIED_AT_ONCE = 2**30  # bytes; a larger folder is verified block by block as it is visited
+_AROUND = 2**21  # Bytes that the system may map on each side of the touched bytes, which is the size of a huge page.
+# Bytes. A larger folder is verified block by block when a block is first read, instead of all at once.
+_VERIFIED_AT_ONCE = 2**30
 
 
 class MappedArray:
-    """One file as an array, with the checksums of its blocks."""
+    """Memory-mapped file as an array, with the checksums of its blocks."""
 
     def __init__(self, folder: Path, file: ArrayFile, size: int, checksums: Array) -> None:
         self.path = folder / file.file
@@ -35,7 +36,8 @@ class MappedArray:
         self._pages: mmap.mmap | None = None
         self._type, self.size = np.dtype(file.type), size
         try:
-            # Kept open: blocks are verified by plain reads, which leave no pages resident around the rows wanted.
+            # The descriptor stays open. Blocks are verified by plain reads, which leave no pages resident around the
+            # wanted rows.
             self._descriptor = os.open(self.path, os.O_RDONLY)
             weakref.finalize(self, os.close, self._descriptor)
             found = os.fstat(self._descriptor).st_size
@@ -52,7 +54,7 @@ class MappedArray:
         return len(self._array)
 
     def part(self, start: int, stop: int) -> Array:
-        """These elements, after the blocks they lie in were verified."""
+        """Return the elements from ``start`` up to ``stop``, after verifying the blocks that contain them."""
         first, last = self._bytes(start, stop)
         for block in range(first // BLOCK_BYTES, -(-last // BLOCK_BYTES)):
             if not self._verified[block]:
@@ -60,12 +62,12 @@ class MappedArray:
         return self._array[start:stop]
 
     def ahead(self, start: int, stop: int) -> None:
-        """Have the pages with these elements read from the disk."""
+        """Ask the system to read the pages with these elements from the disk."""
         if hasattr(mmap, "MADV_WILLNEED"):
             self._advise(mmap.MADV_WILLNEED, *self._bytes(start, stop))
 
     def release(self, start: int, stop: int) -> None:
-        """Take the pages with these elements out of this process; a later look at them brings them back."""
+        """Remove the pages with these elements from the resident set; a later access reads them again."""
         if hasattr(mmap, "MADV_DONTNEED"):
             first, last = self._bytes(start, stop)
             self._advise(mmap.MADV_DONTNEED, max(0, first - _AROUND), min(self.size, last + _AROUND))
@@ -85,13 +87,15 @@ class MappedArray:
         self._verified[block] = True
 
 
-_LEAST_HELD = 2**23  # bytes of rows: less and nothing would move
-_SHORT = 2**25  # bytes of room: with less, program code that is not running leaves the memory too,
-_SHED_EVERY = 0.5  # but not all the time: some of it comes back, and some has only just been needed (seconds)
+_LEAST_HELD = 2**23  # Bytes of rows that may always be resident. With fewer bytes an epoch could not proceed.
+# Bytes of memory left under the limit. With less, ``_limit`` also releases pages of program code that is not running.
+_SHORT = 2**25
+# Seconds between two releases of program code. Part of the code is needed again, and part was only just needed.
+_SHED_EVERY = 0.5
 
 
 class MappedRows:
-    """The rows of a packed folder. Whatever ``read`` hands out was verified and makes sense to a kernel."""
+    """Rows of a packed folder. ``read`` returns rows that are verified and valid input for a kernel."""
 
     def __init__(self, folder: Path, memory: int | None, verify: bool) -> None:
         self.folder, self.meta = folder, read_meta(folder)
@@ -110,25 +114,25 @@ class MappedRows:
             self._verify_all()
 
     def labels(self, start: int, stop: int) -> Array:
-        """The labels of some rows, as float64."""
+        """Return the labels of these rows, as float64."""
         labels = self._arrays["labels"].part(start, stop)
         if not np.isfinite(labels).all():
             raise self._nonsense("labels", "a label is not a number")
         return labels
 
     def offset(self, row: int) -> int:
-        """Where a row starts among all entries."""
+        """Return the position of the first entry of a row among all entries."""
         offset = int(self._arrays["indptr"].part(row, row + 1)[0])
         if not 0 <= offset <= self.meta.nonzeros:
             raise self._nonsense("indptr", "a row lies outside the entries")
         return offset
 
     def frequencies(self) -> Array:
-        """In how many of all rows each feature is present."""
+        """Return the number of rows, among all rows, in which each feature is present."""
         return self._arrays["frequencies"].part(0, self.meta.features)
 
     def read(self, start: int, stop: int) -> CSRRows:
-        """These rows, checked."""
+        """Return the rows from ``start`` up to ``stop``, checked."""
         indptr = self._indptr(start, stop)
         first, last = int(indptr[0]), int(indptr[-1])
         rows = CSRRows(
@@ -147,7 +151,7 @@ class MappedRows:
         return rows
 
     def all_of(self, start: int, stop: int) -> CSRRows:
-        """These rows, checked, where they are mapped."""
+        """Return these rows, checked, as views of the mapped arrays."""
         self._verify_all()
         return CSRRows(
             self._indptr(start, stop),
@@ -165,10 +169,10 @@ class MappedRows:
             array.ahead(first, last)
 
     def everything(self) -> None:
-        """Not at once: they are on disk."""
+        """Return None, because the rows are on disk."""
 
     def release(self, start: int, stop: int) -> None:
-        """Take these rows out of memory, where memory is short; they come back from the file when asked for."""
+        """Remove these rows from memory if memory is limited; the next read loads them from the file again."""
         if self.bounded:
             with self._lock:
                 self._held_bytes -= self._held.pop((start, stop), 0)
@@ -176,7 +180,10 @@ class MappedRows:
                 array.release(first, last)
 
     def _hold(self, start: int, stop: int, size: int) -> None:
-        """Remember what is resident; what was read first goes first, also if nobody said that it is done."""
+        """Record that these rows are resident, and release the rows that were read first if there are too many.
+
+        The release does not depend on the caller, which may never mark a chunk as finished.
+        """
         if not self.bounded:
             return
         with self._lock:
@@ -192,13 +199,17 @@ class MappedRows:
 
     @property
     def room(self) -> int:
-        """How many bytes may become resident besides what is; a limit nobody asked for binds rows, not models."""
+        """The number of bytes that may become resident besides the resident bytes.
+
+        A limit that the user did not ask for applies to rows, and not to models.
+        """
         return max(0, self.memory - resident_bytes()) if self.bounded and self.asked is not None else available_bytes()
 
     def _limit(self) -> int:
-        """How many bytes of rows may be resident, as things are now: the model and compiled code take their part.
+        """Return the number of bytes of rows that may be resident at this moment.
 
-        Most of the room is left for what is being read, and for what is still to come.
+        The model and compiled code take their part of the memory limit. Three quarters of the room stay free, for rows
+        that are being read and for later allocations.
         """
         room = self.memory - resident_bytes()
         if room < _SHORT and time.monotonic() > self._shed + _SHED_EVERY:
@@ -208,7 +219,7 @@ class MappedRows:
         return max(_LEAST_HELD, (room + self._held_bytes) // 4)
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[MappedArray, int, int]]:
-        """Where these rows lie in each array."""
+        """Yield each array with the first and last position of these rows in it."""
         entries = self.offset(start), self.offset(stop)
         for name, array in self._arrays.items():
             if name != "frequencies":
@@ -224,7 +235,11 @@ class MappedRows:
         return self._arrays[name].part(start, stop) if name in self._arrays else absent
 
     def _check(self, rows: CSRRows) -> None:
-        """Checksums tell damage, not nonsense: a kernel trusts indices, so they are looked at once."""
+        """Raise ``DataError`` if the contents are invalid.
+
+        Checksums detect damage, but not invalid contents. A kernel trusts the indices, so this method checks each
+        extent once.
+        """
         if rows.layout == "dense":
             if (np.diff(rows.indptr) != rows.features).any():
                 raise self._nonsense("indptr", "a dense row does not have every column")
@@ -233,7 +248,8 @@ class MappedRows:
                 raise self._nonsense("indices", f"an index is beyond the last of {rows.features:,} features")
             rises = rows.indices[1:] > rows.indices[:-1]
             starts = rows.indptr[1:-1]
-            rises[starts[(starts > 0) & (starts < len(rows.indices))] - 1] = True  # between rows it may fall
+            # The index may fall from the last entry of a row to the first entry of the next row.
+            rises[starts[(starts > 0) & (starts < len(rows.indices))] - 1] = True
             if not rises.all():
                 raise self._nonsense("indices", "the indices of a row do not rise")
         if not np.isfinite(rows.values).all():

@@ -1,8 +1,8 @@
-"""Files into a packed folder: one streaming conversion with a physical shuffle, in bounded memory.
+"""Packing: one streaming conversion of files into a packed folder, with a physical shuffle, in bounded memory.
 
-Every row has a random key. The first pass divides the rows by the first bits of their keys into buckets on disk; the
-second puts the buckets, one after the other, in the order of their keys. A bucket too large for the memory is
-divided again. The folder is written beside its destination and renamed when it is complete.
+Every row has a random key. The first pass divides the rows into buckets on disk, by the first bits of their keys. The
+second pass sorts the buckets by key, one after the other. A bucket that is too large for the memory is divided again.
+``pack`` writes the folder beside its destination and renames it when it is complete.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from hogwild.files import format_size, new_folder
 
 Progress = Callable[[str, int, int | None], None]
 
-_ROOM = 2**30  #         to work in, besides what the program has already, where nothing is said
-_LEAST = 32 * 2**20  #   of working memory
-_USED = 0.6  #           of what is left: allocators keep some back
-_READER_COPIES = 6  #    text, parsed parts and their union are in memory at once
-_FAN_OUT_BITS = 6
-_WARM_UP = 2**16  # bytes of the first piece
-_WRITTEN = 2**19  #      entries put in order and written at once
+_ROOM = 2**30  # Bytes of working memory beyond the present resident memory, if the caller gives no limit.
+_LEAST = 32 * 2**20  # Smallest working memory in bytes.
+_USED = 0.6  # Share of the remaining memory that is used. Allocators keep the rest.
+# Copies of a piece while it is read: the text, its parsed parts and their union are in memory at the same time.
+_READER_COPIES = 6
+_FAN_OUT_BITS = 6  # Bits of the key that one division uses, which makes 2**6 buckets.
+_WARM_UP = 2**16  # Bytes of the first piece, which is read to compile all functions.
+_WRITTEN = 2**19  # Entries that are sorted and written at a time.
 
 
 def pack(
@@ -49,12 +50,43 @@ def pack(
     progress: Progress | None = None,
     readers: Sequence[Reader] | None = None,
 ) -> PackedDataset:
-    """Convert files into a packed folder, shuffled, within ``memory`` bytes of resident memory (None: 1 GiB more).
+    """Convert files into a packed folder with shuffled rows.
 
-    ``progress`` is called with what is being done, ``"reading"`` or ``"writing"``, how many rows are done, and how
-    many there are if that is known. The result depends on the files, how they are read and the seed; not on the
-    memory.
+    The result depends on the files, the options of reading and the seed, but not on the memory.
 
+    Parameters
+    ----------
+    sources : sequence of path
+        Files of one format.
+    dest : path
+        The folder to write.
+    reading : ReadOptions, optional
+        Options of reading, such as the format and the number of features.
+    memory : int, optional
+        Largest resident memory of the process, in bytes. By default 1 GiB more than the present resident memory.
+    seed : int, default 0
+        Seed of the shuffle.
+    overwrite : bool, default False
+        Whether an existing packed folder is replaced.
+    progress : callable, optional
+        Called with the stage ("reading" or "writing"), the rows done, and the rows in total or None if unknown.
+    readers : sequence of Reader, optional
+        The known file formats. By default all formats of :mod:`hogwild.data.readers`.
+
+    Returns
+    -------
+    PackedDataset
+        The packed folder, opened.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read or is invalid.
+    ParameterError
+        If ``dest`` exists and may not be replaced, or if ``memory`` is too small.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.svm").write_text("1 1:0.5 3:2\\n-1 2:1\\n")
@@ -73,7 +105,7 @@ def pack(
     _warm_up(paths[0], reader, reading)
     if memory is None:
         memory = resident_bytes() + _ROOM
-    working_memory(memory)  # refuse before anything is written
+    working_memory(memory)  # This call raises its error before any file is written.
     survey = SchemaBuilder(reader, reading)
     with new_folder(dest, overwrite=overwrite) as folder:
         spilled = folder / "spilled"
@@ -92,7 +124,10 @@ def pack(
 
 
 def working_memory(memory: int, besides: int = 0) -> int:
-    """How much of ``memory`` is left to work in, or an error that says how much would do."""
+    """Return the number of bytes of ``memory`` that are left to work in.
+
+    If they are too few, raise ``ParameterError`` with a limit that suffices.
+    """
     now = resident_bytes()
     left = memory - now - besides
     if left < _LEAST:
@@ -104,7 +139,7 @@ def working_memory(memory: int, besides: int = 0) -> int:
 
 
 def check_replaceable(dest: Path, overwrite: bool) -> None:
-    """Refuse to overwrite anything that is not a packed folder."""
+    """Raise ``ParameterError`` if ``dest`` exists and may not be overwritten, or is not a packed folder."""
     if dest.exists() and not overwrite:
         raise ParameterError(
             f"'{dest}' exists already. Choose another name, or overwrite it (overwrite=True, --overwrite)."
@@ -114,7 +149,7 @@ def check_replaceable(dest: Path, overwrite: bool) -> None:
 
 
 def _warm_up(path: Path, reader: Reader, reading: ReadOptions) -> None:
-    """Have everything loaded and compiled before the memory that is left is measured."""
+    """Load and compile all functions before the remaining memory is measured."""
     if path.is_file():
         for piece in reader.read(path, reading, _WARM_UP):
             rows = SchemaBuilder(reader, reading).seen(path, piece[:1])
@@ -140,7 +175,7 @@ def _divide(
 
 
 def _batches(pieces: Iterator[CSRRows], size: int) -> Iterator[CSRRows]:
-    """Join small pieces, so that each bucket gets more than a few rows at once."""
+    """Join small pieces, so that each bucket gets many rows at a time."""
     batch, held = [], 0
     for piece in pieces:
         batch.append(piece)
@@ -153,7 +188,7 @@ def _batches(pieces: Iterator[CSRRows], size: int) -> Iterator[CSRRows]:
 
 
 def _check_reader(reader: Reader, memory: int) -> None:
-    """Some formats cannot be read in pieces, whatever we ask of them."""
+    """Raise ``ParameterError`` if reading has exceeded the memory limit, since not every format is read in pieces."""
     if resident_bytes() > memory:
         raise ParameterError(
             f"The 'memory' parameter must be more than {format_size(resident_bytes())} for this {reader.name} file, "
@@ -162,7 +197,7 @@ def _check_reader(reader: Reader, memory: int) -> None:
 
 
 def _in_order(buckets: list[Bucket], shape: Schema, room: int) -> Iterator[CSRRows]:
-    """The rows of all buckets in the order of their keys, in small parts; a bucket's file goes when it is read."""
+    """Yield the rows of all buckets in the order of their keys, in small parts; delete the file of each bucket."""
     for bucket in buckets:
         if bucket.rows > 1 and bucket.bytes_in_memory(shape.layout) > room and bucket.bits < 48:
             yield from _in_order(_divided(bucket, shape), shape, room)

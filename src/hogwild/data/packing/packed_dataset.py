@@ -1,4 +1,4 @@
-"""A data set in a packed folder: memory-mapped, and possibly larger than memory."""
+"""Data set in a packed folder, memory-mapped and possibly larger than memory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,24 @@ Change = Callable[[CSRRows], CSRRows]
 
 
 class PackedDataset(Dataset):
-    """The rows of a packed folder, which were shuffled when they were packed.
+    """Data set of the rows of a packed folder, which are stored in shuffled order.
 
-    Chunks are contiguous and are visited in random order, their blocks too; the next ones are read ahead. If the
-    folder is larger than ``memory`` (None: the limit it was packed under), chunks that are done leave the memory.
+    Chunks are contiguous. Epochs visit chunks in random order, and the blocks of a chunk in random order. The data set
+    reads the next chunks ahead. If the folder is larger than half of the memory that is left under ``memory``,
+    finished chunks are removed from memory.
 
+    Parameters
+    ----------
+    folder : path
+        A packed folder, as ``pack`` writes it.
+    memory : int, optional
+        Largest resident memory of the process, in bytes. By default the limit under which the folder was packed.
+    verify : bool, default True
+        Whether all blocks of a folder of at most 1 GiB are verified at once. Otherwise a block is verified on first
+        use.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from hogwild.data.packing.pack import pack
     >>> with tempfile.TemporaryDirectory() as parent:
@@ -66,48 +79,55 @@ class PackedDataset(Dataset):
 
     @property
     def meta(self) -> Meta:
-        """What the folder says of itself; of all its rows, also for a part of them."""
+        """The description of the folder. For a part of the rows it describes all rows too."""
         return self._stored.meta
 
     @property
     def layout(self) -> str:
-        """How the rows are stored: sparse, binary or dense."""
+        """The layout of the rows: sparse, binary or dense."""
         return self.meta.layout
 
     @property
     def bounded(self) -> bool:
-        """Whether chunks that are done leave the memory."""
+        """Whether finished chunks are removed from memory."""
         return self._stored.bounded
 
     @property
     def room(self) -> int:
-        """How many bytes a model may take besides the rows."""
+        """The number of bytes that a model may take besides the rows."""
         return self._stored.room
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short digest of the checksums, and of which rows these are."""
+        """A short digest of the checksums and of the range of rows."""
         told = (self.meta.checksums, self.meta.rows, self.meta.nonzeros, self._first, self._last)
         return hashlib.blake2b(repr(told).encode(), digest_size=8).hexdigest()
 
     def labels(self) -> Array:
-        """All labels as float64, in stored order."""
+        """Return all labels as float64, in stored order."""
         labels = self._stored.labels(self._first, self._last)
         return labels if self._encode is None else np.asarray(self._encode(labels), np.float64)
 
     def label_counts(self) -> tuple[Array, Array] | None:
-        """The distinct labels of the whole folder and how many rows have each; None where there are too many."""
+        """Return the distinct labels of the whole folder and the number of rows of each; None for too many labels.
+
+        More than ``MOST_CLASSES`` labels are too many. The labels are those of the folder, before any encoding.
+        """
         if self.meta.labels.get("kind") != "few":
             return None
         return np.array(self.meta.labels["values"], np.float64), np.array(self.meta.labels["counts"], np.int64)
 
     def frequencies(self) -> Array:
-        """In how many rows each feature is present, as int64."""
+        """Return the number of rows in which each feature is present, as int64."""
         return self._frequencies
 
     @cached_property
     def _frequencies(self) -> Array:
-        """For a part of the rows: what is stored less what is left out, if that is the smaller part to count."""
+        """The number of rows in which each feature is present, for this range of rows.
+
+        The stored frequencies are for all rows. For a part of at least half of the rows, the property subtracts the
+        counts of the other rows. For a smaller part it counts the rows of the part itself.
+        """
         left_out = [part for part in ((0, self._first), (self._last, self.meta.rows)) if part[0] < part[1]]
         if 2 * self.n_rows < self.meta.rows:
             return self._counted(self._first, self._last)
@@ -122,16 +142,16 @@ class PackedDataset(Dataset):
         return feature_counts(OrderedEpoch(self._stored, extents), self.n_features, nonzeros)
 
     def epoch(self, seed: int, number: int) -> Epoch:
-        """The chunks of one epoch in random order, each row once."""
+        """Return the chunks of one epoch in random order, in which each row occurs once."""
         return ShuffledEpoch(self._source(), RowBlocks(self._extents(), seed, number))
 
     def laid_out(self, seed: int, epochs: float) -> None:
-        """Nothing to gain: rows were laid out in random order when they were packed."""
+        """Return None: a copy is not faster, because packing has stored the rows in random order."""
 
     def at_once(self) -> InMemoryDataset | None:
-        """The rows where they are mapped, which all processes of a machine share; None if memory is too small for them.
+        """Return the mapped rows, which all processes of a machine share; None if memory is too small for them.
 
-        Labels are encoded, and rows changed, in a copy.
+        Encoded labels and changed rows are in a copy.
         """
         if self.bounded:
             return None
@@ -142,26 +162,26 @@ class PackedDataset(Dataset):
         return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base)
 
     def __reduce__(self) -> Any:
-        """Sent to another process, it is a path: the folder is opened there."""
+        """Pickle the data set as a path: another process opens the folder again."""
         stored = self._stored
         where = stored.folder.absolute(), stored.asked, stored.meta.checksums
         return _reopened, (*where, self._first, self._last, self._encode, self._change)
 
     def in_order(self) -> Epoch:
-        """All rows in stored order."""
+        """Return all rows in stored order."""
         return OrderedEpoch(self._source(), self._extents())
 
     def split(self, fraction: float, seed: int) -> tuple[PackedDataset, PackedDataset]:
-        """Set the last rows aside, which are as random as any: (the rest, the part set aside)."""
+        """Split off the last rows, which are a random sample, and return (the other rows, the rows split off)."""
         kept = self._last - rows_set_aside(self.n_rows, fraction)
         return self._part(self._first, kept), self._part(kept, self._last)
 
     def with_labels(self, encode: Encode) -> PackedDataset:
-        """The same rows, each chunk's labels passed through ``encode``."""
+        """Return the same rows; the labels of each chunk pass through ``encode``."""
         return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, encode, self._change)
 
     def with_rows(self, change: Change) -> PackedDataset:
-        """The same data, the rows of each chunk passed through ``change``."""
+        """Return the same data; the rows of each chunk pass through ``change``."""
         return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, self._encode, change)
 
     def _part(self, first: int, last: int) -> PackedDataset:
@@ -178,7 +198,7 @@ class PackedDataset(Dataset):
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """Stored rows, changed when they are read."""
+    """Stored rows that are changed when they are read."""
 
     stored: MappedRows
     encode: Encode | None

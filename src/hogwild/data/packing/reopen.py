@@ -1,4 +1,4 @@
-"""Packed folders in other processes, perhaps on other machines: opened again by their path, once in each process."""
+"""Reopening of packed folders in other processes, possibly on other machines, by path, once per process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _open: weakref.WeakValueDictionary[tuple[Path, int | None, int], MappedRows] = w
 
 
 def reopen(folder: Path, memory: int | None, checksums: int) -> MappedRows:
-    """A folder that was opened elsewhere; refuse one that is not there, or is another.
+    """Open a folder that another process has opened; raise ``DataError`` if the folder is absent or differs.
 
-    Blocks are verified when they are first looked at, as always: who only passes the data on looks at none.
+    A block is verified when it is first read. A process that only forwards the data set reads no block, so it verifies
+    none.
 
     >>> reopen(Path("/not/there"), None, 0)
     Traceback (most recent call last):

@@ -1,6 +1,6 @@
-"""Rows on their way through an external shuffle: buckets of rows whose keys start with the same bits.
+"""Buckets of an external shuffle: files of rows whose keys start with the same bits.
 
-A bucket's file is a series of records, one for each piece that had rows for it.
+The file of a bucket is a series of records, one for each piece that had rows for the bucket.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.shuffle import gather
 
-_HEADER = 6  # 64-bit numbers: rows, entries, features, has indices, has values, has weights
-_BUFFER = 2**15
-_RECORD = 2**20  # entries in a record at most, so that a bucket can be divided again in little memory
+_HEADER = 6  # Number of 64-bit integers in a header: rows, entries, features, has indices, has values, has weights.
+_BUFFER = 2**15  # Bytes of the buffer of a file.
+_RECORD = 2**20  # Largest number of entries of a record, so that a bucket can be divided again with bounded memory.
 
 
 @dataclass(slots=True)
 class Bucket:
-    """A file of rows whose keys agree in their first ``bits`` bits."""
+    """File of rows whose keys agree in their first ``bits`` bits."""
 
     path: Path
     bits: int
@@ -30,13 +30,13 @@ class Bucket:
     entries: int = 0
 
     def bytes_in_memory(self, layout: Layout) -> int:
-        """How much memory it takes to put its rows in order."""
+        """Return the bytes of memory that sorting the rows takes."""
         per_entry = 8 if layout == "sparse" else 4
         return self.rows * 64 + self.entries * per_entry
 
 
 class Buckets:
-    """Divides rows by the next bits of their keys; a context, so that its files are closed."""
+    """Division of rows into files by the next bits of their keys. As a context manager it closes its files."""
 
     def __init__(self, folder: Path, stem: str, bits_before: int, bits: int) -> None:
         self._shift, self._bits = bits_before, bits
@@ -64,7 +64,7 @@ class Buckets:
         if number not in self._files:
             self._files[number] = bucket.path.open("wb", buffering=_BUFFER)
         file = self._files[number]
-        # A record whose values, or weights, are all one does without them.
+        # A record omits its values, or its weights, if all of them are one.
         values = NO_VALUES if rows.layout != "dense" and (rows.values == 1).all() else rows.values
         weights = NO_WEIGHTS if (rows.weights == 1).all() else rows.weights
         parts = (rows.indices, values, weights)
@@ -76,7 +76,7 @@ class Buckets:
 
 
 def records(bucket: Bucket, layout: Layout) -> Iterator[tuple[CSRRows, Array]]:
-    """The rows of a bucket and their keys, record by record; values and weights that were all one are filled in."""
+    """Yield the rows of a bucket and their keys, record by record; restore values and weights that were all one."""
     if bucket.rows == 0:
         return
     with bucket.path.open("rb", buffering=_BUFFER) as file:
@@ -92,7 +92,7 @@ def records(bucket: Bucket, layout: Layout) -> Iterator[tuple[CSRRows, Array]]:
 
 
 def _parts(rows: CSRRows, order: Array) -> Iterator[Array]:
-    """Cut a list of rows so that none has many more than ``_RECORD`` entries."""
+    """Divide a list of rows into parts of about ``_RECORD`` entries at most."""
     if order.size == 0:
         return
     ends = np.cumsum(rows.indptr[order + 1] - rows.indptr[order])

@@ -1,4 +1,4 @@
-"""Writing the arrays of a packed folder, and summing up what goes by."""
+"""Writer of the arrays of a packed folder, with summaries of labels and features."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hogwild.data.packing.format import ARRAYS, CHECKSUMS, BlockWriter, Meta, wr
 from hogwild.data.reader import ReadOptions
 from hogwild.data.schema import Schema, fit_to_schema
 
-_WRITTEN = 2**19  # elements converted at once
+_WRITTEN = 2**19  # Elements that are converted at a time.
 
 
 @dataclass(slots=True)
 class _Labels:
-    """Sums the labels up: each distinct value, unless there are too many."""
+    """Summary of the labels: range, mean, and the count of each distinct value unless there are too many."""
 
     counts: dict[float, int] | None = field(default_factory=dict)
     least: float = np.inf
@@ -51,7 +51,7 @@ class _Labels:
 
 
 class PackedWriter:
-    """Appends rows to the final arrays; a context, so that its files are closed."""
+    """Writer that appends rows to the final arrays. As a context manager it closes its files."""
 
     def __init__(self, folder: Path, shape: Schema, reading: ReadOptions) -> None:
         self._folder, self._shape, self._reading = folder, shape, reading
@@ -91,7 +91,7 @@ class PackedWriter:
         self.rows, self.nonzeros = self.rows + len(rows), self.nonzeros + rows.nonzeros
 
     def finish(self, memory: int, seed: int, sources: list[str]) -> None:
-        """Write what is known only now."""
+        """Write the frequencies, the checksums and ``meta.json``, which are complete only after the last row."""
         for at in range(0, len(self._counts), _WRITTEN):
             self._files["frequencies"].write(self._counts[at : at + _WRITTEN])
         for file in self._files.values():
@@ -112,7 +112,7 @@ def _present(shape: Schema) -> set[str]:
 
 
 def _summary(counts: Array) -> dict[str, int]:
-    """How many features occur at all, the largest frequency, and the sum of all."""
+    """Return the number of features that occur, the largest frequency, and the feature that has it."""
     return {
         "present": int(np.count_nonzero(counts)),
         "largest": int(counts.max()),

@@ -1,7 +1,7 @@
-"""Ratings in an order in which their factors stay in a core's cache: block by block of users and items.
+"""Block order of ratings: blocks of users and items, so that the factors of a block stay in the cache of a core.
 
-As in LIBMF (Chin et al. 2015) and before it in distributed SGD (Gemulla et al. 2011): with users and items dealt out
-among so many groups, the ratings of one group of users of one group of items touch few rows of factors again and again.
+The method is that of LIBMF (Chin et al. 2015) and of distributed SGD (Gemulla et al. 2011). Users and items are divided
+into groups at random. The ratings of one group of items by one group of users use few rows of factors repeatedly.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather_most
 from hogwild.jit import compiled
 
-FEWEST = 2**10  # ratings in a block: fewer are over before their rows are in the cache
-MOST_SIDES = 2**7
+# Smallest number of ratings in a block. A smaller block ends before its rows of factors are in the cache.
+FEWEST = 2**10
+MOST_SIDES = 2**7  # Largest number of groups of users, and of items.
 
 
 def sides_for(ratings: int, table: int, cache: int) -> int:
-    """Into how many groups users, and items, are dealt out: so that a block's part of a table fits into a cache.
+    """Return the number of groups of users, and of items, with which a block's part of a table fits into a cache.
+
+    ``table`` and ``cache`` are in bytes.
 
     >>> sides_for(1_000_000, 2_000_000, 2**18), sides_for(1_000_000, 100_000, 2**18), sides_for(10_000, 10**9, 2**18)
     (8, 1, 3)
@@ -31,12 +34,13 @@ def sides_for(ratings: int, table: int, cache: int) -> int:
 
 
 def in_blocks(data: InMemoryDataset, sides: int, seed: int) -> InMemoryDataset:
-    """The same ratings, copied in the order of their blocks and at random within each.
+    """Copy the ratings in the order of their blocks, and in random order within each block.
 
-    Its epochs walk chunks about as large as blocks in random order, and what is within a chunk in random order too.
+    The epochs of the copy visit chunks in random order, and the blocks of rows within a chunk in random order. A chunk
+    is about as large as a block of ratings.
     """
     random = np.random.default_rng([seed, 2])
-    group = random.integers(0, sides, data.n_features, dtype=np.uint16)  # of every user, and of every item
+    group = random.integers(0, sides, data.n_features, dtype=np.uint16)  # Group of every user and of every item.
     rows = data.rows
     pairs = rows.indices[int(rows.indptr[0]) : int(rows.indptr[-1])].reshape(-1, 2)
     chosen: Array = np.arange(len(rows)) if data.ids is None else data.ids
@@ -46,7 +50,7 @@ def in_blocks(data: InMemoryDataset, sides: int, seed: int) -> InMemoryDataset:
 
 
 def _leap(rows: int, random: np.random.Generator) -> int:
-    """A number that leads through all rows, and hardly ever from one to another that is near it.
+    """Return a step that visits all rows modulo ``rows``, and that leads from a row to a distant row.
 
     >>> leap = _leap(10, np.random.default_rng(0))
     >>> sorted(k * leap % 10 for k in range(10)) == list(range(10))
@@ -60,7 +64,7 @@ def _leap(rows: int, random: np.random.Generator) -> int:
 
 @compiled
 def _by_block(pairs: Any, chosen: Any, group: Any, sides: Any, leap: Any) -> Any:
-    """The chosen rows in the order of their blocks; within one they are scattered, whatever order they came in."""
+    """Return the chosen rows in the order of their blocks; scatter the rows within a block."""
     rows = len(chosen)
     ends = np.zeros(sides * sides + 1, np.int64)
     for i in chosen:

@@ -1,4 +1,4 @@
-"""How a text file of ratings is written: what separates its columns, and which of them is which."""
+"""Dialects of text files with ratings: the separator, and the columns of user, item and rating."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of the columns; None: a usual one, or the first three where the file has no names."""
+    """Names of the columns. None means a common name, or the first three columns if the file has no names."""
 
     user: str | None = None
     item: str | None = None
@@ -30,21 +30,22 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a file is written."""
+    """Dialect of a file: its separator, its columns, and whether it has a header."""
 
     separator: str
-    places: tuple[int, int, int]  # of user, item and rating; -1: there are no ratings
-    header: bool  # whether its first line has names
+    # Positions of user, item and rating. A position of -1 means that there are no ratings.
+    places: tuple[int, int, int]
+    header: bool  # Whether the first line contains names of columns.
 
     def fields(self, line: str) -> list[str]:
-        """What a line has in its columns."""
+        """Split a line into the texts of its columns."""
         if '"' in line and len(self.separator) == 1:
             return next(csv.reader([line], delimiter=self.separator))
         return line.split(self.separator)
 
 
 def dialect_of(first: str, columns: Columns, path: Path, unlabelled: bool = False) -> Dialect:
-    r"""Tell from its first line how a file is written.
+    r"""Determine the dialect of a file from its first line.
 
     >>> dialect_of("userId,movieId,rating,timestamp", Columns(), Path("ratings.csv"))
     Dialect(separator=',', places=(0, 1, 2), header=True)
@@ -77,7 +78,8 @@ def dialect_of(first: str, columns: Columns, path: Path, unlabelled: bool = Fals
 
 
 def _place(fields: Sequence[str], role: str, name: str | None) -> int | None:
-    plain = [field.lower().split(":")[0] for field in fields]  # some say what kind of value it is, behind a colon
+    # A column name may carry the type of its values after a colon, as in "user_id:token".
+    plain = [field.lower().split(":")[0] for field in fields]
     if name is not None:
         return next((at for at, field in enumerate(fields) if name in (field, plain[at])), None)
     return next(

@@ -1,4 +1,4 @@
-"""The names of users or of items, and their numbers."""
+"""Index of the names of users or items: each name has a number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hogwild.errors import DataError
 
 
 class Ids:
-    """Names, whole numbers or strings, each of which has a number: its place among them.
+    """Names that are whole numbers or strings. The number of a name is its position.
 
     >>> ids = Ids.of(["b", "a", "b"])
     >>> ids.names.tolist(), ids.numbers_of(["b", "x"]).tolist()
@@ -30,22 +30,23 @@ class Ids:
 
     @classmethod
     def of(cls, names: Any) -> Ids:
-        """All different names there are, sorted."""
+        """Return the index of all distinct names, sorted."""
         return cls(np.unique(as_names(names)))
 
     def numbers_of(self, names: Any) -> Array:
-        """The numbers of names; -1 for those that are not known."""
+        """Return the numbers of names, and -1 for unknown names."""
         wanted = as_names(names)
         if not len(self.names) or not len(wanted):
             return np.full(len(wanted), -1, np.int64)
-        if wanted.dtype.kind != self.names.dtype.kind:  # one file was all numbers, the other not
+        # All names of one file are whole numbers, and those of the other file are not.
+        if wanted.dtype.kind != self.names.dtype.kind:
             wanted = as_names(_converted(wanted, self.names.dtype.kind))
         places = np.searchsorted(self.names, wanted, sorter=self._sorted)
         numbers = self._sorted[np.minimum(places, len(self.names) - 1)]
         return np.asarray(np.where(self.names[numbers] == wanted, numbers, -1))
 
     def with_more(self, names: Any) -> Ids:
-        """Those that are not known yet behind the others, whose numbers stay the same."""
+        """Return an index with new names appended; the numbers of known names stay the same."""
         more = np.unique(as_names(names))
         if len(self.names) and more.dtype.kind != self.names.dtype.kind:
             more = as_names(_converted(more, self.names.dtype.kind, strict=True))
@@ -53,7 +54,7 @@ class Ids:
         return Ids(np.concatenate([self.names, more])) if len(more) else self
 
     def arrays(self, prefix: str) -> dict[str, Array]:
-        """Arrays for a file."""
+        """Return the names as arrays for a file."""
         if self.names.dtype.kind == "i":
             return {f"{prefix}_ids": self.names.astype(np.int64)}
         texts = [str(name).encode() for name in self.names]
@@ -62,7 +63,7 @@ class Ids:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array], prefix: str) -> Ids:
-        """Read them back."""
+        """Restore an index from the arrays of a file."""
         if f"{prefix}_ids" in arrays:
             return cls(arrays[f"{prefix}_ids"])
         text, ends = arrays[f"{prefix}_text"].tobytes(), arrays[f"{prefix}_ends"].tolist()
@@ -75,7 +76,7 @@ class Ids:
 
 
 def as_names(names: Any) -> Array:
-    """Names as an array of whole numbers, if they all are, or of strings.
+    """Convert names to an array of int64 if all are whole numbers, else to an array of strings.
 
     >>> as_names([3, 1]).dtype.kind, as_names(["7", 1]).tolist()
     ('i', ['7', '1'])
@@ -93,7 +94,11 @@ def as_names(names: Any) -> Array:
 
 
 def _converted(names: Array, kind: str, strict: bool = False) -> Any:
-    """Names as strings, or as numbers where they can be; those that cannot are known to nobody."""
+    """Convert names to strings, or to whole numbers where possible.
+
+    A name that is not a number becomes the smallest int64, which is no known name. With ``strict`` such a name raises
+    ``DataError``.
+    """
     if kind == "U":
         return [str(name) for name in names]
     numbers = [int(name) if name.lstrip("-").isdecimal() else None for name in names.tolist()]

@@ -1,4 +1,4 @@
-"""One door to all ratings: files, matrices and columns."""
+"""Opening of all ratings: files, matrices and columns."""
 
 from __future__ import annotations
 
@@ -26,12 +26,31 @@ def open_ratings(
     grow: bool = False,
     unlabelled: bool = False,
 ) -> Ratings:
-    """Ratings from a file, a sparse matrix, or columns ``(users, items)`` or ``(users, items, ratings)``.
+    """Open ratings: a file, a sparse matrix, or columns ``(users, items)`` or ``(users, items, ratings)``.
 
-    Files are text with a rating a line (separated by tabs, commas, semicolons or ``::``, with names of the columns in
-    the first line or without) or Parquet. ``known`` are names of users and items that have numbers already; others are
-    not known, unless these may ``grow``. What is ``unlabelled`` needs no ratings.
+    Parameters
+    ----------
+    source : path, sparse matrix, tuple of columns or Ratings
+        A file is Parquet, or text with one rating per line. Text is separated by tabs, commas, semicolons or ``::``,
+        and its first line may contain the names of the columns.
+    columns : Columns, optional
+        Names of the columns of a file. By default common names.
+    format : {"auto", "text", "parquet"}, default "auto"
+        Format of a file. "auto" means Parquet if the name ends in .parquet or .pq, else text.
+    known : tuple of Ids, optional
+        Names of users and of items that have numbers already. Other names are unknown.
+    grow : bool, default False
+        Whether other names get new numbers after the ``known`` names.
+    unlabelled : bool, default False
+        Whether a file without ratings is accepted.
 
+    Returns
+    -------
+    Ratings
+        The ratings in memory.
+
+    Examples
+    --------
     >>> open_ratings((["ann", "bob"], [7, 7], [5, 3])).n_users
     2
     """
@@ -55,7 +74,7 @@ def open_ratings(
 def read_columns(
     path: Path, columns: Columns, format: str = "auto", unlabelled: bool = False
 ) -> tuple[Any, Any, Array | None]:
-    """Users, items and ratings of a file, in its order."""
+    """Read users, items and ratings of a file, in its order."""
     if format not in FORMATS:
         raise ParameterError(f"Ratings are read as {', '.join(FORMATS)}. Got {format!r} instead.")
     table = format == "parquet" or (format == "auto" and path.suffix.lower() in (".parquet", ".pq"))

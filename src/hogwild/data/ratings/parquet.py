@@ -1,4 +1,4 @@
-"""Ratings in Parquet tables with named columns."""
+"""Reader of ratings in Parquet tables with named columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hogwild.registry import quoted_list
 
 
 def read_parquet(path: Path, columns: Columns, unlabelled: bool = False) -> tuple[Any, Any, Array | None]:
-    """Users, items and ratings of a table; no ratings if it has none and may be ``unlabelled``."""
+    """Read users, items and ratings of a table; ratings are None if ``unlabelled`` is true and the table has none."""
     try:
         import pyarrow
         import pyarrow.parquet as parquet

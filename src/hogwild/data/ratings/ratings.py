@@ -1,4 +1,4 @@
-"""Ratings: who rated what how, as rows of two entries each."""
+"""Ratings of items by users, as rows with two entries each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hogwild.errors import DataError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ratings:
-    """Ratings in memory, and the names of users and items.
+    """Ratings in memory, with the names of users and items.
 
-    A rating is a row of binary data with two entries: the number of the user, and that of the item, counted behind all
-    users. One more number, behind all items, stands for a user or an item that is not known.
+    A rating is a binary row with two entries: the number of the user, and the number of the item. Numbers of items
+    start after those of all users. One further number, after all items, represents an unknown user or item.
 
     >>> ratings = Ratings.of(["ann", "bob", "ann"], [7, 7, 9], [5, 3, 4])
     >>> ratings.data.rows.indices.reshape(-1, 2).tolist(), ratings.data.labels().tolist()
@@ -35,10 +35,10 @@ class Ratings:
         cls, users: Any, items: Any, ratings: Any = None, *, known: tuple[Ids, Ids] | None = None, grow: bool = False,
         name: str = "columns", shuffled: bool = False,
     ) -> Ratings:  # fmt: skip
-        """Ratings from columns; all are 1 if none are given.
+        """Make ratings from columns; by default all ratings are 1.
 
-        With ``known`` names numbers are theirs; new names get numbers behind them if these may ``grow``, and else are
-        names that are not known.
+        With ``known`` names, their numbers are used. If ``grow`` is true, new names get numbers after them. Otherwise a
+        new name is an unknown user or item.
         """
         users, items = as_names(users), as_names(items)
         values = np.ones(len(users)) if ratings is None else np.asarray(ratings, np.float64)
@@ -51,41 +51,41 @@ class Ratings:
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> Ratings:
-        """Ratings from a sparse matrix: a row for each user, a column for each item, stored entries alone count."""
+        """Make ratings from the stored entries of a sparse matrix, with users as rows and items as columns."""
         entries = matrix.tocoo()
         known = Ids(np.arange(entries.shape[0])), Ids(np.arange(entries.shape[1]))
         return cls.of(entries.row, entries.col, entries.data, known=known, name="matrix")
 
     @property
     def n_rows(self) -> int:
-        """How many ratings there are."""
+        """The number of ratings."""
         return self.data.n_rows
 
     @property
     def n_users(self) -> int:
-        """How many users there are."""
+        """The number of users."""
         return len(self.users)
 
     @property
     def n_items(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return len(self.items)
 
     @property
     def columns(self) -> tuple[Array, Array, Array]:
-        """The numbers of users and items, the latter from zero, and the ratings, in stored order."""
+        """The numbers of users, the numbers of items (both from zero) and the ratings, in stored order."""
         rows, numbers = self.data.rows, self.data.ids
         pairs = rows.indices[int(rows.indptr[0]) : int(rows.indptr[-1])].reshape(-1, 2)
         chosen = pairs if numbers is None else pairs[numbers]
         return chosen[:, 0].astype(np.int64), chosen[:, 1].astype(np.int64) - self.n_users, self.data.labels()
 
     def split(self, fraction: float, seed: int) -> tuple[Ratings, Ratings]:
-        """Set a random fraction aside: (the rest, the part set aside)."""
+        """Split off a random fraction of the ratings, and return (the other ratings, the ratings split off)."""
         rest, aside = self.data.split(fraction, seed)
         return replace(self, data=rest), replace(self, data=aside)
 
     def with_data(self, change: Callable[[InMemoryDataset], InMemoryDataset]) -> Ratings:
-        """The same users and items, with other ratings."""
+        """Return the same users and items with ratings that have passed through ``change``."""
         return replace(self, data=change(self.data))
 
 

@@ -1,4 +1,4 @@
-"""Ratings in text files, such as those of MovieLens: ``ratings.csv``, ``u.data`` and ``ratings.dat``."""
+"""Reader of ratings in text files, such as those of MovieLens: ``ratings.csv``, ``u.data`` and ``ratings.dat``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hogwild.data.readers.line_segments import NEWLINE, Segment, newlines, segme
 from hogwild.errors import DataError
 from hogwild.jit import compiled
 
-SEGMENT = 1 << 25  # bytes read at once
-Parts = tuple[Any, Any, Array]  # users, items and ratings of some lines
+SEGMENT = 1 << 25  # Bytes that are read at a time.
+Parts = tuple[Any, Any, Array]  # Users, items and ratings of one segment of lines.
 
 
 def read_text(path: Path, columns: Columns, unlabelled: bool = False) -> tuple[Any, Any, Array | None]:
-    """Users, items and ratings of a file; no ratings if it has none and may be ``unlabelled``."""
+    """Read users, items and ratings of a file; ratings are None if ``unlabelled`` is true and the file has none."""
     dialect: Dialect | None = None
     parts: list[Parts] = []
     for segment in segments(path, SEGMENT):
@@ -50,7 +50,7 @@ def _rest(segment: Segment) -> Segment:
 
 
 def _together(parts: list[Any]) -> Any:
-    """Names of all parts; whole numbers become strings where another part has others."""
+    """Concatenate the names of all parts; whole numbers become strings if any part has other names."""
     if any(isinstance(part, list) for part in parts):
         names: list[str] = []
         for part in parts:
@@ -60,7 +60,7 @@ def _together(parts: list[Any]) -> Any:
 
 
 def _fast(segment: Segment, dialect: Dialect) -> Parts | None:
-    """Lines whose names are whole numbers; None where one is not like that."""
+    """Parse lines whose names are whole numbers; return None if any name is not."""
     lines = newlines(segment.bytes)
     users, items, ratings = np.empty(lines, np.int64), np.empty(lines, np.int64), np.zeros(lines)
     separator = np.frombuffer(dialect.separator.encode(), np.uint8)
@@ -69,7 +69,7 @@ def _fast(segment: Segment, dialect: Dialect) -> Parts | None:
 
 
 def _careful(segment: Segment, dialect: Dialect, path: Path) -> Parts:
-    """Lines with any names, one by one: slower, and what is wrong is said with its line."""
+    """Parse lines with any names, one by one; slower than ``_fast``, but errors give the line."""
     users: list[str] = []
     items: list[str] = []
     ratings: list[float] = []
@@ -115,11 +115,12 @@ def _number(text: str, path: Path, line: int, place: int) -> float:
 
 @compiled
 def parse_numbers(text: Any, separator: Any, places: Any, users: Any, items: Any, ratings: Any) -> int:
-    """How many lines were read, all of whose names are whole numbers; -1 where one is not, or anything is odd."""
+    """Parse lines whose names are whole numbers, and return the number of lines; -1 if any line has another form."""
     count, at, size = 0, 0, text.size
     user, item, rating = places[0], places[1], places[2]
     while at < size:
-        if text[at] == 10 or (text[at] == 13 and text[at + 1] == 10):  # an empty line
+        # An empty line ends with a newline, or with a carriage return and a newline.
+        if text[at] == 10 or (text[at] == 13 and text[at + 1] == 10):
             at += 1 if text[at] == 10 else 2
             continue
         column, seen = 0, 0
@@ -139,7 +140,7 @@ def parse_numbers(text: Any, separator: Any, places: Any, users: Any, items: Any
                 if column == rating:
                     ratings[count] = whole / scale
                 else:
-                    if digits > 1 and text[start] == 48:  # 007 is another name than 7
+                    if digits > 1 and text[start] == 48:  # A name with a leading zero is another name: 007 is not 7.
                         return -1
                     if column == user:
                         users[count] = whole

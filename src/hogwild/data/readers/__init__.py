@@ -1,4 +1,4 @@
-"""The file formats: one file each, and one line here."""
+"""Readers of file formats: each format is one module, and one element of ``READERS``."""
 
 from __future__ import annotations
 

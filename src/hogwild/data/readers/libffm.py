@@ -1,7 +1,7 @@
-"""The libffm text format: ``label field:feature:value field:feature:value ... [# comment]``.
+"""Reader of the libffm text format: ``label field:feature:value field:feature:value ... [# comment]``.
 
-Columns are numbered in the order in which a feature of a field is first met (:mod:`hogwild.data.field_vocabulary`).
-Entries of one row that are of the same feature and field are added up.
+Columns are numbered in the order in which a pair (field, feature) first occurs (:mod:`hogwild.data.field_vocabulary`).
+Entries of one row with the same feature and field are added up.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from hogwild.data.readers.line_segments import Segment, excerpt, place, segments
 from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError
 
-_SEGMENT_BYTES = 1 << 22  # of text: the table must have room for all pairs that there may be in it
-_TO_INFINITY = 3.4028235677973366e38  # what is at least this large is infinite in float32
+# Bytes of text per segment. The table of pairs must have room for all pairs that a segment may contain.
+_SEGMENT_BYTES = 1 << 22
+_TO_INFINITY = 3.4028235677973366e38  # Smallest number that is infinite in float32.
 _FORM = "A line is: label field:feature:value field:feature:value ... (# comment)."
 _FINITE = "Replace or leave out missing and infinite values."
 _INFINITE = re.compile(rb"[+-]?(nan|inf|infinity)|[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
-    r"""Yield the rows of a file in pieces; ``reading.table`` says, or is told, which columns there are.
+    r"""Yield the rows of a file in pieces.
+
+    ``reading.table`` holds the column of each pair (field, feature), and gets new pairs while it grows.
 
     >>> import tempfile
     >>> from hogwild.data.field_vocabulary import FieldVocabulary
@@ -69,7 +72,8 @@ def _rows(path: Path, reading: ReadOptions, table: Any, segment: Segment) -> CSR
     keys, places = table.make_room(most)
     indptr, labels = np.zeros(lines + 1, np.int64), np.empty(lines)
     indices, values = np.empty(most, np.uint32), np.empty(most, np.float32)
-    odd = np.empty((lines + most, 3), np.int64)  # as large as it may get; pages that are not touched cost nothing
+    # The array has its largest possible size. Pages that are not touched take no memory.
+    odd = np.empty((lines + most, 3), np.int64)
     rows, _, size, odds, problem, at = parser.parse(
         np.uint64(base), np.uint64(base + len(text)), reading.unlabelled, reading.extra == "ignore", table.grows,
         keys, places, len(table), indptr, labels, indices, values, odd,
@@ -85,7 +89,7 @@ def _rows(path: Path, reading: ReadOptions, table: Any, segment: Segment) -> CSR
 
 
 def _settle(segment: Segment, labels: Array, values: Array, odd: Array) -> Iterator[tuple[int, int]]:
-    """Convert the numbers that the compiled parser left to us; yields those that are too large."""
+    """Convert the numbers that the compiled parser cannot convert, and yield those that are too large."""
     for start, stop, slot in odd.tolist():
         number = float(segment.bytes[start:stop].tobytes())
         if slot < 0:
@@ -99,7 +103,7 @@ def _settle(segment: Segment, labels: Array, values: Array, odd: Array) -> Itera
 
 
 def _failure(path: Path, segment: Segment, offset: int, problem: int) -> DataError:
-    """The error that tells why the text at ``offset`` is no good."""
+    """Return the error for the text at ``offset``."""
     stop = offset
     while segment.bytes[stop] not in b" \t\r\n#":
         stop += 1

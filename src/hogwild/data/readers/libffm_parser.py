@@ -1,4 +1,4 @@
-"""The compiled part of the libffm reader: bytes in, arrays out. See :mod:`hogwild.data.readers.svmlight_parser`."""
+"""Compiled parser of the libffm reader, from bytes to arrays. See :mod:`hogwild.data.readers.svmlight_parser`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hogwild.data.readers.parse_int import byte, digits
 from hogwild.data.readers.svmlight_parser import blanks, ends, label_at
 from hogwild.jit import compiled
 
-# What stopped the parser: nothing, or a part of an entry that is no good as what it should be.
+# Reason why the parser stopped: none, or the part of an entry that is invalid.
 NOTHING, LABEL, FIELD, FEATURE, VALUE, UNKNOWN = range(6)
 
 _ONE: Final = np.uint64(1)
-_LONGEST: Final = np.uint64(18)
+_LONGEST: Final = np.uint64(18)  # Largest number of digits, which 64 bits hold without overflow.
 _NEWLINE, _COLON = 10, 58
 _key = compiled(key)
 
@@ -29,9 +29,11 @@ def parse(
 ) -> tuple[Any, Any, Any, int, int, Any]:  # fmt: skip
     """Parse the lines from address ``start`` to ``stop``: ``label field:feature:value ...``.
 
-    Columns are looked up in (and added to) a table of fields. Numbers that float64 arithmetic does not settle go to
-    ``odd`` as (start, end, slot), a label's slot as ``-1 - row``. Returns how many rows and entries there are, how
-    many keys the table has now, how many odd numbers there are, and what stopped the parser and where.
+    The parser looks columns up in a table of fields, and adds new pairs to it. Numbers that float64 arithmetic does not
+    determine go to ``odd`` as (start, end, slot). The slot of a label is ``-1 - row``.
+
+    The function returns the numbers of rows, of entries, of keys in the table and of odd numbers. It also returns the
+    reason and the position of the stop.
     """
     row, entry, odds, at = 0, 0, 0, start
     while at < stop:
@@ -67,7 +69,8 @@ def parse(
             column, size = column_of(_key(field, feature), keys, places, size, grows)
             if column != MISSING:
                 if known == CLOSE and np.float32(value * (1 - SLACK)) != np.float32(value * (1 + SLACK)):
-                    known = LONG  # so near to where rounding changes that the error of the value matters
+                    # The value is so close to a rounding boundary of float32 that its error may change the result.
+                    known = LONG
                 if known == LONG:
                     odd[odds, 0], odd[odds, 1], odd[odds, 2] = colon + _ONE, end, entry
                     odds += 1

@@ -1,8 +1,8 @@
-"""Text files, plain or compressed, as segments of whole lines.
+"""Segments of text files: whole lines of plain or compressed files.
 
-A plain file is memory-mapped and never copied; a compressed one is unpacked as it goes. Either way only about one
-segment is resident at a time. Every line handed out ends with ``\\n``, so that a parser can run to it without
-counting bytes; a ``\\r`` before it is left for the parser to skip.
+A plain file is memory-mapped and never copied. A compressed file is unpacked segment by segment. In both cases only
+about one segment is resident at a time. Every line of a segment ends with a newline, so that a parser can stop there
+without counting bytes. A carriage return before the newline is left for the parser to skip.
 """
 
 from __future__ import annotations
@@ -25,21 +25,25 @@ from numpy.typing import NDArray
 from hogwild.errors import DataError
 
 NEWLINE = 10
-_BLOCK = 1 << 18  # bytes handled at once: few calls, and it fits the cache
+_BLOCK = 1 << 18  # Bytes that are processed at a time: few calls, and a block fits into the cache.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """Some whole lines of a text file, as bytes, each with its newline (the file's last line gets one if need be)."""
+    """Whole lines of a text file as bytes. Each line ends with a newline.
 
-    bytes: NDArray[np.uint8]  # read-only
-    first_line: int  #          the number of its first line in the file, counted from 1
+    The last line of the file gets a newline if it has none.
+    """
+
+    bytes: NDArray[np.uint8]  # Bytes of the lines, read-only.
+    first_line: int  # Number of the first line in the file, counted from 1.
 
 
 def segments(path: Path, segment_bytes: int) -> Iterator[Segment]:
-    r"""Yield a file in order, in segments of whole lines of about ``segment_bytes`` each, more if a line is longer.
+    r"""Yield a file in order, in segments of whole lines of about ``segment_bytes`` bytes each.
 
-    Gzip and bzip2 files are recognised by their first bytes and unpacked.
+    A line longer than that makes a longer segment. Gzip and bzip2 files are recognised by their first bytes and
+    unpacked.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +56,9 @@ def segments(path: Path, segment_bytes: int) -> Iterator[Segment]:
         with path.open("rb") as file:
             for text in _lines(path, file, max(1, segment_bytes)):
                 yield Segment(text, line)
-                line += newlines(text)  # after the consumer's pass, so that its threads share the page faults
+                # Newlines are counted after the consumer has parsed the segment, so that its threads share the page
+                # faults.
+                line += newlines(text)
                 empty = False
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -61,7 +67,7 @@ def segments(path: Path, segment_bytes: int) -> Iterator[Segment]:
 
 
 def newlines(text: NDArray[np.uint8]) -> int:
-    r"""How many newlines there are.
+    r"""Count the newlines in a text.
 
     >>> newlines(np.frombuffer(b"a\nb\nc", np.uint8))
     2
@@ -71,7 +77,7 @@ def newlines(text: NDArray[np.uint8]) -> int:
 
 
 def split(segment: Segment, parts: int) -> list[tuple[int, int]]:
-    r"""Cut a segment into at most ``parts`` stretches ``(start, stop)`` of whole lines and of about equal size.
+    r"""Divide a segment into at most ``parts`` stretches ``(start, stop)`` of whole lines, of about equal size.
 
     >>> split(Segment(np.frombuffer(b"1 2:3\n0 1:1\n1 1:1\n", np.uint8), 1), 2)
     [(0, 12), (12, 18)]
@@ -84,7 +90,7 @@ def split(segment: Segment, parts: int) -> list[tuple[int, int]]:
 
 
 def place(segment: Segment, offset: int) -> tuple[int, int]:
-    r"""The line in the file and the column in it, both counted from 1, of a byte of the segment.
+    r"""Return the line in the file and the column in that line, both counted from 1, of a byte of the segment.
 
     >>> place(Segment(np.frombuffer(b"1 2:3\n0 x:1\n", np.uint8), first_line=7), 8)
     (8, 3)
@@ -98,7 +104,7 @@ def place(segment: Segment, offset: int) -> tuple[int, int]:
 
 
 def excerpt(segment: Segment, start: int, stop: int, longest: int = 40) -> str:
-    r"""A stretch of the segment as text that can be shown in a message, shortened and with odd bytes escaped.
+    r"""Return a stretch of the segment as text for a message, shortened and with invalid bytes escaped.
 
     >>> excerpt(Segment(np.frombuffer(b"1 2:\x00abc\n", np.uint8), 1), 2, 8)
     "'2:\\x00abc'"
@@ -108,7 +114,7 @@ def excerpt(segment: Segment, start: int, stop: int, longest: int = 40) -> str:
 
 
 def _line_start(text: NDArray[np.uint8], at: int) -> int:
-    """The first start of a line at or behind ``at``."""
+    """Return the first start of a line at or after ``at``."""
     if at == 0 or at >= len(text) or text[at - 1] == NEWLINE:
         return min(at, len(text))
     for block in range(at, len(text), _BLOCK):
@@ -124,7 +130,7 @@ def _lines(path: Path, file: BufferedReader, size: int) -> Iterator[NDArray[np.u
         return _joined(_unpacked(path, file, compression), size)
     if stat.S_ISREG(path.stat().st_mode):
         return _mapped(file, size)
-    return _joined(iter(lambda: file.read(_BLOCK), b""), size)  # a pipe
+    return _joined(iter(lambda: file.read(_BLOCK), b""), size)  # The file is a pipe, which cannot be memory-mapped.
 
 
 def _mapped(file: BufferedReader, size: int) -> Iterator[NDArray[np.uint8]]:
@@ -146,7 +152,7 @@ def _mapped(file: BufferedReader, size: int) -> Iterator[NDArray[np.uint8]]:
 
 
 def _forget(pages: mmap.mmap, start: int, stop: int) -> None:
-    """Take pages that were passed out of the resident set; a later look at them would only fault them in again."""
+    """Remove pages that the reader has passed from the resident set; a later access reads them again."""
     if hasattr(mmap, "MADV_DONTNEED"):
         first = start - start % mmap.PAGESIZE
         if stop - stop % mmap.PAGESIZE > first:
@@ -176,7 +182,10 @@ def _gunzipped(file: BufferedReader) -> Iterator[bytes]:
 
 
 def _bunzipped(file: BufferedReader) -> Iterator[bytes]:
-    """All members; unlike the standard library's file object this does not pass over rubbish behind the last one."""
+    """Yield the contents of all bzip2 members, and raise an error for invalid bytes after the last member.
+
+    The file object of the standard library ignores such bytes.
+    """
     unpacker, data = bz2.BZ2Decompressor(), b""
     while data or (data := file.read(_BLOCK)):
         yield unpacker.decompress(data, _BLOCK)
@@ -205,7 +214,7 @@ _COMPRESSIONS = (
 
 
 def _compression(path: Path, file: BufferedReader) -> _Compression | None:
-    """By the first bytes; a name that promises a compression the file does not have is an error."""
+    """Determine the compression by the first bytes; raise ``DataError`` if the file name claims another compression."""
     first = file.peek(10)[:10]
     for compression in _COMPRESSIONS:
         if compression.magic.match(first):

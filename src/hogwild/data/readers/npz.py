@@ -1,7 +1,7 @@
-"""SciPy's ``.npz`` files: what ``scipy.sparse.save_npz`` writes, or a dense array ``X``, with labels beside it.
+"""Reader of ``.npz`` files: a matrix as ``scipy.sparse.save_npz`` writes it, or a dense array ``X``, with labels.
 
-The labels are the array ``y`` (or ``labels``) of the same file, the rows' weights ``weights``. Nothing pickled is
-ever loaded.
+The labels are the array ``y`` (or ``labels``) of the same file, and the weights of the rows are the array ``weights``.
+The reader never loads pickled objects.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hogwild.errors import DataError
 
 
 def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
-    """Yield the rows of a file in pieces, which are views of the arrays in it.
+    """Yield the rows of a file in pieces, which are views of the arrays in the file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -48,19 +48,20 @@ _NAMES = {"X", "y", "labels", "weights", "format"} | _WHOLE
 
 
 def matrix_in(path: Path) -> Any:
-    """The matrix of a file alone, as SciPy or NumPy has it."""
+    """Return the matrix of a file without its labels, as an object of SciPy or NumPy."""
     return _arrays(path, ReadOptions(unlabelled=True))[0]
 
 
 def _arrays(path: Path, reading: ReadOptions) -> tuple[Any, Any, Any]:
-    """(the matrix, its labels or None, its weights or None)."""
+    """Return (the matrix, its labels or None, its weights or None)."""
     try:
         with path.open("rb") as file:
             arrays = _unpacked(file)
             X = _sparse(file, arrays) if "format" in arrays else arrays.get("X")
     except FileNotFoundError:
         raise DataError("there is no such file", path=path, remedy="Check the path.") from None
-    except Exception as error:  # damaged archives and headers raise a dozen kinds, in zipfile, zlib, numpy and scipy
+    # Damaged archives and headers raise a dozen types of exceptions in zipfile, zlib, numpy and scipy.
+    except Exception as error:
         said = (str(error) or type(error).__name__).splitlines()[0]
         raise DataError(f"the file cannot be read as .npz ({said})", path=path, remedy=_SAVE) from None
     if X is None:
@@ -84,7 +85,7 @@ def _unpacked(file: BinaryIO) -> dict[str, Array]:
 def _sparse(file: BinaryIO, arrays: dict[str, Array]) -> Any:
     from scipy.sparse import load_npz
 
-    for name in _WHOLE & arrays.keys():  # SciPy would round what is not
+    for name in _WHOLE & arrays.keys():  # SciPy would round numbers that are not whole.
         if arrays[name].dtype.kind not in "iu":
             raise ValueError(f"'{name}' is of type {arrays[name].dtype}, not of whole numbers")
     file.seek(0)

@@ -1,4 +1,4 @@
-"""Parquet tables: one column is the label, perhaps one the weight, and every other one makes features.
+"""Reader of Parquet tables: one column is the label, optionally one is the weight, and all others make features.
 
 | column                              | features                                                                  |
 |-------------------------------------|---------------------------------------------------------------------------|
@@ -8,9 +8,9 @@
 | list of floats, all of one length   | ``column[0]``, ``column[1]``, ... with these values                       |
 | map from text or whole number       | ``column=key`` with the number there as value                             |
 
-Parquet keeps a dictionary of texts, but writes one of whole numbers as these numbers: make such codes text if they
-are categories. Names are hashed as in :mod:`hogwild.data.hashing`, in no namespace. A null is absent, and so is a
-zero; features of one column of the result are added. Rows are counted from 0.
+Parquet stores a dictionary of texts as a dictionary, but a dictionary of whole numbers as these numbers. Codes of
+categories must therefore be converted to text. Names are hashed as in :mod:`hogwild.data.hashing`, in no namespace.
+Nulls and zeros make no entries. Features in the same column of the result are added. Rows are counted from 0.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError, HogwildError, MissingExtraError
 from hogwild.machine import usable_cores
 
-_MOST_ROWS = 1 << 16
-_MEMORY_PER_ENTRY = 64  # of an entry on its way from the table to the rows
-_LEAST_PER_ENTRY = 4  # bytes of an entry in the table: a code or a narrow number
-_UNPACKED = 8  # how much larger a table may well be in memory
-_BUFFER = 1 << 16  # bytes read at once of a column, instead of all of it
-_LARGEST_FOOTER_PART = 1 << 26  # a damaged footer may claim any size
+_MOST_ROWS = 1 << 16  # Largest number of rows that are read at a time.
+_MEMORY_PER_ENTRY = 64  # Bytes of memory per entry during the conversion from the table to rows.
+_LEAST_PER_ENTRY = 4  # Smallest number of bytes of an entry in the table: a code or a narrow number.
+_UNPACKED = 8  # Estimated ratio of the size of a table in memory to its size in the file.
+_BUFFER = 1 << 16  # Bytes of a column that are read at a time, instead of the whole column.
+# Largest number of bytes and elements of parts of the footer, since a damaged footer may claim any size.
+_LARGEST_FOOTER_PART = 1 << 26
 _AGAIN = "Make or fetch the file again."
 
 
@@ -74,11 +75,11 @@ PARQUET = Reader("parquet", (".parquet", ".pq"), read)
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What each column of the table is for."""
+    """Use of each column of the table."""
 
     path: Path
     features: int
-    label: Column | None  # none: every row is unlabelled
+    label: Column | None  # Label column. None means that every row is unlabelled.
     weight: Column | None
     converters: tuple[tuple[Column, Converter], ...]
     unlabelled: bool
@@ -86,7 +87,7 @@ class _Plan:
 
 @contextmanager
 def _blaming(path: Path) -> Iterator[None]:
-    """Whatever pyarrow raises over a file, the file is to blame."""
+    """Convert any exception of pyarrow to a ``DataError`` about the file."""
     try:
         yield
     except HogwildError:
@@ -97,7 +98,8 @@ def _blaming(path: Path) -> Iterator[None]:
         raise DataError("this is a folder, not a Parquet file", path=path, remedy="Name the file in it.") from None
     except PermissionError:
         raise DataError("the file may not be read", path=path, remedy="Check its permissions.") from None
-    except Exception as error:  # Arrow's own tree, and ValueError, OverflowError, ... from its bindings
+    # The exception is one of Arrow, or ValueError, OverflowError and others from its bindings.
+    except Exception as error:
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise DataError(f"the Parquet file is damaged ({reason})", path=path, remedy=_AGAIN) from None
 
@@ -131,21 +133,22 @@ def _next(path: Path, batches: Iterator[Any]) -> Any:
     with _blaming(path):
         batch = next(batches, None)
         if batch is not None:
-            batch.validate(full=True)  # offsets within bounds, text that is text, dictionary codes that exist
+            # This call checks that offsets are within bounds, that text is valid and that dictionary codes exist.
+            batch.validate(full=True)
         return batch
 
 
 def _batch_rows(path: Path, schema: Any, n_rows: int, piece_bytes: int) -> int:
-    """How many rows to take at once, by a guess at their size.
+    """Return the number of rows to read at a time, from an estimate of their size.
 
-    The footer knows more about its row groups, but asking a damaged one for it can end the process.
+    The footer has more exact sizes of its row groups, but pyarrow can crash if the footer is damaged.
     """
     per_row = _UNPACKED * path.stat().st_size // max(1, n_rows) + _MEMORY_PER_ENTRY * len(schema)
     return int(min(_MOST_ROWS, max(1, piece_bytes // per_row)))
 
 
 def _slices(batch: Any, piece_bytes: int) -> Iterator[Any]:
-    """A batch in parts that surely make small enough pieces: lists may be longer than was guessed."""
+    """Yield parts of a batch that surely make small enough pieces, since lists may be longer than estimated."""
     entries = sum(column.nbytes // _LEAST_PER_ENTRY for column in batch.columns)
     parts = max(1, min(batch.num_rows, _MEMORY_PER_ENTRY * entries // piece_bytes))
     size = -(-batch.num_rows // parts)
@@ -172,7 +175,7 @@ def _plan(path: Path, schema: Any, reading: ReadOptions) -> _Plan:
 
 
 def _special(path: Path, schema: Any, role: str, name: str, features: int, optional: bool = False) -> Column | None:
-    """The column that holds the label or the weight."""
+    """Return the column with the label or the weight."""
     if name in schema.names:
         column = Column(path, name, features - 1)
         column.check_numeric(schema.field(name).type, role)
@@ -211,7 +214,7 @@ def _refuse(column: Column, bad: Array, first_row: int, what: str, remedy: str) 
 
 
 def _joined(parts: list[Entries], n_rows: int) -> tuple[Array, Array, Array]:
-    """The entries of all columns, row by row."""
+    """Return the entries of all columns, row by row."""
     totals = np.zeros(n_rows, np.int64)
     for part in parts:
         totals += part.counts

@@ -1,4 +1,4 @@
-"""One column of a Parquet table becomes entries of rows, by its type; no loop over rows is in Python."""
+"""Conversion of a column of a Parquet table to entries of rows, by its type, without Python loops over rows."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from hogwild.data.csr import Array
 from hogwild.data.hashing import hash_joined
 from hogwild.errors import DataError
 
-_TOO_LARGE = 2.0**128 - 2.0**103  # from here on, rounding to 32 bits gives infinity
+_TOO_LARGE = 2.0**128 - 2.0**103  # Smallest number that is infinite when it is rounded to 32 bits.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """What one column adds to some rows: how much to each, and the entries, row by row."""
+    """Entries that a column adds to rows: their number for each row, then the entries row by row."""
 
-    counts: Array  #  int64, one a row
-    indices: Array  # uint32
-    values: Array  #  float32
+    counts: Array  # Number of entries of each row, int64.
+    indices: Array  # Column of each entry in the result, uint32.
+    values: Array  # Value of each entry, float32.
 
 
-Converter = Callable[[Any, int], Entries]  # an Arrow array and the number of its first row
+Converter = Callable[[Any, int], Entries]  # Function of an Arrow array and the number of its first row.
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its name, and how its features are hashed."""
+    """Column of a table: its file, its name, and the bit mask of hashed features."""
 
     path: Path
     name: str
     mask: int
 
     def error(self, what: str, row: int | None, remedy: str) -> DataError:
-        """An error in this column."""
+        """Return an error in this column."""
         counted = "" if row is None else " Rows are counted from 0."
         return DataError(what, path=self.path, row=row, column=self.name, remedy=remedy + counted)
 
     def check_numeric(self, type_: Any, role: str) -> None:
-        """A label or a weight must be a number."""
+        """Raise ``DataError`` if the type of a label or weight is not a number."""
         if not _is_number(type_):
             raise self.error(
                 f"the {role} is of type {type_}, not a number", None, f"Encode the {role} as numbers, or name another."
             )
 
     def hashed(self, *names: str) -> Array:
-        """Where features of these names, put behind the column's, end up."""
+        """Return the hashed positions of features whose names are the column name followed by each of ``names``."""
         offsets = np.cumsum([0, *(len(name.encode()) for name in names)])
         return self._hashed("", "".join(names).encode(), offsets)
 
     def hashed_categories(self, values: Any) -> Array:
-        """Where the feature ``column=value`` ends up, for every value; each distinct one is hashed once."""
+        """Return the hashed position of the feature ``column=value`` for every value; hash each distinct value once."""
         import pyarrow as pa
 
         coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
@@ -75,7 +75,7 @@ class Column:
 
 
 def converter(column: Column, type_: Any) -> Converter:
-    """How a column of this Arrow type becomes entries."""
+    """Return the function that converts a column of this Arrow type to entries."""
     import pyarrow as pa
 
     types = pa.types
@@ -101,9 +101,9 @@ def converter(column: Column, type_: Any) -> Converter:
 
 
 def numbers(column: Column, array: Any, first_row: int, rows: Array | None = None) -> tuple[Array, Array]:
-    """The numbers of a column as float64, 0 where they are null, and where they are not; all are finite.
+    """Return the numbers of a column as float64, 0 for nulls, and the mask of those that are not null.
 
-    ``rows`` says in which row each number is, if that is not one number a row.
+    All numbers are finite. ``rows`` is the row of each number, for columns that do not have one number per row.
     """
     import pyarrow as pa
 
@@ -151,7 +151,7 @@ def _is_category(type_: Any) -> bool:
 
 
 def _names_features(type_: Any) -> bool:
-    """In lists and as keys, whole numbers are names as well."""
+    """Return whether values of this type are names of features; in lists and map keys, whole numbers are names too."""
     from pyarrow import types
 
     return _is_category(type_) or bool(types.is_integer(type_))
@@ -162,7 +162,7 @@ def _nothing(n_rows: int) -> Entries:
 
 
 def _kept(counts: Array, keep: Array) -> Array:
-    """How many entries of each row are left if only some are kept."""
+    """Return the number of entries of each row that ``keep`` selects."""
     before = np.concatenate([[0], np.cumsum(keep)])
     ends = np.cumsum(counts)
     return np.asarray(before[ends] - before[ends - counts])
@@ -215,7 +215,7 @@ class _CategoricalLists:
 
 @dataclass(slots=True)
 class _FloatLists:
-    """Lists of floats that all have one length, which the first one settles."""
+    """Converter of lists of floats with one common length, which the first list determines."""
 
     column: Column
     length: int | None = None
@@ -249,7 +249,7 @@ class _Mapped:
     def __call__(self, array: Any, first_row: int) -> Entries:
         import pyarrow as pa
 
-        # Offsets are absolute, into all keys; the entries behind a null are not meant.
+        # Offsets are absolute, into all keys. The entries of a null row do not count.
         offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
         lengths = np.diff(offsets) * _valid(array)
         before = np.cumsum(lengths) - lengths
@@ -264,7 +264,7 @@ class _Mapped:
 
 
 def _copied_view(array: Any) -> Any:
-    """Text in the usual form: much of Arrow cannot handle views of text yet."""
+    """Convert a text view to plain text, because many Arrow functions do not support text views yet."""
     import pyarrow as pa
 
     return array.cast(pa.string()) if pa.types.is_string_view(array.type) else array

@@ -1,4 +1,4 @@
-"""Decimal numbers written in memory, as float64."""
+"""Parser of decimal numbers in memory, with results in float64."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from hogwild.data.readers.parse_int import byte, digits
 from hogwild.jit import compiled_part
 
-# How well a number is known: its float64 exactly; to within SLACK; its extent only; not a number.
+# Accuracy of a parsed number: exact float64, within SLACK, only its extent is known, or not a number.
 EXACT, CLOSE, LONG, BAD = range(4)
 
-SLACK: Final = 2.0**-50  # more than four roundings do, relative to the number
+SLACK: Final = 2.0**-50  # Bound on the relative error of four roundings.
 
 _ONE: Final = np.uint64(1)
 _POWERS: Final = np.array([float(f"1e{power}") for power in range(65)])
@@ -21,10 +21,10 @@ _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 
 @compiled_part
 def number(at: Any, stop: Any) -> tuple[Any, Any, Any]:
-    r"""(value, end, how well it is known) of the decimal number at an address.
+    r"""Parse the decimal number at an address, and return (value, end, accuracy).
 
-    The text goes on to ``stop``, and has a byte that no number contains behind the number: a newline, for one. What is
-    not settled here, ``LONG``, Python's own ``float`` converts.
+    The text extends to ``stop``, and the number is followed by a byte that no number contains, such as a newline. If
+    the accuracy is ``LONG``, the caller converts the text with Python's ``float``.
 
     >>> from hogwild.jit import compiled
     >>> @compiled
@@ -40,7 +40,7 @@ def number(at: Any, stop: Any) -> tuple[Any, Any, Any]:
     if negative or positive:
         at += _ONE
     mantissa, start = np.uint64(0), at
-    while _ZERO <= byte(at) <= _NINE:  # mostly one digit
+    while _ZERO <= byte(at) <= _NINE:  # The integer part mostly has one digit.
         mantissa = np.uint64(10) * mantissa + np.uint64(byte(at) - _ZERO)
         at += _ONE
     count, exponent = np.int64(at - start), np.int64(0)
@@ -52,10 +52,10 @@ def number(at: Any, stop: Any) -> tuple[Any, Any, Any]:
     if count == 0:
         return 0.0, at, BAD
     if count > 18:
-        while byte(start) == _ZERO or byte(start) == _POINT:  # leading zeros do not count
+        while byte(start) == _ZERO or byte(start) == _POINT:  # Leading zeros are not significant digits.
             count -= byte(start) == _ZERO
             start += _ONE
-    if byte(at) == 101 or byte(at) == 69:  # e, E
+    if byte(at) == 101 or byte(at) == 69:  # The bytes are "e" and "E".
         at += _ONE
         shrinks, grows = byte(at) == _MINUS, byte(at) == _PLUS
         if shrinks or grows:
@@ -72,5 +72,6 @@ def number(at: Any, stop: Any) -> tuple[Any, Any, Any]:
         return 0.0, at, LONG
     whole = np.int64(mantissa)
     value = whole / _POWERS[np.uint64(-exponent)] if exponent < 0 else whole * _POWERS[np.uint64(exponent)]
-    known = EXACT if whole <= 1 << 53 and -22 <= exponent <= 22 else CLOSE  # one rounding, or up to four
+    # The result has one rounding error if it is exact, and up to four if it is close.
+    known = EXACT if whole <= 1 << 53 and -22 <= exponent <= 22 else CLOSE
     return -value if negative else value, at, known

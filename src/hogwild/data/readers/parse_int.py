@@ -1,9 +1,9 @@
-"""Bytes in memory by their address, and whole numbers written there, read eight digits at a time.
+"""Parser of whole numbers in memory, by address, eight digits at a time.
 
-A loop over digits guesses wrong at the end of nearly every number, which costs more than the digits do. Here eight
-bytes are one word: where its digits end and what they are worth is arithmetic on the word, without a branch. The word
-is read in little-endian order, as on every processor that numba compiles for. Addresses stand for the text because
-compiled functions that hand an array to each other also count its references, at a price of several digits.
+In a loop over digits the branch predictor fails at the end of nearly every number, which costs more than the digits.
+This parser loads eight bytes as one word. Arithmetic on the word, without a branch, gives the end of the digits and
+their value. The word is little-endian, as on every processor that numba compiles for. Functions take addresses instead
+of arrays, because a compiled function that passes an array counts its references. That costs as much as several digits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from hogwild.jit import compiled
 
 _EIGHT: Final = np.uint64(8)
 _ZEROS: Final = np.uint64(0x3030303030303030)
-_TO_HIGH_BIT: Final = np.uint64(0x7676767676767676)  # a byte from 10 on sets its high bit when this is added
+# Adding this constant sets the high bit of each byte that is 10 or more.
+_TO_HIGH_BIT: Final = np.uint64(0x7676767676767676)
 _HIGH_BITS: Final = np.uint64(0x8080808080808080)
 _TENS: Final = 10 ** np.arange(9, dtype=np.uint64)
 
@@ -46,14 +47,14 @@ def _count_trailing_zeros(typing: Any, word: Any) -> Any:
     return types.uint64(word), build
 
 
-byte: Any = intrinsic(_byte)  # the byte at an address
-_word: Any = intrinsic(_eight_bytes)  # the eight bytes from an address on
+byte: Any = intrinsic(_byte)  # Function that returns the byte at an address.
+_word: Any = intrinsic(_eight_bytes)  # Function that returns the eight bytes from an address on.
 _trailing_zeros: Any = intrinsic(_count_trailing_zeros)
 
 
 @compiled
 def _worth(word: Any) -> Any:
-    """What eight bytes of 0 to 9 are worth as a decimal number: pairs, then fours, then all eight."""
+    """Return the decimal value of eight bytes from 0 to 9, combined as pairs, then as fours, then as eight."""
     word = (word * np.uint64(10 * 256 + 1)) >> np.uint64(8)
     word = ((word & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(100 * 65536 + 1)) >> np.uint64(16)
     return ((word & np.uint64(0x0000FFFF0000FFFF)) * np.uint64((10_000 << 32) + 1)) >> np.uint64(32)
@@ -61,9 +62,9 @@ def _worth(word: Any) -> Any:
 
 @compiled
 def digits(at: Any, stop: Any, before: Any) -> tuple[Any, Any]:
-    r"""(number, end): the digits at an address put behind the number ``before``, modulo 2**64, and where they end.
+    r"""Parse the digits at an address, append them to the number ``before``, and return (number, end) modulo 2**64.
 
-    The text goes on to ``stop``, and has a byte that is not a digit at ``at`` or behind it.
+    The text extends to ``stop``, and has a byte that is not a digit at ``at`` or after it.
 
     >>> text = np.frombuffer(b"12345:0.5\n", np.uint8)
     >>> start = text.ctypes.data
@@ -73,7 +74,8 @@ def digits(at: Any, stop: Any, before: Any) -> tuple[Any, Any]:
     """
     while at + _EIGHT <= stop:
         word = _word(at) ^ _ZEROS
-        others = ((word + _TO_HIGH_BIT) | word) & _HIGH_BITS  # a carry spoils only bytes behind the first that counts
+        # A carry changes only bytes after the first byte that is not a digit, and only that first byte matters.
+        others = ((word + _TO_HIGH_BIT) | word) & _HIGH_BITS
         if others == 0:
             before = before * _TENS[8] + _worth(word)
             at += _EIGHT

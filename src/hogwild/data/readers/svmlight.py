@@ -1,7 +1,8 @@
-"""The svmlight (libsvm, libFM) text format: ``label [qid:n] index:value index:value ... [# comment]``.
+"""Reader of the svmlight (libsvm, libFM) text format: ``label [qid:n] index:value index:value ... [# comment]``.
 
-Each segment of the file is cut into stretches of lines. All stretches are counted, the arrays of the segment are
-made, and all stretches are parsed straight into them: both on every core, in compiled code that needs no GIL.
+Each segment of the file is divided into stretches of lines. The reader counts all stretches, allocates the arrays of
+the segment, and parses all stretches directly into these arrays. Both passes run on every core, in compiled code that
+does not hold the GIL.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from hogwild.data.readers.svmlight_errors import failure
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
 
-_BYTES_PER_TEXT = 2  #      "1:1 " is 4 bytes of text and 8 of memory: the densest text that is not contrived
-_STRETCH_BYTES = 1 << 20  # some milliseconds of work
-_TO_INFINITY = 3.4028235677973366e38  # what is at least this large is infinite in float32
+# Bytes of memory per byte of text. The densest realistic text is "1:1 ", with 4 bytes of text and 8 of memory.
+_BYTES_PER_TEXT = 2
+_STRETCH_BYTES = 1 << 20  # Bytes of text per stretch, which take a few milliseconds to parse.
+_TO_INFINITY = 3.4028235677973366e38  # Smallest number that is infinite in float32.
 
 
 def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
-    r"""Yield the rows of a file in pieces, with the indices as they stand in the file.
+    r"""Yield the rows of a file in pieces, with the raw indices of the file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +67,7 @@ SVMLIGHT = Reader(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Arrays:
-    """The arrays of a segment, with room for all that its stretches may hold."""
+    """Arrays of a segment, with room for the entries of all its stretches."""
 
     indptr: Array
     labels: Array
@@ -75,7 +77,7 @@ class _Arrays:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """What one stretch put into the arrays, from which slots on, and what is wrong at which offset."""
+    """Result of one stretch: its first slots, its numbers of rows and entries, and failures as (offset, problem)."""
 
     row: int
     entry: int
@@ -107,7 +109,8 @@ def _parse(
     segment: Segment, reading: ReadOptions, arrays: _Arrays, stretch: tuple[int, int], slots: tuple[int, int], room: int
 ) -> _Parsed:
     base = segment.bytes.ctypes.data
-    odd = np.empty((room, 3), np.int64)  # as large as it may get; pages that are not touched cost nothing
+    # The array has its largest possible size. Pages that are not touched take no memory.
+    odd = np.empty((room, 3), np.int64)
     row, entry, odds, features, problem, at = parser.parse(
         *map(np.uint64, (base + stretch[0], base + stretch[1])), reading.unlabelled, *_limits(reading),
         *map(np.uint64, slots),
@@ -119,9 +122,9 @@ def _parse(
 
 
 def _limits(reading: ReadOptions) -> tuple[int, int, bool]:
-    """The smallest index allowed, the first that is one too many, and whether such ones are dropped.
+    """Return the smallest allowed index, the first index that is too large, and whether such indices are dropped.
 
-    While it is not known whether indices count from 0 or from 1, only what is wrong either way is wrong.
+    While it is unknown whether indices count from 0 or from 1, only an index that is wrong in both cases is an error.
     """
     base = 1 if reading.base == "auto" else reading.base
     limit = LARGEST_INDEX + 1 if reading.features is None else reading.features + base
@@ -129,7 +132,7 @@ def _limits(reading: ReadOptions) -> tuple[int, int, bool]:
 
 
 def _settle(segment: Segment, arrays: _Arrays, odd: Array) -> Iterator[tuple[int, int]]:
-    """Convert the numbers that the compiled parser left to us; yields those that are too large."""
+    """Convert the numbers that the compiled parser cannot convert, and yield those that are too large."""
     for start, stop, slot in odd.tolist():
         number = float(segment.bytes[start:stop].tobytes())
         if slot < 0:
@@ -143,7 +146,7 @@ def _settle(segment: Segment, arrays: _Arrays, odd: Array) -> Iterator[tuple[int
 
 
 def _joined(arrays: _Arrays, parsed: list[_Parsed]) -> CSRRows:
-    """The filled slots; if comments or blank lines left gaps between them, they are moved together."""
+    """Return the filled slots as rows; close the gaps that comments and blank lines have left between stretches."""
     rows, entries = sum(stretch.rows for stretch in parsed), sum(stretch.entries for stretch in parsed)
     last = parsed[-1]
     if rows == last.row + last.rows and entries == last.entry + last.entries:

@@ -1,4 +1,4 @@
-"""What is wrong with a line of svmlight text, in words."""
+"""Error messages for lines of svmlight text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _RETURNS = "Convert the line ends to \\n or \\r\\n."
 _MORE = "Allow for more features (features=, --features)."
 
 _NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"
-_INFINITE = re.compile(rb"[+-]?(nan|inf|infinity)|" + _NUMBER, re.IGNORECASE)  # a number that is refused overflows
+# A decimal number is refused only if it overflows, so the pattern includes decimal numbers.
+_INFINITE = re.compile(rb"[+-]?(nan|inf|infinity)|" + _NUMBER, re.IGNORECASE)
 _BEFORE = re.compile(rb"(\d+):[^\s:]*\s*$")
 
 
 def failure(path: Path, segment: Segment, reading: ReadOptions, offset: int, problem: int) -> DataError:
-    r"""The error that tells why the field at ``offset`` is no good as a label, an index or a value.
+    r"""Return the error for the field at ``offset``, which is invalid as a label, an index or a value.
 
     >>> import numpy as np
     >>> segment = Segment(np.frombuffer(b"1 2:3\n1 -2:3\n", np.uint8), 1)

@@ -1,7 +1,7 @@
-"""The compiled part of the svmlight reader: bytes in, arrays out.
+"""Compiled parser of the svmlight reader, from bytes to arrays.
 
-The text is a run of whole lines in memory, each ending with a newline. No loop runs past a newline, so none needs to
-ask where the text ends.
+The text is a run of whole lines in memory, each of which ends with a newline. No loop runs past a newline, so no loop
+needs to check for the end of the text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hogwild.data.readers.parse_float import BAD, CLOSE, EXACT, LONG, SLACK, num
 from hogwild.data.readers.parse_int import byte, digits
 from hogwild.jit import compiled, compiled_part
 
-# What stopped the parser: nothing, or a field that is no good as what it should be. Words are found elsewhere.
+# Reason why the parser stopped: none, or the field that is invalid. ``svmlight_errors`` makes the messages.
 NOTHING, LABEL, INDEX, VALUE = range(4)
 
 _ONE: Final = np.uint64(1)
@@ -25,7 +25,7 @@ _ENDS: Final = sum(1 << byte for byte in (_SPACE, _NEWLINE, _TAB, _RETURN, _HASH
 
 @compiled
 def count(text: Any, start: Any, stop: Any) -> tuple[int, int]:
-    """(lines, colons) of a stretch of text: room enough for what :func:`parse` finds there."""
+    """Count (lines, colons) of a stretch of text, which are upper bounds of its rows and entries for :func:`parse`."""
     lines = colons = 0
     for character in text[start:stop]:
         lines += character == _NEWLINE
@@ -35,13 +35,13 @@ def count(text: Any, start: Any, stop: Any) -> tuple[int, int]:
 
 @compiled_part
 def ends(first: Any) -> Any:
-    """Whether this byte ends a field."""
+    """Return whether this byte ends a field."""
     return first <= _HASH and (_ENDS >> first) & 1 == 1
 
 
 @compiled_part
 def blanks(at: Any) -> Any:
-    """Where the blanks, and a comment behind them, end."""
+    """Return the end of the blanks at ``at``, and of a comment after them."""
     while byte(at) == _SPACE or byte(at) == _TAB:
         at += _ONE
     if byte(at) == _HASH:
@@ -54,7 +54,7 @@ def blanks(at: Any) -> Any:
 
 @compiled_part
 def label_at(at: Any, stop: Any, unlabelled: Any) -> tuple[Any, Any, Any]:
-    """(label, end, how well it is known) of the line that starts at ``at``."""
+    """Parse the label of the line that starts at ``at``, and return (label, end, accuracy)."""
     value, end, known = number(at, stop)
     if unlabelled and (byte(at) == _Q or byte(end) == _COLON):
         return 0.0, at, EXACT
@@ -68,9 +68,10 @@ def parse(
 ) -> tuple[Any, Any, int, Any, int, Any]:  # fmt: skip
     """Parse the lines from address ``start`` to ``stop`` into the arrays, from slots ``row`` and ``entry`` on.
 
-    Indices from ``limit`` on are dropped or refused. A number that float64 arithmetic does not settle goes to
-    ``odd`` as (start, end, slot), a label's slot as ``-1 - row``, for the caller to convert. Returns the next free
-    slots, how many odd numbers there are, one more than the largest index, and what stopped the parser and where.
+    Indices from ``limit`` on are dropped or refused. A number that float64 arithmetic does not determine goes to
+    ``odd`` as (start, end, slot), for the caller to convert. The slot of a label is ``-1 - row``. The function returns
+    the next free slots, the number of odd numbers, one more than the largest index, and the reason and position of the
+    stop.
     """
     odds, largest, at = 0, np.int64(-1), start
     while at < stop:
@@ -90,7 +91,8 @@ def parse(
             at = blanks(at)
             if byte(at) == _NEWLINE:
                 break
-            if query and byte(at) == _Q and byte(at + _ONE) == 105 and byte(at + np.uint64(2)) == 100:  # q, i, d
+            # The bytes are "q", "i" and "d".
+            if query and byte(at) == _Q and byte(at + _ONE) == 105 and byte(at + np.uint64(2)) == 100:
                 colon = at + np.uint64(3)
                 _, end = digits(colon + _ONE, stop, np.uint64(0))
                 if byte(colon) != _COLON or end == colon + _ONE or not ends(byte(end)):
@@ -110,7 +112,8 @@ def parse(
                 return row, entry, odds, largest + 1, VALUE, at
             if index < limit:
                 if known == CLOSE and np.float32(value * (1 - SLACK)) != np.float32(value * (1 + SLACK)):
-                    known = LONG  # so near to where rounding changes that the error of the value matters
+                    # The value is so close to a rounding boundary of float32 that its error may change the result.
+                    known = LONG
                 if known == LONG:
                     odd[odds, 0], odd[odds, 1], odd[odds, 2] = at, end, entry
                     odds += 1

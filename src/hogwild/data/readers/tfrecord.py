@@ -1,6 +1,7 @@
-"""TFRecord files of ``tf.train.Example``: ``nz_idx`` (whole numbers), ``nz_values`` (absent: all ones), ``label``.
+"""Reader of TFRecord files of ``tf.train.Example``: ``nz_idx`` (whole numbers), ``nz_values`` and ``label``.
 
-Both checksums of every record are checked. GZIP files are recognised by their first bytes.
+Without ``nz_values`` all values are one. The reader verifies both checksums of every record. Gzip files are recognised
+by their first bytes.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from hogwild.data.tfrecord.crc32c import masked_crc
 from hogwild.errors import DataError
 
 NAMES = tuple(np.frombuffer(name, np.uint8) for name in (b"nz_idx", b"nz_values", b"label"))
-_BYTES_PER_BYTE = 2  # an index and its value are 7 bytes of a file or so, and 8 of memory; and both are held
-_LEAST = 1 << 12
+# Bytes of memory per byte of file. An index and its value take about 7 bytes in the file and 8 in memory, and both
+# copies are held.
+_BYTES_PER_BYTE = 2
+_LEAST = 1 << 12  # Smallest number of bytes of a piece of the file.
 _AGAIN = "Make or fetch the file again."
 _FEATURES = "An Example must have nz_idx (int64), nz_values (float, or none at all if every value is 1) and label."
 _FAULTS = {
@@ -54,9 +57,8 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
     (array([1.]), array([3, 7], dtype=uint32), array([0.5, 2. ], dtype=float32))
     """
     offset, row = 0, 0
-    pieces = _pieces(
-        path, max(_LEAST, piece_bytes // _BYTES_PER_BYTE // (reader_threads() + 2))
-    )  # so many are held at once
+    # The reader holds ``reader_threads() + 2`` pieces at the same time.
+    pieces = _pieces(path, max(_LEAST, piece_bytes // _BYTES_PER_BYTE // (reader_threads() + 2)))
     for piece, (rows, used, fault) in map_in_order(partial(_parsed, reading=reading), pieces):
         if fault != parser.FINE or used < len(piece):
             raise _failure(path, fault or parser.CUT, offset + used, row + len(rows))
@@ -66,7 +68,7 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
 
 
 def _pieces(path: Path, size: int) -> Iterator[bytes]:
-    """The file in pieces of whole records; if there is a damaged length, the last piece goes on behind it."""
+    """Yield the file in pieces of whole records; the last piece contains the bytes after a damaged length."""
     held = b""
     for block in _blocks(path, size):
         held = held + block if held else block
@@ -84,11 +86,12 @@ TFRECORD = Reader("tfrecord", (".tfrecord", ".tfrecords"), read, compressible=Tr
 
 
 def _parsed(held: bytes, reading: ReadOptions) -> tuple[CSRRows, int, int]:
-    """The whole records at the start of some bytes, how many bytes those are, and what is wrong behind them."""
+    """Return the rows of the complete records at the start of ``held``, their size in bytes, and the next fault."""
     data = np.frombuffer(held, np.uint8)
     most = len(data) // parser.FRAME + 1
     indptr, labels = np.zeros(most + 1, np.int64), np.empty(most)
-    # As large as they may get: an index takes a byte at least. Pages that are not touched cost nothing.
+    # The arrays have their largest possible size, since an index takes at least one byte. Pages that are not touched
+    # take no memory.
     indices, values = np.empty(len(data), np.uint32), np.empty(len(data), np.float32)
     room: Array = np.empty(len(data), np.int64)
     count, used, fault, _ = parser.parse(
@@ -124,7 +127,10 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
 
 
 def _is_gzip(first: bytes) -> bool:
-    """A record of 559,903 bytes begins as gzip does; but then with the right checksum of its length."""
+    """Return whether the first bytes are those of a gzip file.
+
+    A record of 559,903 bytes begins with the same bytes as gzip, but then the checksum of its length matches.
+    """
     if not first.startswith(b"\x1f\x8b"):
         return False
     return len(first) < 12 or int(masked_crc(np.frombuffer(first, np.uint8), 0, 8)) != int.from_bytes(

@@ -1,16 +1,19 @@
-"""Vowpal Wabbit text: ``label importance base 'tag|namespace:scale feature:value feature |other feature ...``.
+"""Reader of Vowpal Wabbit text: ``label importance base 'tag|namespace:scale feature:value |other feature ...``.
 
-What is done is what Vowpal Wabbit does by default, with names hashed as in :mod:`hogwild.data.hashing`:
+The reader follows the defaults of Vowpal Wabbit, and hashes names as in :mod:`hogwild.data.hashing`:
 
-- label, importance and base may be left out from the right; a missing importance is 1. A row without a label is an
-  error unless unlabelled rows are accepted. A base (an initial prediction) other than 0 is an error.
-- The tag is the last word before the first bar if it touches the bar or starts with ``'``; it is not kept.
-- A namespace's name touches its bar; its scale, 1 if not given, multiplies the values of its features. Its hash is
-  the namespace in which the features' names are hashed; it is 0 behind a bar that is followed by a blank.
-- A feature's value is 1 if not given. Features that end up in one column of a row, by name or by chance, are added.
+- Label, importance and base may be omitted from the right. A missing importance is 1. A row without a label is an error
+  unless unlabelled rows are accepted. A base (an initial prediction) other than 0 is an error.
+- The tag is the last word before the first bar if it touches the bar or starts with ``'``. The reader ignores it.
+- The name of a namespace touches its bar. The scale of the namespace, by default 1, multiplies the values of its
+  features. The names of its features are hashed in the hash of the namespace. After a bar that is followed by a blank,
+  that hash is 0.
+- The value of a feature is 1 by default. Values of features in the same column of a row are added, whether the names
+  are equal or collide.
 
-Where Vowpal Wabbit guesses and warns, this is an error: a number that is none or not finite, a missing number, a
-value without a name. Text values (``city:paris``) are refused as well: ``city=paris`` says the same.
+Where Vowpal Wabbit guesses and warns, this reader raises an error: for text in the place of a number, a number that is
+not finite, a missing number, and a value without a name. Text values (``city:paris``) are errors as well. The
+equivalent ``city=paris`` is accepted.
 """
 
 from __future__ import annotations
@@ -34,10 +37,11 @@ from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
 
-_MEMORY_PER_BYTE = 6  # memory that a byte of text can take when it is parsed: short rows are the worst
-_WORTH_A_THREAD = 1 << 16
-_BLOCK = 1 << 18  # bytes counted at once, so that they stay in the cache
-_TOO_LARGE = 2.0**128 - 2.0**103  # from here on, rounding to 32 bits gives infinity
+# Largest number of bytes of memory that a byte of text takes when it is parsed, which short rows reach.
+_MEMORY_PER_BYTE = 6
+_WORTH_A_THREAD = 1 << 16  # Bytes of text that make a further thread worthwhile.
+_BLOCK = 1 << 18  # Bytes that are counted at a time, so that they stay in the cache.
+_TOO_LARGE = 2.0**128 - 2.0**103  # Smallest number that is infinite when it is rounded to 32 bits.
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
@@ -74,7 +78,7 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
             stretches = [
                 _Stretch(path, segment, start, stop) for start, stop in split(segment, _parts(segment, workers))
             ]
-            # In file order, so that the first error in the file is the one that is raised.
+            # Results are taken in file order, so that the first error in the file is raised.
             for rows in pool.map(partial(_parsed, features=features, unlabelled=reading.unlabelled), stretches):
                 if len(rows):
                     empty = False
@@ -88,7 +92,7 @@ VW = Reader("vw", (".vw",), read, compressible=True)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Some whole lines, and where they come from."""
+    """Whole lines of a segment, and the file that they come from."""
 
     path: Path
     segment: Segment
@@ -100,7 +104,7 @@ class _Stretch:
         return DataError(what, path=self.path, line=line, column=column, remedy=remedy)
 
     def word(self, at: int) -> str:
-        """The word at an offset, to be shown."""
+        """Return the word at an offset, for a message."""
         line = self.segment.bytes[at : at + 80].tobytes()
         return excerpt(self.segment, at, at + len(re.split(rb"[\s|]", line, maxsplit=1)[0]))
 
@@ -114,11 +118,12 @@ def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> CSRRows:
     lines, blanks, marks = _most(text[stretch.start : stretch.stop])
     indptr, labels, weights = np.empty(lines + 1, np.int64), np.empty(lines), np.empty(lines, np.float32)
     indices, values = np.empty(blanks, np.uint32), np.empty(blanks, np.float32)
-    asides = np.empty((marks + 3 * lines, ASIDE_COLUMNS), np.int64)  # memory that is not touched costs nothing
+    asides = np.empty((marks + 3 * lines, ASIDE_COLUMNS), np.int64)  # Memory that is not touched costs nothing.
     found = (indptr, indices, values, labels, weights, asides)
     n_rows, n_asides, problem, at = map(int, parse(text, stretch.start, stretch.stop, features - 1, unlabelled, *found))
     asides = asides[:n_asides]
-    _convert(stretch, asides[asides[:, 1] < at], labels, weights, values)  # what is wrong first is said first
+    # Numbers before the first structural problem are converted first, so that the first error in the text is raised.
+    _convert(stretch, asides[asides[:, 1] < at], labels, weights, values)
     if problem:
         what, remedy = _MESSAGES[Problem(problem)]
         shown = "" if problem in (Problem.NO_BAR, Problem.NO_LABEL, Problem.NO_NUMBER) else f": {stretch.word(at)}"
@@ -132,7 +137,7 @@ def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> CSRRows:
 
 
 def _most(text: Array) -> tuple[int, int, int]:
-    """How many lines, entries and numbers behind colons there can be at most."""
+    """Return upper bounds of the numbers of lines, of entries, and of numbers after colons."""
     lines, blanks, marks = 1, 1, 0
     for start in range(0, len(text), _BLOCK):
         block = text[start : start + _BLOCK]
@@ -147,7 +152,7 @@ def _weighted(rows: CSRRows, weights: Array) -> CSRRows:
 
 
 def _convert(stretch: _Stretch, asides: Array, labels: Array, weights: Array, values: Array) -> None:
-    """Put in the numbers that were set aside, or raise an error for the first that cannot be."""
+    """Convert the numbers that were set aside, or raise ``DataError`` for the first that is invalid."""
     scales = []
     for what, start, stop, first, last in asides.tolist():
         number = _number(stretch, Aside(what), start, stop)
@@ -156,7 +161,7 @@ def _convert(stretch: _Stretch, asides: Array, labels: Array, weights: Array, va
         elif what == Aside.IMPORTANCE:
             weights[first] = number
         elif what == Aside.VALUE:
-            values[first] *= np.float32(number)  # the scale is there already
+            values[first] *= np.float32(number)  # The value already contains the scale of its namespace.
         elif what == Aside.SCALE:
             scales.append((start, first, last, np.float32(number)))
     for start, first, last, scale in scales:

@@ -1,12 +1,13 @@
 # mypy: disable-error-code="assignment"
 # ruff: noqa: SIM109
-"""The compiled half of the Vowpal Wabbit reader: bytes in, unsorted entries out.
+"""Compiled parser of the Vowpal Wabbit reader, from bytes to unsorted entries.
 
-A number that cannot be converted exactly here, or is none, is *set aside*: a neutral value takes its place and its
-whereabouts go into a list, for Python's own ``float`` to convert or refuse. So is where the first thing wrong with
-the structure was. The messages are the caller's business.
+The parser *sets aside* a number that it cannot convert exactly, or that is invalid. A neutral value takes its place,
+and a list gets its position. Python's ``float`` then converts or refuses the number. The parser also returns the
+position of the first error in the structure. The caller makes the messages.
 
-(The type checker's idea of a variable is narrower than Numba's, and the linter's tuples take longer to compile.)
+The file disables a check of the type checker, whose rules for variables are narrower than those of Numba. It disables a
+rule of the linter, because the tuples that the rule asks for take longer to compile.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hogwild.jit import compiled
 
 
 class Problem(IntEnum):
-    """What can be wrong with the structure of a line."""
+    """Errors in the structure of a line."""
 
     NONE = 0
     NO_BAR = 1
@@ -37,7 +38,7 @@ class Problem(IntEnum):
 
 
 class Aside(IntEnum):
-    """What a number that was set aside stands for."""
+    """Meaning of a number that was set aside."""
 
     LABEL = 0
     IMPORTANCE = 1
@@ -46,7 +47,9 @@ class Aside(IntEnum):
     VALUE = 4
 
 
-ASIDE_COLUMNS = 5  # what it is, where it starts and stops in the text, and what it applies to: from, until
+# Columns of the list of numbers that are set aside: the meaning, the start and the end in the text, the first slot that
+# the number applies to, and the end of these slots.
+ASIDE_COLUMNS = 5
 
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
 _TEN, _48, _WORD = np.uint64(10), np.uint64(48), np.uint64(0xFFFFFFFF)
@@ -67,10 +70,10 @@ def parse(
     text: Any, start: Any, stop: Any, mask: Any, unlabelled: Any,
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, asides: Any,
 ) -> tuple[Any, Any, int, Any]:  # fmt: skip
-    """Parse whole lines. Returns the rows, the numbers set aside, and the first problem and where it is.
+    """Parse whole lines, and return the rows, the numbers set aside, the first problem, and its position.
 
-    Each line ends with a newline, which is what stops a number. The loop over words is flat: a helper that is called
-    from two places is compiled three times.
+    Each line ends with a newline, which also ends its last number. The loop over words has no helper functions, because
+    a helper that is called from two places is compiled three times.
     """
     at, stop, mask = np.uint64(start), np.uint64(stop), np.uint64(mask)
     base = np.uint64(text.ctypes.data)
@@ -86,7 +89,7 @@ def parse(
             at += _ONE
             continue
         if byte == _NEWLINE or byte == _BAR:
-            if scaled >= 0:  # a scale that was set aside: it applies up to here
+            if scaled >= 0:  # A scale that was set aside applies to the entries up to this one.
                 asides[scaled, 4], scaled = entry, -1
             if byte == _BAR:
                 if words == 0 and not unlabelled:
@@ -110,7 +113,7 @@ def parse(
         if byte < _SPACE:
             return row, aside, _CONTROL_BYTE, at
 
-        first = at  # of the word, then of its number
+        first = at  # Start of the word, and later start of its number.
         value, known, has_number = 1.0, EXACT, True
         if barred:
             hashed, plain = _NOTHING, True
@@ -140,9 +143,9 @@ def parse(
             if at == first:
                 return row, aside, _NO_NUMBER, first
             value, end, known = number(base + first, base + stop)
-            if end != base + at:  # the word goes on, so it was none
+            if end != base + at:  # The word continues after the number, so it is not a number.
                 known = BAD
-        single = np.float32(value)  # surely, if the number's error cannot change how it is rounded
+        single = np.float32(value)  # This value is certain if the error of the number cannot change its rounding.
         sure = known == EXACT
         if known == CLOSE:
             sure = np.float32(value * (1 - SLACK)) == np.float32(value * (1 + SLACK))

@@ -1,1 +1,1 @@
-"""TFRecord files: how records are framed, what is in them, and how they are written."""
+"""TFRecord files: the framing of records, their contents, and a writer."""

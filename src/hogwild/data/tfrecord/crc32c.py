@@ -1,4 +1,4 @@
-"""CRC-32C, the checksum of TFRecord files, eight bytes at a time."""
+"""CRC-32C, the checksum of TFRecord files, computed over eight bytes at a time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 
 from hogwild.jit import compiled
 
-_POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
-_MASK = 0xA282EAD8  # added to what is stored: a checksum of data that holds its own checksum would be a constant
+_POLYNOMIAL = 0x82F63B78  # Castagnoli's polynomial with its bits reversed.
+# Constant that is added to the stored checksum. Without it the checksum of data with its own checksum is a constant.
+_MASK = 0xA282EAD8
 
 
 def _tables() -> Any:
-    """Row ``k`` is what a byte does to the checksum ``k`` bytes later."""
+    """Compute the look-up tables: row ``k`` is the effect of a byte on the checksum ``k`` bytes later."""
     tables = np.zeros((8, 256), np.uint32)
     rest: Any = np.arange(256, dtype=np.uint32)
     for _ in range(8):
@@ -29,7 +30,7 @@ TABLES = _tables()
 
 @compiled
 def masked_crc(data: Any, start: Any, stop: Any) -> Any:
-    """The checksum of ``data[start:stop]`` as TFRecord files store it.
+    """Compute the checksum of ``data[start:stop]`` in the form that TFRecord files store.
 
     >>> hex(masked_crc(np.frombuffer(b"123456789", np.uint8), 0, 9))
     '0xc78ab0e5'

@@ -1,12 +1,13 @@
-"""Records into rows, in compiled code: the framing of TFRecord files, and ``tf.train.Example`` inside it.
+"""Compiled parser of TFRecord files: the framing of records, and the ``tf.train.Example`` in each record.
 
-A record is its length (8 bytes), a checksum of those, the content, and a checksum of that (4 bytes each). The content
-is a protocol buffer, which is a list of fields, each a key and then a number or a length and so many bytes:
+A record consists of the length of its content (8 bytes), a checksum of the length (4 bytes), the content, and a
+checksum of the content (4 bytes). The content is a protocol buffer, which is a list of fields.
+A field is a key, followed by a number or by a length and that number of bytes:
 
     Example.features (1) -> Features.feature (1), a map: key (1), value (2), which is a Feature:
         bytes_list (1), float_list (2) or int64_list (3), each with its values in field 1, packed or one by one
 
-Positions are -1 where something cannot be read.
+A position of -1 means that the data cannot be read.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -20,15 +21,15 @@ import numpy as np
 from hogwild.data.tfrecord.crc32c import masked_crc
 from hogwild.jit import compiled, compiled_part
 
-FRAME = 16  # bytes around the content
+FRAME = 16  # Bytes of the framing of a record, besides the content.
 FINE, LENGTH, CONTENT, CUT, PROTOCOL, NO_INDICES, NO_LABEL, COUNT, INDEX, VALUE, LABEL = range(11)
-BYTES, FLOATS, INTEGERS = 1, 2, 3  # the fields of a Feature
-_FIXED64, _PIECE, _FIXED32 = 1, 2, 5  # kinds of fields
+BYTES, FLOATS, INTEGERS = 1, 2, 3  # Field numbers of the lists of a Feature.
+_FIXED64, _PIECE, _FIXED32 = 1, 2, 5  # Wire types of protocol buffers: 8 bytes, length-delimited, 4 bytes.
 
 
 @compiled_part
 def number_at(data: Any, at: Any, size: Any) -> Any:
-    """So many bytes as a number, the lowest first."""
+    """Read ``size`` bytes as a little-endian number."""
     number = np.uint64(0)
     for k in range(size):
         number |= np.uint64(data[at + k]) << np.uint64(8 * k)
@@ -37,7 +38,7 @@ def number_at(data: Any, at: Any, size: Any) -> Any:
 
 @compiled_part
 def varint(data: Any, at: Any, stop: Any) -> Any:
-    """A number of seven bits a byte, and where it ends."""
+    """Read a number with seven bits per byte, and return it with its end."""
     number = np.uint64(0)
     for k in range(10):
         if at + k >= stop:
@@ -50,7 +51,7 @@ def varint(data: Any, at: Any, stop: Any) -> Any:
 
 @compiled_part
 def field(data: Any, at: Any, stop: Any) -> Any:
-    """The number and kind of the field at a position, where its content begins, and where it ends."""
+    """Read the field at a position, and return its number, its wire type, the start of its content, and its end."""
     key, begin = varint(data, at, stop)
     kind, end = np.int64(key & np.uint64(7)), np.int64(-1)
     if begin >= 0:
@@ -69,7 +70,7 @@ def field(data: Any, at: Any, stop: Any) -> Any:
 
 @compiled_part
 def is_named(data: Any, start: Any, stop: Any, name: Any) -> Any:
-    """Whether some bytes are a name."""
+    """Return whether the bytes ``data[start:stop]`` are equal to a name."""
     if stop - start != len(name):
         return False
     same = True
@@ -80,7 +81,10 @@ def is_named(data: Any, start: Any, stop: Any, name: Any) -> Any:
 
 @compiled_part
 def find(data: Any, at: Any, stop: Any, names: Any, places: Any) -> Any:
-    """Where the features of an Example with these names are; whether it could be read. The last of a name counts."""
+    """Find the features of an Example with these names; return whether the Example is readable.
+
+    ``places`` gets the start and the end of each feature. The last feature of a name counts.
+    """
     places[:] = -1
     while at < stop:
         outer, kind, inside, end = field(data, at, stop)
@@ -111,7 +115,7 @@ def find(data: Any, at: Any, stop: Any, names: Any, places: Any) -> Any:
 
 @compiled_part
 def numbers(data: Any, at: Any, stop: Any, out: Any, first: Any) -> Any:
-    """The kind of list that a Feature has, and how many numbers of it were put into ``out``; -1 if it is damaged."""
+    """Read the numbers of a Feature into ``out``; return the kind of its list and their count, or -1 if damaged."""
     what, count = np.int64(0), np.int64(0)
     while at < stop:
         listed, kind, inside, end = field(data, at, stop)
@@ -121,7 +125,7 @@ def numbers(data: Any, at: Any, stop: Any, out: Any, first: Any) -> Any:
         if listed not in (BYTES, FLOATS, INTEGERS):
             continue
         if what != listed:
-            what, count = listed, np.int64(0)  # only one of the lists can be there: the last
+            what, count = listed, np.int64(0)  # A Feature has only one list, so the last list counts.
         if listed == BYTES:
             continue
         while inside < end:
@@ -149,7 +153,10 @@ def numbers(data: Any, at: Any, stop: Any, out: Any, first: Any) -> Any:
 
 @compiled
 def whole(data: Any) -> Any:
-    """Where the last whole record ends, as far as their lengths tell, and whether these can be believed."""
+    """Return the end of the last complete record, and whether the checksums of all record lengths match.
+
+    The end follows from the lengths alone. The function does not verify the contents.
+    """
     at = np.int64(0)
     while at + 12 <= len(data):
         if np.uint32(number_at(data, at + 8, 4)) != masked_crc(data, at, at + 8):
@@ -165,9 +172,10 @@ def whole(data: Any) -> Any:
 def parse(
     data: Any, names: Any, unlabelled: Any, limit: Any, indptr: Any, indices: Any, values: Any, labels: Any, room: Any
 ) -> Any:
-    """Records from the start of ``data`` on, as far as they are whole: rows, bytes used, what is wrong, and where.
+    """Parse complete records from the start of ``data``, and return (rows, bytes used, the fault, its position).
 
-    ``names`` are those of indices, values and label. ``room`` is for the numbers of one record, as bits.
+    ``names`` are the names of the features with indices, values and label. ``room`` is a buffer for the numbers of one
+    record, as bits.
     """
     at, row, places = np.int64(0), np.int64(0), np.empty((3, 2), np.int64)
     bits = np.empty(1, np.uint32)

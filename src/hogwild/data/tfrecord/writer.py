@@ -1,4 +1,4 @@
-"""Rows into TFRecord files: a ``tf.train.Example`` each, with ``nz_idx``, ``nz_values`` and ``label``."""
+"""Writer of TFRecord files: one ``tf.train.Example`` per row, with ``nz_idx``, ``nz_values`` and ``label``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ from hogwild.errors import DataError, ParameterError
 from hogwild.files import replacing
 from hogwild.jit import compiled, compiled_part
 
-_MOST = 120  # bytes of a record besides its indices and values
-_FLOAT, _INTEGER = 0x12, 0x1A  # keys of the lists of a Feature
+_MOST = 120  # Largest number of bytes of a record besides its indices and values.
+_FLOAT, _INTEGER = 0x12, 0x1A  # Keys of the lists of a Feature: float_list and int64_list.
 NAMES = tuple(np.frombuffer(name, np.uint8) for name in (b"nz_idx", b"nz_values", b"label"))
 
 
 class RecordWriter:
-    """Writes records to a file, which has its name only when all are written; ``.gz`` compresses.
+    """Context manager that writes rows as records of a TFRecord file.
 
+    The file gets its name only after all records are written, so an incomplete file never has this name.
+
+    Parameters
+    ----------
+    path : path
+        The file to write. A name that ends in ``.gz`` makes a gzip-compressed file.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with RecordWriter(Path(folder, "a.tfrecord")) as writer:
@@ -35,19 +44,35 @@ class RecordWriter:
         self._path, self._open = Path(path), ExitStack()
 
     def __enter__(self) -> RecordWriter:
-        """Begin the file."""
+        """Open a temporary file."""
         file: Any = self._open.enter_context(replacing(self._path))
-        if self._path.suffix.lower() == ".gz":  # no name and no time in the header: the same data is the same file
+        # The gzip header has neither name nor time, so that the same data give the same file.
+        if self._path.suffix.lower() == ".gz":
             file = self._open.enter_context(gzip.GzipFile("", "wb", compresslevel=3, fileobj=file, mtime=0))
         self._file = file
         return self
 
     def __exit__(self, *failed: Any) -> None:
-        """Give the file its name, if nothing went wrong."""
+        """Give the file its name, unless an exception occurred."""
         self._open.__exit__(*failed)
 
     def write(self, indices: Any, values: Any, label: float) -> None:
-        """Write one record; ``values`` is None where every value is one."""
+        """Write one record.
+
+        Parameters
+        ----------
+        indices : array of int
+            Columns of the non-zeros, counted from 0.
+        values : array of float or None
+            Value of each non-zero, as many as indices. None means that every value is 1.
+        label : float
+            Label of the row.
+
+        Raises
+        ------
+        ParameterError
+            If the indices are not a row of whole numbers from 0 on, or if the number of values differs from theirs.
+        """
         columns = np.asarray(indices)
         if columns.ndim != 1 or columns.dtype.kind not in "iu" or (columns.size and columns.min() < 0):
             if columns.size or columns.ndim != 1:
@@ -61,14 +86,25 @@ class RecordWriter:
         self.write_rows(CSRRows(offsets, columns, given, np.array([float(label)]), given[:0], 0, layout))
 
     def write_rows(self, rows: CSRRows) -> None:
-        """Write a record for each row."""
+        """Write a record for each row.
+
+        Parameters
+        ----------
+        rows : CSRRows
+            Rows in the sparse or binary layout.
+
+        Raises
+        ------
+        DataError
+            If the rows are dense, and therefore have no indices.
+        """
         if rows.layout == "dense":
             raise DataError("dense rows have no indices to write", path=self._path, remedy="Write sparse rows.")
         self._file.write(encoded(rows).data)
 
 
 def encoded(rows: CSRRows) -> Any:
-    """The records of some rows, as bytes."""
+    """Return the records of rows, as bytes."""
     binary = rows.layout == "binary"
     out = np.empty(len(rows) * _MOST + rows.nonzeros * (10 + 4 * (not binary)), np.uint8)
     whole = bool((rows.labels == np.floor(rows.labels)).all()) and bool((np.abs(rows.labels) < 2**53).all())
@@ -81,7 +117,7 @@ def encoded(rows: CSRRows) -> Any:
 
 @compiled_part
 def put(out: Any, at: Any, number: Any) -> Any:
-    """Seven bits a byte; where it ends."""
+    """Write a number with seven bits per byte at ``at``, and return its end."""
     while number >= np.uint64(0x80):
         out[at] = np.uint8(number & np.uint64(0x7F)) | np.uint8(0x80)
         number >>= np.uint64(7)
@@ -92,7 +128,7 @@ def put(out: Any, at: Any, number: Any) -> Any:
 
 @compiled_part
 def size_of(number: Any) -> Any:
-    """How many bytes a number takes."""
+    """Return the number of bytes that a number takes with seven bits per byte."""
     size = 1
     while number >= np.uint64(0x80):
         number >>= np.uint64(7)
@@ -102,7 +138,7 @@ def size_of(number: Any) -> Any:
 
 @compiled_part
 def put_fixed(out: Any, at: Any, number: Any, size: Any) -> Any:
-    """So many bytes of a number, the lowest first."""
+    """Write a number as ``size`` bytes in little-endian order at ``at``, and return its end."""
     for k in range(size):
         out[at + k] = np.uint8((number >> np.uint64(8 * k)) & np.uint64(0xFF))
     return at + size
@@ -110,7 +146,7 @@ def put_fixed(out: Any, at: Any, number: Any, size: Any) -> Any:
 
 @compiled_part
 def entry_size(name: Any, content: Any) -> Any:
-    """Of an entry of the map, without its own key and length."""
+    """Return the number of bytes of a map entry, without its own key and length."""
     packed = 1 + size_of(np.uint64(content)) + content
     listed = 1 + size_of(np.uint64(packed)) + packed
     return 2 + len(name) + 1 + size_of(np.uint64(listed)) + listed
@@ -118,7 +154,7 @@ def entry_size(name: Any, content: Any) -> Any:
 
 @compiled_part
 def put_entry(out: Any, at: Any, name: Any, kind: Any, content: Any) -> Any:
-    """The beginning of an entry of the map, up to its numbers, which take ``content`` bytes."""
+    """Write the start of a map entry, up to its numbers, which take ``content`` bytes; return its end."""
     packed = 1 + size_of(np.uint64(content)) + content
     listed = 1 + size_of(np.uint64(packed)) + packed
     out[at] = 0x0A

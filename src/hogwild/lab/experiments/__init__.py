@@ -1,4 +1,4 @@
-"""The experiments: one file and one line here each. To make one's own, copy a file and change it."""
+"""Experiments: each is one file, and one line here. A copy of a file is the start of a user's own experiment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = (
 
 
 def named(name: str) -> Experiment:
-    """An experiment by its name, or from a file that ends in ``.py``.
+    """Return an experiment by its name, or from a file that ends in ``.py``.
 
     >>> named("collisions").timed
     True
@@ -36,7 +36,7 @@ def named(name: str) -> Experiment:
 
 
 def source(name: str) -> str:
-    """The text of an experiment's file, to copy and to change."""
+    """Return the text of an experiment's file, for a user to copy and change."""
     module = lookup("experiment", name, {known: known for known in NAMES})
     return (Path(__file__).parent / f"{module.replace('-', '_')}.py").read_text()
 

@@ -1,4 +1,4 @@
-"""Large minibatches: what does linear scaling do, and what warm-up?"""
+"""Experiment on large minibatches: linear scaling of the step size, and warm-up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from hogwild.training.minimise import minimise
 
 BATCH, STEP, EPOCHS, WARMUP = 16, 0.1, 12, 4.0
 SAMPLES, HELD_OUT, WIDTH, CLASSES = 6144, 2000, 32, 10
-LARGE, FAILED = 16, 0.1  # times the batch, and share of points wrong
+# Factor on the batch from which it counts as large, and share of wrong points above which a run counts as failed.
+LARGE, FAILED = 16, 0.1
 MODES = {
     "same step": Constant(STEP),
     "scaled": LinearScaling(Constant(STEP), reference=BATCH, warmup=0.0),
@@ -27,7 +28,7 @@ MODES = {
 
 @cache
 def _clusters() -> Any:
-    """Points around ten centres in 32 dimensions: some to train on, some held out."""
+    """Make points around ten centres in 32 dimensions, and split them into training and held-out points."""
     import torch
     from torch.utils.data import TensorDataset
 
@@ -40,7 +41,7 @@ def _clusters() -> Any:
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run of workers in step, as many as make a batch so many times as large."""
+    """Train with synchronous workers, whose number is the factor on the batch."""
     import torch
 
     from hogwild.problems.module import Module
@@ -70,7 +71,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """Errors by batch size."""
+    """Compare held-out errors by batch size."""
     times = sorted(results.values("times"))
     most = times[-1]
 
@@ -115,7 +116,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
 
 
 def _failed(results: Results, mode: str, count: int | None = None) -> tuple[int, int]:
-    """How many runs with a large batch, or with so large a one, went wrong, and of how many."""
+    """Return the numbers of failed runs and of all runs with a large batch, or with the factor ``count``."""
     chosen = [
         record for record in results.where(mode=mode).records
         if (record["times"] >= LARGE if count is None else record["times"] == count)

@@ -1,4 +1,4 @@
-"""How often do workers meet? Sparsity x workers, predicted and measured."""
+"""Experiment on collisions between workers: sparsity times workers, predicted and measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hogwild.strategies import Hogwild
 from hogwild.training.minimise import minimise
 
 ROWS, NONZEROS, EPOCHS = 400_000, 12, 5
-NEAR = 0.75  # of linear
+NEAR = 0.75  # ratio to linear speed-up from which a speed-up counts as near-linear
 WORKERS = sorted({1, 2, 4, 8, usable_cores()})
 
 
@@ -30,7 +30,7 @@ def _problem(features: int, exponent: float, seed: int) -> Linear:
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """Runs that are timed, and one that is observed."""
+    """Time three runs without counting, and make one run that counts conflicts."""
     problem = _problem(point["features"], point["exponent"], seed)
     strategy = Hogwild(point["workers"], buffer=0)
 
@@ -40,7 +40,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
             count_conflicts=count_conflicts,
         )  # fmt: skip
 
-    run(False)  # the loop is compiled, and the data is in the cache
+    run(False)  # a first run compiles the loop and loads the data into the cache
     timed = min(run(False).seconds for _ in range(3))
     observed = run(True)
     seen = observed.conflicts
@@ -56,7 +56,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """Predicted beside measured, and what it does to speed."""
+    """Compare predicted with measured collisions, and derive the effect on speed."""
     uniform = results.where(exponent=0.0)
     sizes, workers = sorted(uniform.values("features")), sorted(uniform.values("workers"))
     cores, most = results.records[0]["cores"], max(workers)
@@ -148,8 +148,10 @@ def _seconds(results: Results, size: int, workers: int) -> list[float]:
 
 
 def _pictures(results: Results, workers: int) -> list[Part]:
-    """Of one run on data whose features are as frequent as words are: staleness, collisions by frequency, a heat "
-    "map."""
+    """Make charts of a run on data with word-like feature frequencies.
+
+    They show staleness, collisions by frequency, and a heat map.
+    """
     chosen = [record for record in results.where(workers=workers).records if record["exponent"] and "heat" in record]
     if not chosen:
         return []

@@ -1,4 +1,4 @@
-"""Strategies and numbers of workers on one's own data."""
+"""Experiment on the user's data: strategies and numbers of workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _opened(path: str, holdout: float, seed: int) -> Any:
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run in real time."""
+    """Train in real time."""
     training, held_out = _opened(point["data"], point["holdout"], 0)
     problem = Linear(training, point["loss"], l2=point["l2"])
     strategy: Any = strategies.named(point["strategy"], None if point["strategy"] == "serial" else point["workers"])
@@ -42,7 +42,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """What is soonest, and what comes furthest."""
+    """Find the fastest combination and the one with the lowest held-out loss."""
     named = Results(tuple({**record, "who": _who(record)} for record in results.records))
     names = named.values("who")
     best, quick = lowest(named, "test_loss", "who"), lowest(named, "seconds", "who")

@@ -1,4 +1,4 @@
-"""Does delay hurt, does it matter whose, and what helps?"""
+"""Experiment on delays: their harm, the worker that is late, and corrections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL, LARGE = 0.05, 0.9
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run of asynchronous workers with a server."""
+    """Train with asynchronous workers and a server."""
     planted = regression(seed)
     workers = 1 if point["whose"] == "none" else WORKERS
     slow = {} if workers == 1 else WHOSE[point["whose"]]
@@ -53,7 +53,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """Compare delays, whose they are, and what is done about them."""
+    """Compare distributions of delay, the workers that are late, and corrections."""
     plain = results.where(where="simulated", correction="none")
     steps = sorted(results.values("step"))
     small, large = steps[0], steps[-1]

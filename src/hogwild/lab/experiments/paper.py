@@ -1,4 +1,4 @@
-"""The Hogwild! paper's table, on one's own files or on generated data of the same shape."""
+"""Experiment that repeats the table of the Hogwild! paper, on files of the user or on similar generated data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EPOCHS = 5
 
 @cache
 def problem_of(data: str, file: str | None, scale: float, seed: int) -> Any:
-    """A problem of the paper, on a file or on generated data of the same shape, ``scale`` times as large."""
+    """Make a problem of the paper, on a file or on generated data of the same shape, ``scale`` times as large."""
     if data == "RCV1":
         source: Any = file or InMemoryDataset(
             rcv1(round(781_265 * scale), seed=seed).rows, shuffled=True, name="generated"
@@ -57,7 +57,9 @@ def problem_of(data: str, file: str | None, scale: float, seed: int) -> Any:
         "Netflix": (480_189, 17_770, 100.2e6), "KDD": (1_000_990, 624_961, 252.8e6), "Jumbo": (1e7, 1e7, 2e9),
     }[data]  # fmt: skip
     share = scale if data != "Jumbo" else scale / 20
-    side = math.sqrt(share)  # as many ratings for each user and item would need all of them: fewer of both, and of each
+    # Users, items and the ratings of each of them all shrink. With as many ratings per user as in the paper, a smaller
+    # matrix would be full.
+    side = math.sqrt(share)
     made = GeneratedRatings(
         max(200, round(users * side)), max(100, round(items * side)), max(20_000, round(ratings * share)), rank,
         seed=seed, stars=False,
@@ -66,7 +68,7 @@ def problem_of(data: str, file: str | None, scale: float, seed: int) -> Any:
 
 
 def _cut_of_file(path: Path) -> GraphCut:
-    """The edges of a file, cut between its first and its last node."""
+    """Make a cut of the graph in a file, between its first and its last node."""
     graph = read_edges(path)
     seeds = np.full(graph.nodes, -1)
     seeds[[0, -1]] = 0, 1
@@ -74,8 +76,10 @@ def _cut_of_file(path: Path) -> GraphCut:
 
 
 def _cut(data: str, scale: float, seed: int) -> GraphCut:
-    """A picture to be cut in two: bright and dark with noise, as a grid of pixels; the cut costs where both are "
-    "alike."""
+    """Make a cut of a noisy picture into bright and dark.
+
+    The picture is a grid of pixels. A cut between similar pixels costs most.
+    """
     side = max(24, round(math.sqrt((180_110 if data == "DBLife" else 512 * 512 * 551 / 20) * scale)))
     random = np.random.default_rng(seed)
     across, down = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, side))
@@ -86,7 +90,7 @@ def _cut(data: str, scale: float, seed: int) -> GraphCut:
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run, and its error."""
+    """Train, and return the time and the error."""
     problem = problem_of(point["data"], point.get("file"), point["scale"], seed)
     strategy: Any = STRATEGIES[point["strategy"]](point["workers"])
     linear = isinstance(problem, Linear)
@@ -95,7 +99,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     def run(epochs: int) -> Any:
         return minimise(problem, strategy=strategy, runtime="threads", budget=Budget(epochs), seed=seed, **options)
 
-    run(1)  # compiled
+    run(1)  # first run, which compiles
     timed = run(EPOCHS)
     result = timed.result
     error = 1 - result["accuracy"] if linear else result.get("rmse", result.get("relaxed_cut", result["loss"]))
@@ -106,7 +110,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """The paper's table with ours beside it, and speed-ups."""
+    """Put the paper's table beside our figures, and compute speed-ups."""
     sets, workers = results.values("data"), sorted(results.values("workers"))
     cores = min(max(workers), max(2, results.records[0]["cores"]))
 

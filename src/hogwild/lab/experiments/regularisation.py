@@ -1,4 +1,4 @@
-"""Does asynchronous SGD regularise?"""
+"""Experiment on regularisation by asynchronous SGD."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hogwild.strategies import Hogwild, ParameterServer, Serial, Synchronous
 from hogwild.training.minimise import minimise
 
 ROWS, FEATURES, NOISE, EPOCHS, WORKERS = 60, 240, 0.3, 150, 8
-METHODS: dict[str, tuple[Any, float, Any, Any, float]] = {  # rule, step, strategy, runtime, averaged share
+METHODS: dict[str, tuple[Any, float, Any, Any, float]] = {  # rule, step size, strategy, runtime, averaged share
     "gradient descent": (SGD(), 1.0, Synchronous(1, accumulate=ROWS), Simulator(), 0.0),
     "SGD": (SGD(), 0.5, Serial(), Threads(), 0.0),
     "asynchronous SGD": (SGD(), 0.1, ParameterServer(WORKERS), Simulator(), 0.0),
@@ -27,18 +27,19 @@ METHODS: dict[str, tuple[Any, float, Any, Any, float]] = {  # rule, step, strate
     "averaged SGD": (SGD(), 0.5, Serial(), Threads(), 0.5),
     "Adam": (Adam(), 0.02, Serial(), Threads(), 0.0),
 }
-WAYS = ("SGD", "asynchronous SGD", "Adam")  # whose ways are drawn
-LONGER = {"gradient descent": 20}  # times as many epochs: each is but one step
+WAYS = ("SGD", "asynchronous SGD", "Adam")  # methods whose trajectories are drawn
+# Factor on the number of epochs, because an epoch of gradient descent is a single step.
+LONGER = {"gradient descent": 20}
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run from zero on fewer rows than features, and what the solution is like."""
+    """Train from zero on fewer rows than features, and describe the solution."""
     random = np.random.default_rng(seed)
     X = random.standard_normal((ROWS + 1000, FEATURES)) / np.sqrt(FEATURES)
     weights = random.standard_normal(FEATURES)
     y = X @ weights + NOISE * random.standard_normal(len(X))
     problem = Linear((X[:ROWS], y[:ROWS]), "squared", intercept=False)
-    shortest = np.linalg.lstsq(X[:ROWS], y[:ROWS], rcond=None)[0]  # of all that fit exactly, that of the least norm
+    shortest = np.linalg.lstsq(X[:ROWS], y[:ROWS], rcond=None)[0]  # exact solution of least norm
     rule, step, strategy, runtime, average = METHODS[point["method"]]
     run = minimise(
         problem, rule, Constant(step), strategy, runtime, Budget(EPOCHS * LONGER.get(point["method"], 1)),
@@ -61,7 +62,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def _way(problem: Linear, ground: Any, method: str) -> dict[str, Any]:
-    """The way of the first epochs, on the plane that shows most of it."""
+    """Return the trajectory of the first epochs, on the plane that contains most of it."""
     rule, step, strategy, runtime, _ = METHODS[method]
     path = landscape.trajectory(problem, rule, Constant(step), strategy, runtime, Budget(EPOCHS // 5))
     seen = landscape.path_plane(ground, path)
@@ -74,7 +75,7 @@ def _way(problem: Linear, ground: Any, method: str) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """What each method found."""
+    """Compare the solutions of all methods."""
     methods = results.values("method")
 
     def of(figure: str, method: str) -> Any:
@@ -128,7 +129,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
 
 
 def _maps(results: Results) -> list[Part]:
-    """The ways on their planes."""
+    """Make maps of the trajectories on their planes."""
     found: list[Part] = []
     for record in results.records:
         if "way" in record:

@@ -1,4 +1,4 @@
-"""Which schedule suits asynchronous workers?"""
+"""Experiment on schedules for asynchronous workers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from hogwild.training.minimise import minimise
 
 EPOCHS, WORKERS = 6, 4
 STRATEGIES = ("serial", "hogwild", "parameter server")
-NAMES = [name for name in schedules.SCHEDULES if name != "linear-scaling"]  # which goes by the size of a batch
+# All schedules but linear scaling, which depends on the size of a batch.
+NAMES = [name for name in schedules.SCHEDULES if name != "linear-scaling"]
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run with the step that short trials choose."""
+    """Train with the initial step size that short trials choose."""
     planted = classification(seed, l2=1e-3)
     adaptive = point["schedule"] == "adaptive"
     strategy, runtime = {
@@ -29,7 +30,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
         "parameter server": (ParameterServer(WORKERS), Simulator()),
     }[point["strategy"]]
     if adaptive and point["strategy"] == "parameter server":
-        return {"excess": None}  # it waits for stalls, which only workers in one memory notice
+        return {"excess": None}  # the schedule reacts to stalls, which only workers that share memory detect
     run = minimise(
         planted.problem, "sgd", schedules.named(point["schedule"]), strategy, runtime,
         Budget(EPOCHS, tolerance=1e-4 if adaptive else None, stall_epochs=1 if adaptive else 5),
@@ -43,7 +44,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """The best for each strategy, and how much it matters."""
+    """Find the best schedule for each strategy, and compare it with a constant step size."""
     findings, names = [], results.values("schedule")
     best = {
         strategy: lowest(results.where(strategy=strategy), "excess", "schedule")

@@ -1,4 +1,4 @@
-"""All strategies on one problem: loss against time, samples and bytes."""
+"""Experiment on all strategies with one problem: loss against time, samples and bytes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BY_MESSAGES = {
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run: in one memory, or by messages in simulated time."""
+    """Train in shared memory, or by messages in simulated time."""
     planted, name = classification(seed), point["strategy"]
     talks = name in BY_MESSAGES
     strategy = BY_MESSAGES[name] if talks else IN_MEMORY[name]
@@ -70,7 +70,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """The same curves against three costs."""
+    """Compare the strategies by three costs: samples, time and bytes."""
     talked, shared = results.where(kind="by messages"), results.where(kind="in one memory")
     findings = []
     for what, some in (("In one memory", shared), ("By messages", talked)):

@@ -1,4 +1,4 @@
-"""How connected must a network be?"""
+"""Experiment on topologies: the connectivity that a network of workers needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from hogwild.topologies.mixing_matrix import about
 from hogwild.training.minimise import minimise
 
 WORKERS, EPOCHS = 16, 4
-LINK = Link(latency=1e-3, bandwidth=1e5)  # so that what is sent takes its time
+# Latency of 1 ms and 100 kB per second: so slow that the size of messages matters.
+LINK = Link(latency=1e-3, bandwidth=1e5)
 NAMES = [
     "ring",
     "star",
@@ -35,7 +36,7 @@ NAMES = [
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """One run of workers that mix with their neighbours after every update."""
+    """Train with workers that mix with their neighbours after every update."""
     planted = classification(seed, rows=960)
     topology = topologies.named(point["topology"])
     run = minimise(
@@ -58,7 +59,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """Everything against the spectral gap."""
+    """Relate agreement, loss and cost to the spectral gap."""
     names = sorted(
         results.values("topology"), key=lambda name: (results.mean("gap", topology=name).value, name == "clique")
     )

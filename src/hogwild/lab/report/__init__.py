@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else, and as pictures for papers."""
+"""Output of a report: one self-contained page, and pictures for papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values lie along an axis: evenly, by their logarithms, or as names in a row."""
+"""Scales of axes: linear, logarithmic, or categories."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 Scale = Literal["linear", "log", "category"]
 
-_NEARLY = 1e-6  # how unequal gaps may be, as a part of one, and still be called equal
+_NEARLY = 1e-6  # maximum relative difference of gaps that count as equal
 
 
 def line_scale(values: Iterable[Any], log: bool = False) -> Scale:
-    """The scale for points and curves. Without a positive number there are no logarithms.
+    """Return the scale for points and curves. Values without a positive number cannot have a logarithmic scale.
 
     >>> line_scale([1, 2.5, None]), line_scale([1, 10], log=True), line_scale([0], log=True)
     ('linear', 'log', 'linear')
@@ -27,7 +27,7 @@ def line_scale(values: Iterable[Any], log: bool = False) -> Scale:
 
 
 def cell_scale(values: Sequence[Any], log: bool = False) -> Scale:
-    """The scale for what has a width, bars and cells: numbers with unequal gaps stand in a row, like names.
+    """Return the scale for bars and cells, which have a width. Numbers with unequal gaps become categories.
 
     >>> cell_scale([0, 5, 10]), cell_scale([1, 2, 7]), cell_scale([1, 2, 4], log=True)
     ('linear', 'category', 'log')
@@ -40,7 +40,7 @@ def cell_scale(values: Sequence[Any], log: bool = False) -> Scale:
 
 
 def grows_by_a_factor(values: Sequence[Any]) -> bool:
-    """Whether each number is the same multiple of the one before, as in 1, 2, 4, 8.
+    """Return whether each number is the same multiple of the one before, as in 1, 2, 4, 8.
 
     >>> grows_by_a_factor([1, 2, 4, 8]), grows_by_a_factor([1, 2, 3, 4]), grows_by_a_factor(["a", "b", "c"])
     (True, False, False)
@@ -51,7 +51,7 @@ def grows_by_a_factor(values: Sequence[Any]) -> bool:
 
 
 def few_ticks(values: Iterable[Any]) -> list[float] | None:
-    """The values themselves, where they are few and far enough apart to mark a logarithmic axis; otherwise None.
+    """Return the values as ticks of a logarithmic axis if they are 2 to 10 and far enough apart, else None.
 
     >>> few_ticks([1, 2, 4, 8, 4, 2]), few_ticks(range(1, 100))
     ([1, 2, 4, 8], None)
@@ -62,7 +62,7 @@ def few_ticks(values: Iterable[Any]) -> list[float] | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number one can calculate with; True and False are not."""
+    """Return whether a value is a finite number; True and False are not numbers here."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 

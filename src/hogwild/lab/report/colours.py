@@ -1,12 +1,13 @@
-"""Colours for light paper and for dark, which people with any kind of colour vision can tell apart.
+"""Colours for light and dark backgrounds, distinguishable with any kind of colour vision.
 
-Those of curves are by Okabe and Ito; blue and vermillion come first, as they differ most from the paper.
+The colours of curves are by Okabe and Ito. Blue and vermillion come first, because they contrast most with the paper.
 """
 
 from __future__ import annotations
 
 LIGHT_SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-DARK_SERIES = ("#1f8acb", *LIGHT_SERIES[1:-1], "#f2f2f2")  # on dark paper blue is lighter, and black is white
+# Dark backgrounds have a lighter blue, and white instead of black.
+DARK_SERIES = ("#1f8acb", *LIGHT_SERIES[1:-1], "#f2f2f2")
 
 LIGHT = {
     "paper": "#ffffff",
@@ -33,12 +34,12 @@ DARK = {
     **{f"series-{index}": colour for index, colour in enumerate(DARK_SERIES)},
 }
 
-# From dark blue to yellow: its lightness grows evenly, so it reads the same without colour.
+# Scale from dark blue to yellow. Its lightness increases evenly, so that it reads the same without colour.
 SCALE = "Cividis"
 
 
 def style_sheet() -> str:
-    """The colours as CSS variables: dark where the reader prefers it or asked for it, and never on paper.
+    """Return the colours as CSS variables: dark if the reader prefers or chooses dark, and never dark in print.
 
     >>> style_sheet().splitlines()[0]
     ':root, .always-light { --paper: #ffffff; ...; }'

@@ -1,4 +1,4 @@
-"""Numbers as files: CSV for everybody, Parquet with its types, each as a link that carries its file."""
+"""Downloads of numbers: CSV without types and Parquet with types, each as a link that contains its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CSV, PARQUET = "text/csv;charset=utf-8", "application/vnd.apache.parquet"
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file within the page: its name, what it is called, and its content as an address."""
+    """File within the page: its name, its label, and its content as a data URL."""
 
     file: str
     label: str
@@ -29,7 +29,7 @@ class Download:
 
 
 def download(file: str, label: str, what: str, kind: str, content: bytes) -> Download:
-    """Put a file into an address.
+    """Encode a file as a data URL.
 
     >>> download("a.csv", "CSV", "of a", "text/csv", b"a").href
     'data:text/csv;base64,YQ=='
@@ -40,7 +40,7 @@ def download(file: str, label: str, what: str, kind: str, content: bytes) -> Dow
 
 
 def csv_of(table: Table) -> bytes:
-    """A table as CSV, every number with all its digits; nothing is an empty cell.
+    """Return a table as CSV, with all digits of each number; None becomes an empty cell.
 
     >>> csv_of(Table("", ("a", "b"), ((1, None), ("x, y", 0.1)))).decode().splitlines()
     ['a,b', '1,', '"x, y",0.1']
@@ -53,7 +53,7 @@ def csv_of(table: Table) -> bytes:
 
 
 def table_of(records: Sequence[Mapping[str, Any]], title: str = "") -> Table:
-    """Records as a table with a column for each key that any of them has.
+    """Return records as a table, with a column for each key that occurs.
 
     >>> table_of([{"a": 1}, {"b": 2}]).rows
     ((1, None), (None, 2))
@@ -63,7 +63,7 @@ def table_of(records: Sequence[Mapping[str, Any]], title: str = "") -> Table:
 
 
 def parquet_of(table: Table) -> bytes | None:
-    """A table as Parquet, or None where pyarrow is not installed. Columns of mixed kinds become texts."""
+    """Return a table as Parquet, or None if pyarrow is not installed. Columns of mixed types become text."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -85,7 +85,7 @@ def _array(pyarrow: Any, values: list[Any]) -> Any:
 
 
 def _value(value: Any) -> Any:
-    """What has a type of its own stays; the rest becomes text. Floats that are not finite stay what they are."""
+    """Return a value that Parquet can store with its type, else its text. Floats that are not finite are kept."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, str):

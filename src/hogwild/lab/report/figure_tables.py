@@ -1,4 +1,4 @@
-"""The numbers behind a figure, as tables: one for people to read, one for programs."""
+"""Numbers behind a figure as tables: one for people, one for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hogwild.lab.report_model import Chart, Map, Table
 
 
 def column(values: Iterable[Any]) -> list[Any]:
-    """Values as a list of plain ones, whatever they come in; what is not a finite number is None.
+    """Return values as a list of plain values; numbers that are not finite become None.
 
     >>> column(range(2)), column((0.5, float("nan")))
     ([0, 1], [0.5, None])
@@ -20,12 +20,12 @@ def column(values: Iterable[Any]) -> list[Any]:
 
 
 def matrix(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
-    """Rows of values, likewise."""
+    """Return rows of values as lists of plain values; numbers that are not finite become None."""
     return [column(row) for row in rows]
 
 
 def tidy(part: Chart | Map | Table) -> Table:
-    """One row for each point, as programs like it.
+    """Return a table with one row per point, for programs.
 
     >>> from hogwild.lab.report_model import Series
     >>> tidy(Chart("Loss", "epoch", "loss", (Series("sgd", [1, 2], [0.5, 0.25], spread=[0.1, 0.0]),))).rows
@@ -46,7 +46,7 @@ def tidy(part: Chart | Map | Table) -> Table:
 
 
 def side_by_side(part: Chart | Map) -> Table:
-    """The same for people: curves over the same places in columns, a map as it lies.
+    """Return a table for people: curves over the same x in columns, a map as a matrix.
 
     >>> from hogwild.lab.report_model import Series
     >>> curves = (Series("sgd", [1], [0.5]), Series("adam", [1], [0.3], [0.1]))
@@ -72,6 +72,6 @@ def side_by_side(part: Chart | Map) -> Table:
 
 
 def path_of(part: Map) -> Table:
-    """The places along the path of a map."""
+    """Return the points along the path of a map."""
     xs, ys = part.path or ((), ())
     return Table(f"{part.title}, path", (part.x, part.y), tuple(zip(column(xs), column(ys), strict=False)))

@@ -1,4 +1,4 @@
-"""Values, names and sizes as people read them."""
+"""Formatting of values, names and sizes for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING = "\N{EN DASH}"
 
 
 def written(value: Any, digits: int = 4) -> str:
-    """A value with as many digits as help.
+    """Return a value as text, with ``digits`` significant digits where it has more.
 
     >>> [written(value) for value in (0.123456, 0.000012345, 1234567, 2048, 31415.9265, 3.0, None, True)]
     ['0.1235', '1.234e-5', '1,234,567', '2048', '31,416', '3', '–', 'yes']
@@ -35,7 +35,7 @@ def written(value: Any, digits: int = 4) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text on one line, cut where it is too long for its place.
+    """Return a text on one line, cut to ``longest`` characters.
 
     >>> shortened("a very long name", 10), shortened("short", 10)
     ('a very lo…', 'short')
@@ -45,7 +45,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def slug(text: str, longest: int = 60) -> str:
-    """A text as a part of file names and addresses.
+    """Return a text as a part of file names and URLs.
 
     >>> slug("Loss, over time (µs)"), slug("</script>"), slug("???")
     ('loss-over-time-us', 'script', 'untitled')
@@ -55,7 +55,7 @@ def slug(text: str, longest: int = 60) -> str:
 
 
 class Names:
-    """Names of which no two are the same: the second ``loss`` is ``loss-2``.
+    """Generator of unique names: the second ``loss`` becomes ``loss-2``.
 
     >>> names = Names()
     >>> names("loss"), names("loss"), names("Loss!")

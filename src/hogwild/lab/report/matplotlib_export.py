@@ -1,4 +1,4 @@
-"""Charts and maps as pictures for papers: PNG and SVG, drawn by Matplotlib in the colours of the page."""
+"""Charts and maps as PNG and SVG pictures for papers, drawn by Matplotlib in the colours of the page."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _STYLE: dict[Any, Any] = {
     "grid.color": LIGHT["grid"],
     "hatch.color": LIGHT["paper"],
     "legend.frameon": False,
-    "svg.hashsalt": "hogwild",  # the same report gives the same file
+    "svg.hashsalt": "hogwild",  # fixed salt, so that the same report gives the same file
 }
 
 
 def save_figures(report: Report, folder: str | Path) -> tuple[Path, ...]:
-    """Write each chart and map as PNG and SVG, named by its section and title; return the files.
+    """Write each chart and map as PNG and SVG, named by its section and title, and return the files.
 
     >>> import tempfile
     >>> from hogwild.lab.report_model import Section
@@ -65,7 +65,8 @@ def save_figures(report: Report, folder: str | Path) -> tuple[Path, ...]:
                 continue
             name = names(f"{section.name} {slug(part.title)}")
             with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Glyph .* missing")  # a letter that the font lacks is a box
+                # Matplotlib draws a character that the font lacks as a box, which needs no warning.
+                warnings.filterwarnings("ignore", "Glyph .* missing")
                 figure = draw(part)
                 for kind in ("png", "svg"):
                     written_files.append(folder / f"{name}.{kind}")
@@ -74,7 +75,7 @@ def save_figures(report: Report, folder: str | Path) -> tuple[Path, ...]:
 
 
 def draw(part: Chart | Map) -> Figure:
-    """Draw a chart or a map, on its own and without pyplot, which keeps figures and picks windows for everybody."""
+    """Draw a chart or a map without pyplot, which keeps figures in global state and selects a window system."""
     from matplotlib.figure import Figure
 
     lines = 0 if isinstance(part, Map) else _legend_lines(part)
@@ -109,7 +110,8 @@ def _draw_chart(figure: Figure, axes: Axes, chart: Chart) -> None:
 def _draw_series(axes: Axes, one: Series, index: int, xs: list[float], width: float, log: bool) -> None:
     seen = look(index)
     ink, ys = LIGHT_SERIES[seen.colour], _floats(column(one.y))
-    name = " " + _clean(one.name, 60)  # a name that began with an underscore would be left out of the legend
+    # The leading space keeps the entry: Matplotlib leaves names with a leading underscore out of the legend.
+    name = " " + _clean(one.name, 60)
     spread = None if one.spread is None else spread_of(one)
     common: dict[str, Any] = {"color": ink, "label": name}
     if one.style == "bars":
@@ -177,7 +179,7 @@ def _centres(values: list[Any], scale: Scale) -> list[float]:
 
 
 def _borders(centres: list[float], scale: Scale) -> list[float]:
-    """Where cells begin and end: half-way between their centres.
+    """Return the borders of cells, half-way between their centres.
 
     >>> _borders([1.0, 2.0, 3.0], "linear"), _borders([1.0, 4.0], "log")
     ([0.5, 1.5, 2.5, 3.5], [0.5, 2.0, 8.0])
@@ -202,7 +204,7 @@ def _levels(rows: list[list[float]], log: bool) -> Any:
 
 
 def _gap(values: list[Any], scale: Scale) -> float:
-    """How much room a bar has."""
+    """Return the width that is free for the bars at one position."""
     known = sorted({value for value in values if is_number(value)})
     if scale == "category" or len(known) < 2:
         return 1.0
@@ -227,7 +229,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _clean(text: str, longest: int = 80) -> str:
-    """Without letters that XML may not contain; a dollar is a dollar, and not the beginning of a formula."""
+    """Return a text without characters that XML forbids, and with dollar signs escaped, which would begin a formula."""
     return "".join(letter for letter in shortened(text, longest) if letter.isprintable()).replace("$", r"\$")
 
 

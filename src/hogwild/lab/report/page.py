@@ -1,4 +1,4 @@
-"""A report as one HTML page that carries everything it needs and asks nobody for anything."""
+"""Report as one HTML page that contains everything it needs and loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HERE = Path(__file__).parent
 
 
 def write_report(report: Report, path: str | Path) -> None:
-    """Write the page to a file: all of it, or what was there before stays.
+    """Write the page to a file atomically: an error leaves an existing file as it was.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -31,7 +31,7 @@ def write_report(report: Report, path: str | Path) -> None:
 
 
 def render(report: Report) -> str:
-    """The page as text.
+    """Return the page as text.
 
     >>> "<h1>Nothing yet</h1>" in render(Report("Nothing yet", (), "today", {}, {}))
     True
@@ -65,7 +65,7 @@ def render(report: Report) -> str:
 
 
 def _within_a_page(script: str) -> str:
-    """A script that a page may contain: nothing in it ends it early, and lines end as browsers read them.
+    """Return a script that can be embedded in a page: no end tag inside, and the line ends that browsers use.
 
     >>> _within_a_page("a = '</script>'")
     "a = '<\\\\/script>'"
@@ -74,7 +74,7 @@ def _within_a_page(script: str) -> str:
 
 
 def _digest(script: str) -> str:
-    """What the page's policy knows a script by: no other one is run."""
+    """Return the digest by which the content security policy of the page allows a script; no other script runs."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 

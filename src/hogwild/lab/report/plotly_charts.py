@@ -1,4 +1,4 @@
-"""A chart as a plot: curves with bands, points and bars with whiskers."""
+"""Charts as Plotly figures: curves with bands, points and bars with error bars."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hogwild.lab.report.plotly_layout import Entry, Plot, axis, colour, label, l
 from hogwild.lab.report.series_styles import Look, look
 from hogwild.lab.report_model import Chart, Series
 
-_MARKERS_SHOWN = 14  # on one curve, however many points it has
+_MARKERS_SHOWN = 14  # maximum number of markers on one curve
 
 
 def chart_plot(chart: Chart) -> Plot:
-    """Draw a chart: all bands below all curves.
+    """Draw a chart, with all bands below all curves.
 
     >>> plot = chart_plot(Chart("Loss", "epoch", "loss", (Series("sgd", [1, 2], [0.5, 0.25], spread=[0.1, 0.05]),)))
     >>> [trace["type"] for trace in plot.data], plot.entries[0].traces
@@ -43,7 +43,7 @@ def chart_plot(chart: Chart) -> Plot:
 
 
 def scales(chart: Chart) -> tuple[Scale, Scale]:
-    """How x and y lie along their axes."""
+    """Return the scales of the x axis and the y axis."""
     xs = [x for one in chart.series for x in column(one.x)]
     ys = [y for one in chart.series for y in column(one.y)]
     barred = any(one.style == "bars" for one in chart.series)
@@ -51,7 +51,10 @@ def scales(chart: Chart) -> tuple[Scale, Scale]:
 
 
 def edges(series: Series, *, log: bool) -> tuple[list[float | None], list[float | None]]:
-    """The lower and the upper edge of a band; on a logarithmic axis as far below as above, and never down to nothing.
+    """Return the lower and the upper edge of a band.
+
+    On a logarithmic axis the lower edge is at the same ratio below as the upper edge is above, so that it stays
+    positive.
 
     >>> edges(Series("a", [1, 2], [3.0, 1.0], spread=[1.0, 2.0]), log=False)
     ([2.0, -1.0], [4.0, 3.0])
@@ -68,7 +71,7 @@ def edges(series: Series, *, log: bool) -> tuple[list[float | None], list[float 
 
 
 def spread_of(series: Series) -> list[float]:
-    """How far repeated runs lie from each point; zero where that is not known."""
+    """Return the distance of repeated runs from each point, zero where it is unknown."""
     if series.spread is None:
         return [0.0] * len(series.y)
     return [more or 0.0 for more in column(series.spread)]
@@ -114,7 +117,7 @@ def _trace(series: Series, seen: Look, x_scale: Scale) -> dict[str, Any]:
 
 
 def _band(x: Sequence[Any], low: list[float | None], high: list[float | None], seen: Look) -> dict[str, Any]:
-    """There along the upper edge and back along the lower one; a gap in the curve is a gap in the band."""
+    """Make a polygon along the upper edge and back along the lower edge; a gap in the curve is a gap in the band."""
     xs: list[Any] = []
     ys: list[float | None] = []
     for start, end in _stretches(high):
@@ -133,7 +136,7 @@ def _band(x: Sequence[Any], low: list[float | None], high: list[float | None], s
 
 
 def _stretches(values: Sequence[float | None]) -> list[tuple[int, int]]:
-    """Where there are values without a gap, as (start, end)."""
+    """Return the ranges without a gap, as (start, end)."""
     found, start = [], None
     for index, value in enumerate([*values, None]):
         if value is not None and start is None:

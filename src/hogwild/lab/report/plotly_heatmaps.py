@@ -1,4 +1,4 @@
-"""A map as a plot: coloured cells or contours, with a path on top."""
+"""Maps as Plotly figures: coloured cells or contours, with a path on top."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hogwild.lab.report.series_styles import look
 from hogwild.lab.report_model import Map
 
 _HOVER = "%{xaxis.title.text}: %{x}<br>%{yaxis.title.text}: %{y}<br>%{fullData.name}: %{text}<extra></extra>"
-_WRITTEN_COLUMNS, _WRITTEN_ROWS = 10, 14  # up to so many cells have their numbers written in them
+_WRITTEN_COLUMNS, _WRITTEN_ROWS = 10, 14  # maximum columns and rows of a map whose cells show their numbers
 
 
 def map_plot(part: Map) -> Plot:
-    """Draw a map. Its path has a light line on a dark one, to be seen on any colour, and marks at both ends.
+    """Draw a map. Its path is a light line on a dark line, visible on any colour, with marks at both ends.
 
     >>> plot = map_plot(Map("Loss", "a", "b", [0, 1], [0, 1], [[1, 2], [3, None]], "loss", path=([0, 1], [0, 1])))
     >>> [trace["type"] for trace in plot.data], plot.entries[0].traces
@@ -39,7 +39,7 @@ def map_plot(part: Map) -> Plot:
 
 
 def map_scale(part: Map, values: Sequence[Any]) -> Scale:
-    """How cells lie along one side. Contours and paths have places between the given ones, so names will not do."""
+    """Return the scale of one side. Contours and paths need positions between the given ones, which categories lack."""
     values = column(values)
     if part.contours or part.path is not None:
         return "linear" if all(map(is_number, values)) else "category"
@@ -47,7 +47,7 @@ def map_scale(part: Map, values: Sequence[Any]) -> Scale:
 
 
 def heights(part: Map) -> list[list[float | None]]:
-    """The values, or their logarithms to base ten where the map is logarithmic."""
+    """Return the values, or their logarithms to base ten for a logarithmic map."""
     rows: list[list[float | None]] = matrix(part.values)
     if not part.log:
         return rows
@@ -88,7 +88,7 @@ def _ground(part: Map, xs: list[Any], ys: list[Any]) -> dict[str, Any]:
 
 
 def _decades(logarithms: list[float]) -> dict[str, Any]:
-    """Marks of a logarithmic colour bar: powers of ten, with 2 and 5 between them where there are few."""
+    """Return the ticks of a logarithmic colour bar: powers of ten, with 2 and 5 between them below three decades."""
     if not logarithms:
         return {}
     low, high = min(logarithms), max(logarithms)

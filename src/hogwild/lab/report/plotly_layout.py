@@ -1,7 +1,7 @@
-"""Charts and maps as what Plotly draws: plain values, with the names of colours in place of colours.
+"""Layout of Plotly figures: plain values, with names of colours in place of colours.
 
-A colour is written ``{"colour": "series-0"}``, perhaps with an ``"alpha"``; the page puts in what it is on light or on
-dark paper. Texts are escaped, as Plotly takes some tags for formatting.
+A colour is written ``{"colour": "series-0"}``, with an optional ``"alpha"``. The page inserts its value for a light or
+a dark background. Texts are escaped, because Plotly interprets tags such as ``<b>`` as formatting.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hogwild.lab.report.formatting import shortened, written
 from hogwild.lab.report.series_styles import Look
 from hogwild.lab.report_model import Style
 
-_LONGEST_NAME = 24  # along an axis; all of it is shown when it is pointed at
+_LONGEST_NAME = 24  # maximum characters of a tick label; the hover text shows the whole name
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a legend: what is shown or hidden with it are ``traces``, by their numbers."""
+    """Entry of a legend; ``traces`` are the numbers of the traces that it shows or hides."""
 
     name: str
     style: Style
@@ -33,7 +33,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What Plotly is given, and the legend, which the page draws itself."""
+    """Input of Plotly, and the legend, which the page itself draws."""
 
     data: list[dict[str, Any]]
     layout: dict[str, Any]
@@ -41,12 +41,12 @@ class Plot:
 
 
 def colour(name: str, alpha: float | None = None) -> dict[str, Any]:
-    """A colour by its name, which the page looks up."""
+    """Return a colour by name, which the page resolves."""
     return {"colour": name} if alpha is None else {"colour": name, "alpha": alpha}
 
 
 def label(text: str, longest: int = 80) -> str:
-    """A text that Plotly shows as it is.
+    """Return a text that Plotly shows verbatim.
 
     >>> label("a <b>bold</b> claim & more")
     'a &lt;b&gt;bold&lt;/b&gt; claim &amp; more'
@@ -55,7 +55,7 @@ def label(text: str, longest: int = 80) -> str:
 
 
 def lines(text: str, width: int, most: int) -> str:
-    """A text on a few lines, as Plotly breaks them.
+    """Return a text broken into at most ``most`` lines, in the notation of Plotly.
 
     >>> lines("seconds until the target", 12, 2)
     'seconds<br>until the…'
@@ -65,14 +65,14 @@ def lines(text: str, width: int, most: int) -> str:
 
 
 def places(values: Iterable[Any], scale: Scale) -> list[Any]:
-    """Where things are along an axis: numbers, or names that are shown as they are."""
+    """Return the positions of values along an axis: numbers, or names that are shown verbatim."""
     if scale == "category":
         return [label(written(value), 500) for value in column(values)]
     return column(values)
 
 
 def axis(title: str, scale: Scale, values: Sequence[Any] = ()) -> dict[str, Any]:
-    """An axis; ``values`` are what lies along it, for names in their order and for ticks where there are few."""
+    """Return an axis; ``values`` give the order of categories, and the ticks where there are few."""
     found: dict[str, Any] = {
         "title": {"text": lines(title, 40, 2), "standoff": 10},
         "type": scale,
@@ -100,7 +100,7 @@ def axis(title: str, scale: Scale, values: Sequence[Any] = ()) -> dict[str, Any]
 
 
 def layout(x: dict[str, Any], y: dict[str, Any], hover: str) -> dict[str, Any]:
-    """What all plots have in common. ``uirevision`` keeps what was zoomed into when colours change."""
+    """Return the layout common to all plots. ``uirevision`` keeps the zoom when colours change."""
     return {
         "autosize": True,
         "uirevision": "kept",

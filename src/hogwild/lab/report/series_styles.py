@@ -1,4 +1,4 @@
-"""How curves and bars differ where colours cannot be seen: markers, dashes and patterns."""
+"""Styles of curves and bars that differ without colour: markers, dashes and patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hogwild.lab.report.colours import LIGHT_SERIES
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One shape, as Plotly and Matplotlib call it, and as a path in a box of 32 by 14."""
+    """Marker: its names in Plotly and Matplotlib, and its path in a box of 32 by 14."""
 
     plotly: str
     matplotlib: str
@@ -18,7 +18,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What the inside of a bar looks like, likewise."""
+    """Fill pattern of a bar: its names in Plotly and Matplotlib, and its path in a box of 32 by 14."""
 
     plotly: str
     matplotlib: str
@@ -27,7 +27,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What sets one series apart from the others of its chart."""
+    """Style that distinguishes one series from the others of its chart."""
 
     colour: int
     marker: Marker
@@ -59,7 +59,7 @@ PATTERNS = (
 
 
 def look(index: int) -> Look:
-    """The look of the series at ``index``: no two of the first 56 are the same.
+    """Return the style of the series at ``index``; the first 56 styles are distinct.
 
     >>> look(1).colour, look(1).marker.plotly, look(8).colour, look(8).marker.plotly
     (1, 'square', 1, 'circle')

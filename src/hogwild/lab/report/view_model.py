@@ -1,4 +1,4 @@
-"""What the page shows of a report: everything worked out, so that the template only has to put it in its place."""
+"""View model of a report: all computed values, so that the template only inserts them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hogwild.lab.report.plotly_heatmaps import map_plot
 from hogwild.lab.report.plotly_layout import Entry
 from hogwild.lab.report_model import Chart, Finding, Map, Report, Section, Table
 
-_MOST_ROWS, _MOST_COLUMNS = 400, 40  # of a table behind a figure; all of it is in the CSV
+_MOST_ROWS, _MOST_COLUMNS = 400, 40  # maximum rows and columns of a table behind a figure; the CSV file has all of them
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table as it is read: ``numeric`` says which columns are numbers, ``note`` what was left out."""
+    """Table as text; ``numeric`` tells which columns are numbers, and ``note`` names the rows that were left out."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -30,7 +30,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A figure or a table: without a ``plot`` there is only its grid."""
+    """Figure or table of the page; one without a ``plot`` has only its grid."""
 
     id: str
     title: str
@@ -44,7 +44,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A section: ``missing`` says why a download is not there."""
+    """Section of the page; ``missing`` gives the reason for an absent download."""
 
     id: str
     number: int
@@ -60,19 +60,19 @@ class Chapter:
 
 
 def chapters(report: Report) -> tuple[Chapter, ...]:
-    """All sections, with names of which no two are the same."""
+    """Return all sections, with unique names."""
     names = Names()
     return tuple(_chapter(section, number, names) for number, section in enumerate(report.sections, 1))
 
 
 def figures_of(shown: tuple[Chapter, ...]) -> Iterator[Shown]:
-    """The parts with a plot."""
+    """Yield the parts that have a plot."""
     for chapter in shown:
         yield from (part for part in chapter.parts if part.plot is not None)
 
 
 def tally(findings: tuple[Finding, ...]) -> dict[bool | None, int]:
-    """How many findings are borne out, are not, and are about no claim.
+    """Count the findings that hold, that do not hold, and that make no claim.
 
     >>> tally((Finding("a", True), Finding("b")))
     {True: 1, False: 0, None: 1}
@@ -81,7 +81,7 @@ def tally(findings: tuple[Finding, ...]) -> dict[bool | None, int]:
 
 
 def grid_of(table: Table, note: str = "") -> Grid:
-    """A table with its numbers written for people.
+    """Return a table with its numbers formatted for people.
 
     >>> grid_of(Table("", ("rule", "loss"), (("sgd", 0.51234567), ("adam", None))))
     Grid(columns=('rule', 'loss'), rows=(('sgd', '0.5123'), ('adam', '–')), numeric=(False, True), note='')
@@ -132,7 +132,7 @@ def _shown(part: Chart | Map | Table, name: str) -> Shown:
 
 
 def _label(part: Chart | Map) -> str:
-    """What is to be seen, for those who cannot see it."""
+    """Return the description of a figure, for readers who cannot see it."""
     if part.words:
         return f"{part.title}. {part.words}"
     if isinstance(part, Map):
@@ -141,7 +141,7 @@ def _label(part: Chart | Map) -> str:
 
 
 def _thinned(table: Table, is_map: bool) -> Grid:
-    """No more than can be read: every so many rows and columns of a map, the first rows of anything else."""
+    """Limit a table to a readable size: evenly spaced rows and columns of a map, the first rows of any other table."""
     rows, columns = len(table.rows), len(table.columns)
     if not is_map:
         note = f"The first {_MOST_ROWS:,} of {rows:,} rows; all of them are in the CSV." if rows > _MOST_ROWS else ""

@@ -1,4 +1,4 @@
-"""Strategies by messages on threads of this process: real time, real asynchrony."""
+"""Message-passing strategies on threads of this process, in real time and with real asynchrony."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that talk: what is asked for."""
+"""Configuration of the local runtime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hogwild.runtimes.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Local(Runtime):
-    """Run a message-passing strategy on threads of this process, one for each node, in real time.
+    """Runtime for message-passing strategies on threads of this process, one for each node, in real time.
 
     Parameters
     ----------
@@ -27,13 +27,18 @@ class Local(Runtime):
     faults : tuple of Crash or Crashes, default ()
         Crashes to inject.
     join_times : mapping of int to float, default {}
-        Seconds after the start at which a worker joins, by worker number; all others join at the start.
+        Seconds after the start at which a worker joins, by worker number. All others join at the start.
     detection_delay : float, default 1.0
         Seconds until the other nodes learn of a crash.
     stall_timeout : float, default 600.0
         Seconds without any message after which the run fails.
     record : bool, default False
         Whether the run keeps a ``trace`` of durations, for ``Simulator.replay``.
+
+    Raises
+    ------
+    ParameterError
+        If an option is outside its range.
 
     Examples
     --------
@@ -65,9 +70,25 @@ class Local(Runtime):
 
     @property
     def mentioned_workers(self) -> set[int]:
-        """Numbers of workers that the options are about."""
+        """Numbers of the workers that ``extra_seconds`` and ``join_times`` mention."""
         return {*self.extra_seconds, *self.join_times}
 
     def play(self, job: MessageJob) -> Outcome:
-        """Run it to its end."""
+        """Run a job to its end on threads.
+
+        Parameters
+        ----------
+        job : MessageJob
+            Roles, trainers and configuration of the run.
+
+        Returns
+        -------
+        Outcome
+            Parameters, counters and traffic of the run.
+
+        Raises
+        ------
+        WorkerError
+            If a node fails.
+        """
         return LocalDriver(self, job).play()

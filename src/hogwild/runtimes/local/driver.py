@@ -1,4 +1,4 @@
-"""The house: who is there, what goes between them, and how it all ends."""
+"""Driver of a local run: starts nodes on threads, delivers their messages, injects crashes, and ends the run."""
 
 from __future__ import annotations
 
@@ -36,23 +36,28 @@ from hogwild.runtimes.messaging.snapshot_collector import (
 if TYPE_CHECKING:
     from hogwild.runtimes.local.config import Local
 
-TICK = 0.05  # seconds between two looks at Ctrl-C
-RESEND = 1.0  # seconds after which a message without a receipt is sent again: only what died has lost any
-CLOSING = 60.0  # seconds that a burst may go on after the end
+TICK = 0.05  # seconds between two checks for Ctrl-C
+# Seconds without an acknowledgement after which a message is retransmitted. Within a process, only a crash of the
+# receiver loses messages.
+RESEND = 1.0
+CLOSING = 60.0  # seconds that a burst may continue after Ctrl-C, and again after the end of the run
 
 
 class LocalDriver:
-    """One run on threads. Everything but the participants' own doings happens in the thread that plays it."""
+    """Driver of one run on threads.
+
+    Each node reacts and trains in its own thread. Everything else happens in the thread that calls ``play``.
+    """
 
     def __init__(self, runtime: Local, job: MessageJob) -> None:
         self.runtime, self.job = runtime, job
         self.latency: Delay = named(runtime.latency)
         self.hurry, self.longest = threading.Event(), 0.0
-        self.actors: dict[str, Actor] = {}  # of those who are there
-        self.before: list[Actor] = []  # of lives that are over
-        self.births: dict[str, int] = defaultdict(int)
-        self.kept: dict[str, Any] = {}
-        self.alive: dict[str, float] = defaultdict(float)
+        self.actors: dict[str, Actor] = {}  # actors of the running nodes
+        self.before: list[Actor] = []  # actors of crashed incarnations, whose counters still belong to the run
+        self.births: dict[str, int] = defaultdict(int)  # number of incarnations of each node so far
+        self.kept: dict[str, Any] = {}  # state that each node has persisted for its next incarnation
+        self.alive: dict[str, float] = defaultdict(float)  # seconds that each node has run
         self.crashes = 0
         self.diaries: dict[str, NodeTrace] = {}
         self.measurer = Evaluator(job.measure, self._measured, self.fail)
@@ -64,7 +69,7 @@ class LocalDriver:
         self._began = now()
 
     def play(self) -> Outcome:
-        """Run until somebody finishes it or fails."""
+        """Run until a node finishes the run or fails, then terminate all threads; return the outcome."""
         try:
             self._open()
             self._attend()
@@ -74,10 +79,13 @@ class LocalDriver:
             self.job.tell("left behind", seconds=now() - self._began, participants=left)
         return self._outcome()
 
-    # From any thread
+    # Methods that any thread may call
 
     def deliver(self, envelope: Envelope, sent: float, due: float) -> None:
-        """Take a message to whom it is for, if he is there."""
+        """Deliver a message to its receiver, if the receiver is running.
+
+        An acknowledgement without latency does not wake the receiver, unless the receiver waits for acknowledgements.
+        """
         actor = self.actors.get(envelope.to)
         if actor is None:
             return
@@ -87,21 +95,21 @@ class LocalDriver:
             actor.put(Received(envelope), sent, due)
 
     def turned(self) -> None:
-        """A reaction is over; here everything has been delivered by then."""
+        """Do nothing at the end of a reaction, because ``deliver`` has already delivered all its messages."""
 
     def keep(self, name: str, what: Any) -> None:
-        """Write something down for the next life of somebody, who has his lock."""
+        """Store the state of a node for its next incarnation. The caller holds the lock of the node's actor."""
         self.kept[name] = what
 
     def measure(self, actor: Actor, action: Evaluate) -> None:
-        """Have parameters measured."""
+        """Queue parameters for evaluation in the evaluator's thread."""
         self.measurer.put(actor, action)
 
     def _measured(self, actor: Actor, action: Evaluate, figures: dict[str, float]) -> None:
         actor.put(Evaluated(action.number, figures))
 
     def tell(self, action: Emit) -> None:
-        """Have something recorded, as it is now, in the thread that plays: there callbacks are called."""
+        """Queue an event with its present time and traffic; the thread of ``play`` records it and calls callbacks."""
         seconds = now() - self._began
         if action.event == "epoch":
             sent = self._traffic().values()
@@ -112,18 +120,18 @@ class LocalDriver:
         self._news.put(partial(self.job.tell, action.event, seconds=seconds, **what))
 
     def save(self, actor: Actor, action: SnapshotPart) -> None:
-        """Have what somebody knew at a cut put beside what the others did."""
+        """Queue a node's part of a snapshot; the thread of ``play`` collects the parts of all nodes."""
         self._news.put(partial(self._saved, actor, action))
 
     def finish(self, action: Finish) -> None:
-        """The run is over."""
+        """Queue the end of the run."""
         self._news.put(partial(self._finished, action, now() - self._began))
 
     def fail(self, name: str, error: BaseException) -> None:
-        """Somebody cannot go on."""
+        """Queue an error that stops a node, and with it the run."""
         self._news.put(partial(self._failed, name, error))
 
-    # In the thread that plays
+    # Methods of the thread that calls ``play``
 
     def _finished(self, action: Finish, seconds: float) -> None:
         self._finish = action, seconds
@@ -148,7 +156,7 @@ class LocalDriver:
             self._hire(name, there)
         faults = planned(self.runtime.faults, self.job.roles, np.random.default_rng([self.job.seed, 3]))
         for fault in faults:
-            if fault.at >= before:  # else it was in an earlier sitting
+            if fault.at >= before:  # a resumed run skips the crashes before its snapshot
                 self._plan(fault.at, partial(self._crash, fault))
         for name in self.job.roles:
             if name not in there:
@@ -165,7 +173,7 @@ class LocalDriver:
             self._spread(change)
 
     def _attend(self) -> None:
-        told: float | None = None  # when it was said that it is to end
+        told: float | None = None  # when the coordinator was sent the interrupt
         while self._finish is None:
             news = self._next()
             if news is not None:
@@ -180,6 +188,7 @@ class LocalDriver:
                 self._finished(Finish(None, "interrupted"), now() - self._began)
 
     def _next(self) -> Callable[[], None] | None:
+        """Return the next queued call; None after ``TICK`` seconds, or when a planned call is due."""
         left = self._plans[0][0] - (now() - self._began) if self._plans else TICK
         try:
             return self._news.get(timeout=min(TICK, max(1e-4, left)))
@@ -189,7 +198,7 @@ class LocalDriver:
     def _plan(self, at: float, what: Callable[[], None]) -> None:
         heapq.heappush(self._plans, (at, next(self._numbers), what))
 
-    # Life and death
+    # Start and crash of nodes
 
     def _hire(self, name: str, lives: dict[str, int]) -> Actor:
         life = self.births[name]
@@ -213,7 +222,7 @@ class LocalDriver:
         actor.thread.start()
 
     def _start(self, name: str) -> None:
-        """Somebody comes late, or again."""
+        """Start a node that joins late or restarts, and inform all other nodes."""
         if name in self.actors:
             return
         lives = {peer: actor.life for peer, actor in self.actors.items()}
@@ -232,7 +241,7 @@ class LocalDriver:
             return
         self._gathering.disturb()
         actor = self.actors[name]
-        with actor.lock:  # between two reactions, so that what it did and what it kept belong together
+        with actor.lock:  # a crash between two reactions keeps sent messages and persisted state consistent
             del self.actors[name]
             actor.end()
         self.before.append(actor)
@@ -247,10 +256,10 @@ class LocalDriver:
             if actor.name != change.peer:
                 actor.put(change)
 
-    # The end
+    # Shutdown and outcome
 
     def _close(self) -> list[str]:
-        """End all threads; say whose burst did not."""
+        """Terminate all threads; return the names of the threads that still run after ``CLOSING`` seconds."""
         self.hurry.set()
         self.measurer.end()
         for actor in self.actors.values():
@@ -263,7 +272,7 @@ class LocalDriver:
         return [thread.name for thread in threads if thread.is_alive()]
 
     def _traffic(self) -> dict[str, Traffic]:
-        """What everybody has sent so far, by kind of message."""
+        """Return the traffic of all nodes so far, by kind of message."""
         whole: dict[str, Traffic] = defaultdict(Traffic)
         for actor in (*self.before, *list(self.actors.values())):
             for kind, each in list(actor.traffic.items()):

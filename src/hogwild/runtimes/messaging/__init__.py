@@ -1,1 +1,1 @@
-"""The common part of runtimes by messages: actors, the model of a network, injected faults, snapshots."""
+"""Common part of the message-passing runtimes: actors, network model, fault injection and snapshots."""

@@ -1,4 +1,4 @@
-"""One life of a participant: its thread, its mailbox and its alarms."""
+"""Actor: the thread, the mailbox and the timers of one incarnation of a node."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ from hogwild.messaging.snapshot import SnapshottingNode
 from hogwild.messaging.trace import NodeTrace
 from hogwild.runtimes.messaging.snapshot_collector import with_trainer_state
 
-LONGEST = 1.0  # seconds of a wait without a look at whether it is over
-PIECE = 0.05  # seconds of an injected delay without such a look, and of a wait for receipts that wake nobody
+LONGEST = 1.0  # seconds of a wait, after which the thread checks whether it must terminate
+# Seconds between two such checks during an injected delay. Also the seconds of one wait of a crowded node: it polls for
+# acknowledgements, because an acknowledgement may be queued without waking the thread.
+PIECE = 0.05
 now = time.perf_counter
 
 
 class ActorEnvironment(Protocol):
-    """What an actor has around it."""
+    """Environment of an actor, which executes the actions of its node."""
 
-    latency: Delay
-    hurry: threading.Event  # no injected delays any more
-    longest: float  # seconds of the longest burst so far, of anybody
+    latency: Delay  # delay of each message, in seconds
+    hurry: threading.Event  # set when injected delays are to be skipped
+    longest: float  # seconds of the longest burst of any worker so far
 
     def deliver(self, envelope: Envelope, sent: float, due: float) -> None: ...
     def turned(self) -> None: ...
@@ -46,7 +48,29 @@ class ActorEnvironment(Protocol):
 
 
 class Actor:
-    """Runs a participant in a thread of its own. Whoever has its ``lock`` finds it between two reactions."""
+    """Actor that runs one incarnation of a node in a separate thread.
+
+    A thread that holds ``lock`` finds the node between two reactions.
+
+    Parameters
+    ----------
+    house : ActorEnvironment
+        Environment that executes the actions.
+    name : str
+        Name of the node.
+    life : int
+        Incarnation of the node, from 0.
+    participant : Node or SnapshottingNode
+        Role and reliable channel of the node.
+    learner : LocalTrainer or None
+        Trainer of a worker; None for all other nodes.
+    slow : float
+        Seconds that the actor sleeps after each burst.
+    seed : int
+        Seed of the random latencies.
+    diary : NodeTrace or None
+        Trace in which the actor records durations; None if the run keeps no trace.
+    """
 
     def __init__(
         self, house: ActorEnvironment, name: str, life: int, participant: Node | SnapshottingNode, learner: LocalTrainer
@@ -59,9 +83,9 @@ class Actor:
         self.busy, self.events, self.since = 0.0, 0, now()
         self.bursts = self.updates = 0
         self._mailbox: queue.SimpleQueue[tuple[float, float, Event | None]] = queue.SimpleQueue()
-        self._later: list[tuple[float, int, float, Event]] = []  # when it is due, a number, when it was sent, what
+        self._later: list[tuple[float, int, float, Event]] = []  # due time, tie-breaker, sending time, event
         self._count = self._sent = 0
-        self._free = 0.0  # since when it has nothing to do
+        self._free = 0.0  # time since which the thread has been idle, in seconds
         self._tasks: deque[Train] = deque()
         self._receipts: deque[Received] = deque()
         self._random = np.random.default_rng([seed, life, *name.encode()])
@@ -69,31 +93,34 @@ class Actor:
         self.thread = threading.Thread(target=self._run, name=f"hogwild-{name}", daemon=True)
 
     def put(self, event: Event, sent: float = 0.0, due: float = 0.0) -> None:
-        """Something happens to it, at once or when it is due. From any thread."""
+        """Queue an event, which takes effect at its ``due`` time. Any thread may call this."""
         self._mailbox.put((sent, due, event))
 
     @property
     def unread(self) -> int:
-        """How much waits for it."""
+        """The number of events in the mailbox."""
         return self._mailbox.qsize()
 
     def receipt(self, event: Received) -> None:
-        """Something it reads before it does anything else, but need not be woken for. From any thread."""
+        """Queue an acknowledgement without waking the thread. Any thread may call this.
+
+        The actor processes queued acknowledgements before its next event.
+        """
         self._receipts.append(event)
 
     def end(self) -> None:
-        """Have it end soon: at once, or after the burst it is in. From any thread."""
+        """Terminate the thread, at once or after the present burst. Any thread may call this."""
         self.over.set()
         self._mailbox.put((0.0, 0.0, None))
 
-    # In its own thread
+    # Methods of the actor's thread
 
     def _run(self) -> None:
         try:
             while not self.over.is_set():
                 if self._tasks:
                     self._train(self._tasks.popleft())
-                elif self.participant.post.crowded:  # then it waits for receipts
+                elif self.participant.post.crowded:  # the node must wait for acknowledgements
                     self._read_receipts()
                     self._wait(PIECE)
                 else:
@@ -102,12 +129,13 @@ class Actor:
             self.house.fail(self.name, error)
 
     def _wait(self, limit: float) -> None:
-        """React to the next thing that happens, if it does so within so many seconds."""
+        """React to the next event, if there is one within ``limit`` seconds."""
         sent, came, event = self._next(limit)
         if event is not None:
             self._react(event, sent, came)
 
     def _next(self, limit: float) -> tuple[float, float, Event | None]:
+        """Return the sending time, the due time and the next event; no event after ``limit`` seconds."""
         if self._later:
             left = self._later[0][0] - now()
             if left <= 0:
@@ -151,6 +179,7 @@ class Actor:
             self._carry_out(action)
 
     def _note(self, diary: NodeTrace, event: Event, sent: float, came: float, began: float) -> None:
+        """Record the durations of a reaction in the trace."""
         kind = type(event).__name__
         if isinstance(event, Received):
             kind = type(event.envelope.body).__name__
@@ -159,7 +188,7 @@ class Actor:
         diary.handled(kind, self._free - began)
 
     def _train(self, train: Train) -> None:
-        """A burst; then what was heard meanwhile, and what it came to."""
+        """Train a burst; then react to the events that arrived meanwhile, and last to the result of the burst."""
         assert self.learner is not None
         began = now()
         trained: Trained = self.learner.burst(train)
@@ -177,6 +206,7 @@ class Actor:
         self._react(trained)
 
     def _dawdle(self, seconds: float) -> None:
+        """Sleep for the injected delay, unless the run is interrupted or the actor terminates."""
         until = now() + seconds
         while (left := until - now()) > 0 and not self.house.hurry.is_set():
             if self.over.wait(min(left, PIECE)):
@@ -186,7 +216,7 @@ class Actor:
         if isinstance(action, Transmit):
             self._send(action.envelope)
         elif isinstance(action, Train):
-            self._tasks.append(action)  # not now: what else there is to do should not wait for it
+            self._tasks.append(action)  # the other actions of the reaction must not wait for the burst
         elif isinstance(action, SetTimer):
             self._at(now() + self._after(action), TimerFired(action.name))
         elif isinstance(action, Persist):
@@ -201,7 +231,10 @@ class Actor:
             self.house.finish(action)
 
     def _after(self, ring: SetTimer) -> float:
-        """Nobody answers in the middle of a burst: nothing is sent again before the longest would be over."""
+        """Return the seconds until a timer fires.
+
+        A node acknowledges nothing during a burst. So a retransmission waits at least twice the longest burst.
+        """
         return max(ring.after, 2 * self.house.longest) if ring.name == RESEND else ring.after
 
     def _send(self, envelope: Envelope) -> None:
@@ -217,7 +250,17 @@ class Actor:
 
 
 class Evaluator:
-    """Measures parameters in a thread of its own, one after the other, while everybody goes on."""
+    """Evaluator that evaluates parameters in a separate thread, one request after the other, while all nodes continue.
+
+    Parameters
+    ----------
+    measure : callable
+        Function that evaluates parameters.
+    done : callable
+        Function that receives the actor, the action and the results.
+    fail : callable
+        Function that receives a name and an exception, if an evaluation fails.
+    """
 
     def __init__(self, measure: Callable[[Any], dict[str, float]], done: Callable[..., None], fail: Any) -> None:
         self._measure, self._done, self._fail = measure, done, fail
@@ -226,11 +269,11 @@ class Evaluator:
         self.thread = threading.Thread(target=self._run, name="hogwild-measurer", daemon=True)
 
     def put(self, actor: Actor, action: Evaluate) -> None:
-        """Have parameters measured for somebody."""
+        """Queue parameters that an actor requests to evaluate."""
         self._asked.put((actor, action))
 
     def end(self) -> None:
-        """Have it end after what it is at."""
+        """Terminate the thread after the present evaluation."""
         self._over = True
         self._asked.put(None)
 

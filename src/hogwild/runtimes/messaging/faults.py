@@ -1,4 +1,4 @@
-"""Who crashes when, and whether it comes back."""
+"""Injected crashes of nodes: their times, and the restarts that follow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,24 @@ from hogwild.registry import invalid_parameter
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A participant crashes at a time and is started again after a while, or never."""
+    """Crash of one node at a given time, with or without a restart.
+
+    A crash of the coordinator ends the run. A crash of a node that is not running has no effect.
+
+    Parameters
+    ----------
+    who : str
+        Name of the node, such as "worker-1", "server-0" or "coordinator".
+    at : float
+        Seconds after the start of the run at which the node crashes.
+    back_after : float, optional
+        Seconds from the crash to the restart. By default the node never restarts.
+
+    Raises
+    ------
+    ParameterError
+        If ``at`` or ``back_after`` is negative.
+    """
 
     who: str
     at: float
@@ -27,7 +44,24 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Crashes:
-    """Every worker (and every server) crashes at random, ``every`` so many seconds on average, and comes back."""
+    """Random crashes of all workers, and of all servers on request, each followed by a restart.
+
+    The seconds between two crashes of a node are exponentially distributed.
+
+    Parameters
+    ----------
+    every : float
+        Mean seconds between two crashes of each node.
+    back_after : float, default 1.0
+        Seconds from a crash to the restart.
+    servers : bool, default False
+        Whether servers crash too.
+
+    Raises
+    ------
+    ParameterError
+        If ``every`` is not positive.
+    """
 
     every: float
     back_after: float = 1.0
@@ -39,11 +73,11 @@ class Crashes:
 
 
 Fault = Crash | Crashes
-MANY = 1000  # crashes of each participant that are drawn
+MANY = 1000  # number of random crashes that are drawn for each node
 
 
 def checked(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Refuse what is no fault."""
+    """Return faults as a tuple; raise ``ParameterError`` for an element that is not a fault."""
     faults = tuple(faults)
     for fault in faults:
         if not isinstance(fault, (Crash, Crashes)):
@@ -52,7 +86,9 @@ def checked(faults: Iterable[Fault]) -> tuple[Fault, ...]:
 
 
 def planned(faults: Iterable[Fault], names: Iterable[str], random: np.random.Generator) -> Iterator[Crash]:
-    """Every crash there may be. Their times are drawn beforehand, a good many: what happens does not change them.
+    """Yield all crashes of a run, for the named nodes.
+
+    Random times are drawn in advance, 1000 for each node, so that the events of the run do not change them.
 
     >>> list(planned([Crash("worker-1", at=2.0)], ["worker-0", "worker-1"], np.random.default_rng(0)))
     [Crash(who='worker-1', at=2.0, back_after=None)]

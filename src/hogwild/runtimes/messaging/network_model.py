@@ -1,4 +1,4 @@
-"""What lies between participants: how long messages take, and what becomes of them."""
+"""Network model: latency, bandwidth, loss, duplication and reordering of messages between nodes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,25 @@ from hogwild.registry import invalid_parameter
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """``latency`` seconds, and ``bandwidth`` bytes a second that each sender has for all it sends.
+    """Network link of each sender.
 
-    ``loss`` and ``duplication`` are shares of the messages, ``reordering`` the share that takes up to ten times
-    as long.
+    Parameters
+    ----------
+    latency : float, str or Delay, default 1e-4
+        Duration of a message: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers.
+    bandwidth : float, default 1.25e9
+        Bytes per second that each sender has for all its messages.
+    loss : float, default 0.0
+        Share of the messages that are lost, at least 0 and below 1.
+    duplication : float, default 0.0
+        Share of the messages that arrive twice, at least 0 and below 1.
+    reordering : float, default 0.0
+        Share of the messages whose latency is 1 to 10 times as long, at least 0 and below 1.
+
+    Raises
+    ------
+    ParameterError
+        If ``bandwidth`` is not positive, or if a share is outside its range.
     """
 
     latency: Delay | float | str = 1e-4
@@ -33,7 +48,22 @@ class Link:
                 raise invalid_parameter(name, "a share of at least 0 and below 1", getattr(self, name))
 
     def arrivals(self, random: np.random.Generator, sender: int, count: int) -> list[float]:
-        """After how many seconds on the way a message arrives: once, twice, or never."""
+        """Draw the latencies of the copies of a message.
+
+        Parameters
+        ----------
+        random : numpy.random.Generator
+            Source of random numbers.
+        sender : int
+            Number of the worker that sends; -1 for other nodes.
+        count : int
+            Number of messages that the sender has sent.
+
+        Returns
+        -------
+        list of float
+            Seconds until each copy arrives: one number, two for a duplicated message, none for a lost one.
+        """
         if self.loss and random.random() < self.loss:
             return []
         times = 2 if self.duplication and random.random() < self.duplication else 1
@@ -48,5 +78,5 @@ class Link:
 
     @property
     def kind(self) -> bool:
-        """Whether everything arrives."""
+        """Whether every message arrives, so that ``loss`` is 0."""
         return not self.loss

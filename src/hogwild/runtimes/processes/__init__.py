@@ -1,1 +1,1 @@
-"""Workers that are processes around one model: for ``torch.nn.Module``."""
+"""``Processes`` runtime: worker processes that train one ``torch.nn.Module`` in shared memory."""

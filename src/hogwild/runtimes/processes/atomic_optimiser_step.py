@@ -1,10 +1,13 @@
-"""Steps that several workers can take at once, by optimisers that divide one thing they remember by another.
+"""Concurrent steps of optimisers that divide one part of their state by another, such as Adam.
 
-Adam steps along the mean of the gradients, divided by the root of the mean of their squares. PyTorch brings first the
-one up to date, for a whole tensor, and then the other. A worker that looks in between finds the first gradient of a
-coordinate in the one and nothing in the other: it divides by nothing, and throws the coordinate far away. So Adam and
-AdamW write all that belongs to a coordinate at once, and in main memory bound what half of a step could do; of the
-others one takes its step at a time. Either way gradients are computed without waiting.
+Adam steps along the mean of the gradients, divided by the root of the mean of their squares. PyTorch updates the mean
+first, for a whole tensor, and then the mean of squares. Between the two updates another worker can read a coordinate's
+first gradient in the mean, and zero in the mean of squares. That worker then divides by zero and moves the coordinate
+far away.
+
+So fused Adam and AdamW update everything that belongs to a coordinate at once. In main memory they also bound the
+effect of half a step. With the other optimisers that divide, one worker at a time takes its step. In all cases workers
+compute gradients without waiting.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ from torch import Tensor
 
 from hogwild.runtimes.processes.bounded_adam import bounded, can_be_bounded
 
-FUSED = ("Adam", "AdamW")
-DIVIDES = (*FUSED, "NAdam", "RAdam", "Adamax", "SparseAdam")
+FUSED = ("Adam", "AdamW")  # optimisers with a fused step in PyTorch that is used here
+DIVIDES = (*FUSED, "NAdam", "RAdam", "Adamax", "SparseAdam")  # optimisers that divide one part of the state by another
 
 
 def fuse(optimiser: torch.optim.Optimizer) -> None:
-    """Let an optimiser write all that belongs to a coordinate at once, where PyTorch can, unless told otherwise.
+    """Switch an optimiser to PyTorch's fused step, where PyTorch has one and the user has chosen no other.
+
+    A fused step writes everything that belongs to a coordinate at once.
 
     >>> adam = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))])
     >>> fuse(adam)
@@ -38,20 +43,21 @@ def fuse(optimiser: torch.optim.Optimizer) -> None:
 
 
 def needs_step_lock(optimiser: torch.optim.Optimizer) -> bool:
-    """Whether only one worker may take a step at any time.
+    """Return whether only one worker at a time may take a step.
 
     >>> weight = torch.nn.Parameter(torch.ones(2))
     >>> needs_step_lock(torch.optim.Adamax([weight])), needs_step_lock(torch.optim.SGD([weight], momentum=0.9))
     (True, False)
     """
     name = type(optimiser).__name__
-    if name == "RMSprop":  # the variance, as the difference of two means, must not be less than nothing
+    if name == "RMSprop":
+        # Centred RMSprop computes a variance as the difference of two means; half a step can make it negative.
         return any(group["centered"] for group in optimiser.param_groups)
     return name in DIVIDES and not (can_be_bounded(optimiser) or _fused_on_gpu(optimiser))
 
 
 def concurrent_steps(optimiser: torch.optim.Optimizer) -> AbstractContextManager[None]:
-    """Let an optimiser take its steps in the block so that other workers' halves of steps do no harm."""
+    """Return a context in which an optimiser's steps tolerate half-finished steps of other workers."""
     return bounded(optimiser) if can_be_bounded(optimiser) else nullcontext()
 
 

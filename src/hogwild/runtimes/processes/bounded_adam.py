@@ -1,7 +1,8 @@
-"""Adam and AdamW in memory that workers share: PyTorch's step, with a bound that only half of a step can exceed.
+"""Bounded Adam and AdamW in shared memory: PyTorch's step, with a bound that only half a step can exceed.
 
-The optimiser stays the user's: a hook before its step does the work and sets the gradients aside, so that PyTorch's own
-step finds nothing to do; a hook after it puts them back. Rate schedulers and other hooks see what they always see.
+The user's optimiser object stays in use. A hook before its step takes the bounded step and removes the gradients, so
+that PyTorch's own step has no effect. A hook after the step restores the gradients. Hence schedulers of the step size
+and other hooks see the same optimiser and the same calls as without the bound.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from torch import Tensor
 from hogwild.kernels import adam
 
 KINDS = (torch.optim.Adam, torch.optim.AdamW)
-CHUNK = 1 << 19  # numbers that are worth a thread
+CHUNK = 1 << 19  # smallest number of coordinates that is worth a thread of its own
 
 
 def can_be_bounded(optimiser: torch.optim.Optimizer) -> bool:
-    """Whether all that an optimiser steers can be updated here: fused Adam or AdamW of tensors in main memory.
+    """Return whether the bounded step can update all parameters of an optimiser.
+
+    It can if the optimiser is fused Adam or AdamW, and if all its parameters are contiguous tensors of float32 or
+    float64 in main memory. Its betas must have a finite bound.
 
     >>> adam = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))], fused=True)
     >>> can_be_bounded(adam), can_be_bounded(torch.optim.Adam(adam.param_groups[0]["params"]))
@@ -34,7 +38,7 @@ def can_be_bounded(optimiser: torch.optim.Optimizer) -> bool:
 
 @contextmanager
 def bounded(optimiser: torch.optim.Optimizer) -> Iterator[None]:
-    """Let an optimiser that can be bounded take such steps within the block."""
+    """Replace the steps of an optimiser by bounded steps within the block; see :func:`can_be_bounded`."""
     steps = _Steps(optimiser)
     hooks = optimiser.register_step_pre_hook(steps.before), optimiser.register_step_post_hook(steps.after)
     try:
@@ -42,18 +46,18 @@ def bounded(optimiser: torch.optim.Optimizer) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
-        steps.after()  # a step that failed has left gradients aside
+        steps.after()  # A step that raised has not restored the gradients.
         steps.pool.shutdown()
 
 
 class _Steps:
     def __init__(self, optimiser: torch.optim.Optimizer) -> None:
         self._optimiser, self._aside = optimiser, list[tuple[Tensor, Tensor]]()
-        self.pool = ThreadPoolExecutor(torch.get_num_threads())  # starts a thread when one is needed
+        self.pool = ThreadPoolExecutor(torch.get_num_threads())  # The pool starts each thread on first use.
 
     @torch.no_grad()
     def before(self, optimiser: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Take the step, and leave nothing for PyTorch to do."""
+        """Take the bounded step and remove the gradients, so that PyTorch's own step has no effect."""
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         loss = None
         if closure is not None:
@@ -61,14 +65,15 @@ class _Steps:
                 loss = closure()
         for group in self._optimiser.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None and not parameter.grad.is_sparse:  # of which Adam itself complains
+                # Sparse gradients are left to PyTorch's step, which raises an error for them.
+                if parameter.grad is not None and not parameter.grad.is_sparse:
                     self._step(parameter, group, self._optimiser.state[parameter])
                     self._aside.append((parameter, parameter.grad))
                     parameter.grad = None
         return None if closure is None else ((args[0], lambda: loss), {})
 
     def after(self, *_: Any) -> None:
-        """Put the gradients back: they are the user's."""
+        """Restore the gradients, which the user may read after the step."""
         for parameter, gradient in self._aside:
             parameter.grad = gradient
         self._aside.clear()

@@ -1,4 +1,4 @@
-"""The first thing a new process does: find its memory, its task and its way to report, and begin."""
+"""Entry point of a new process: opens its shared memory, its task and its pipes, and runs the task."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ Report = Callable[[dict[str, Any]], None]
 
 
 def main(given: dict[str, Any], files: list[int]) -> None:
-    """Run the task that came in the parcel; whatever goes wrong is reported with its traceback.
+    """Run the task of this process, and exit; report an exception with its traceback.
 
-    ``files`` are the lifeline, where to report, where orders come from, and the blocks of memory.
+    ``given`` has the paths, the environment, the rank and the sizes of the memory blocks. ``files`` are the pipe that
+    closes when the parent terminates, the pipe for reports, the socket for orders, and the memory blocks. The exit
+    status is 0 after the task, 1 after an exception, and 3 if the parent has terminated.
     """
     lifeline, reports, orders, *blocks = files
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the one that started us decides what it means
+    # Ctrl-C sends SIGINT to all processes of the terminal; the parent decides how to react.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     _hold_children([reports, orders])
     out = os.fdopen(reports, "w", buffering=1)
@@ -42,20 +45,23 @@ def main(given: dict[str, Any], files: list[int]) -> None:
 
 
 def _leave(status: int) -> None:
-    """End at once: nothing of ours waits to be finished, and libraries that wait at the end may wait for ever."""
+    """Flush the output and exit at once.
+
+    Exit handlers of libraries could block for ever, and this process has nothing left to finish.
+    """
     flush()
     os._exit(status)
 
 
 def flush() -> None:
-    """Let what the model or the data set has printed be seen."""
+    """Flush ``sys.stdout`` and ``sys.stderr``, so that output of the model and the data set is not lost."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
 
 
 def _be_at_home(given: dict[str, Any]) -> None:
-    """Have the paths, the folder and the environment of the program this process works for."""
+    """Take over the import paths, arguments, working directory and environment of the calling program."""
     sys.path[:], sys.argv[:] = given["path"], given["argv"]
     os.chdir(given["folder"])
     os.environ.clear()
@@ -76,7 +82,11 @@ def _begin(given: dict[str, Any], blocks: list[SharedBlock], report: Report, ord
 
 
 def _hold_children(ours: list[int]) -> None:
-    """Let copies of this process, such as those that read data for it, end with it; none speaks for it."""
+    """Make forks of this process, such as data-loading processes, terminate with it.
+
+    In a fork the files in ``ours`` lead to ``os.devnull``, so that the fork cannot report in this process's name. The
+    fork waits in a thread for the end of a pipe that only this process holds open.
+    """
     leash, held = os.pipe()
 
     def begin() -> None:
@@ -89,7 +99,7 @@ def _hold_children(ours: list[int]) -> None:
 
 
 def _end_with(lifeline: int) -> None:
-    """End when the process that this one works for does, however it ends."""
+    """Wait until the pipe closes because the parent has terminated, even by SIGKILL; then exit with status 3."""
     while os.read(lifeline, 1):
         pass
     os._exit(3)

@@ -1,4 +1,4 @@
-"""``Processes``: workers that are processes around one model in shared memory."""
+"""Options of the ``Processes`` runtime: worker processes that train one model in shared memory."""
 
 from __future__ import annotations
 
@@ -11,21 +11,26 @@ from hogwild.runtimes.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Processes(Runtime):
-    """Train a PyTorch model with processes that share its parameters and its optimiser's state.
+    """Runtime of worker processes that share a PyTorch model's parameters and its optimiser's state.
 
-    Processes are spawned from a fork server that has loaded PyTorch; the calling program is never forked.
+    The runtime forks workers from a fork server that has loaded PyTorch. It never forks the calling program.
 
     Parameters
     ----------
     on_worker_failure : {"stop", "continue"}, default "stop"
-        What happens when a worker dies: the run stops with its traceback, or the others go on and take over its part
-        of the data from the next epoch.
+        Reaction to the crash of a worker. With "stop" the run raises an error that has the worker's traceback. With
+        "continue" the other workers take over its part of the data from the next epoch.
     heartbeat_timeout : float, default 600.0
-        Seconds without a finished batch after which a worker counts as dead.
+        Seconds without a finished batch after which a worker counts as crashed.
     startup_timeout : float, default 120.0
-        Seconds that a worker has to load the model and the data.
+        Seconds within which a worker must have loaded the model and the data.
     threads : int, optional
-        Threads of each worker's own arithmetic; by default the usable cores divided by the number of workers.
+        Number of arithmetic threads of each worker. The default is the usable cores divided by the number of workers.
+
+    Raises
+    ------
+    ParameterError
+        If an option is outside its range.
     """
 
     on_worker_failure: str = "stop"
@@ -45,8 +50,20 @@ class Processes(Runtime):
             raise invalid_parameter("threads", "a positive integer, or None", self.threads)
 
     def threads_for(self, workers: int) -> int:
-        """How many threads each worker has for its own arithmetic.
+        """Return the number of arithmetic threads of each worker.
 
+        Parameters
+        ----------
+        workers : int
+            Number of workers of the run.
+
+        Returns
+        -------
+        int
+            ``threads`` where it is set, else the usable cores divided by ``workers``, and at least 1.
+
+        Examples
+        --------
         >>> Processes(threads=3).threads_for(2), Processes().threads_for(10**6)
         (3, 1)
         """

@@ -1,7 +1,7 @@
-"""Memory of a GPU that processes have in common, by the driver's own handles.
+"""GPU memory that processes share, by the IPC handles of the CUDA driver.
 
-PyTorch's way to share such memory counts who uses it in a file in ``/dev/shm``, which stays there when a process is
-killed. Here the process that allocated the memory frees it, after the others have ended.
+PyTorch shares GPU memory with a reference count in a file in ``/dev/shm``. That file remains when a process is
+killed. Here the process that allocated the memory frees it, after the other processes have terminated.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import torch
 
 from hogwild.errors import HogwildError
 
-_LAZY_PEER_ACCESS = 1
-_HANDLE_BYTES = 64
+_LAZY_PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS of the CUDA driver
+_HANDLE_BYTES = 64  # size of CUipcMemHandle in bytes
 
 
 class _Handle(ctypes.Structure):
@@ -22,13 +22,17 @@ class _Handle(ctypes.Structure):
 
 
 class DeviceMemory:
-    """Bytes on a GPU, this process's own or, by a handle, another's; PyTorch takes it for an array."""
+    """Block of GPU memory, allocated by this process or opened from another process's handle.
+
+    PyTorch reads the block as an array of bytes, through ``__cuda_array_interface__``.
+    """
 
     def __init__(self, size: int, device: str, handle: bytes | None = None) -> None:
         self.size, self.device, self._owned = size, device, handle is None
         pointer = ctypes.c_uint64()
         with torch.cuda.device(device):
-            torch.zeros(1, device=device)  # the device's context exists from now on, and is this thread's
+            # This allocation creates the device's CUDA context and makes it current in this thread.
+            torch.zeros(1, device=device)
             if handle is None:
                 _call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
             else:
@@ -38,7 +42,7 @@ class DeviceMemory:
 
     @property
     def handle(self) -> bytes:
-        """What another process needs to have the same memory."""
+        """The IPC handle with which another process opens the same memory."""
         found = _Handle()
         with torch.cuda.device(self.device):
             _call("cuIpcGetMemHandle", ctypes.byref(found), ctypes.c_uint64(self._pointer))
@@ -49,7 +53,7 @@ class DeviceMemory:
         return {"shape": (self.size,), "typestr": "|u1", "data": (self._pointer, False), "version": 2}
 
     def tensor(self) -> torch.Tensor:
-        """All of it; whoever has a tensor of it keeps it alive."""
+        """Return the whole block as a tensor of bytes; the tensor keeps the block allocated."""
         return torch.as_tensor(self, device=self.device)
 
     def __del__(self) -> None:

@@ -1,4 +1,4 @@
-"""The evaluator: measures held-out data in a process of its own, while workers go on."""
+"""Evaluator process: evaluates held-out data in a process of its own, while workers continue to train."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import SharedTensors
 from hogwild.runtimes.processes.worker_config import Tensors
 
-SPARE = 4  # a copy of the model may take this part of the free memory
+SPARE = 4  # divisor of the usable memory: a copy of the model may take a quarter of it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """What is measured: a problem, held-out data, and the mean of the iterates where one is kept."""
+    """Configuration of the evaluator: problem, held-out data, and the mean of the iterates if there is one."""
 
     problem: Any
-    test: Any
-    mean: Tensors | None
-    best: Tensors | None  # where the values with the lowest loss are kept
-    threads: int = 1
+    test: Any  # held-out data
+    mean: Tensors | None  # mean of the iterates; None if the run does not average
+    best: Tensors | None  # copy of the values with the lowest held-out loss; None if the run does not keep them
+    threads: int = 1  # arithmetic threads of the evaluator
 
 
 def run(
     work: Evaluation, rank: int, board: SharedCounters, *, report: Report, orders: int, arena: SharedTensors
 ) -> None:
-    """Measure whenever asked to, until there are no more orders.
+    """Evaluate the model at each order of the supervisor, until the supervisor closes the socket of orders.
 
-    What is measured is a copy, taken at that moment. A model of which there is no room for another copy is measured
-    as it is, while workers change it.
+    The evaluator copies the model when it receives an order, and evaluates the copy. If the usable memory has no room
+    for a copy, it evaluates the shared model itself, which workers change meanwhile.
     """
     torch.set_num_threads(work.threads)
     net, feed = work.problem.net, work.problem.feed(work.test)

@@ -1,8 +1,9 @@
-"""The template: a process that has loaded PyTorch, does nothing, and is copied whenever a worker is wanted.
+"""Fork server: an idle process that has loaded PyTorch and forks itself once for each worker.
 
-A process that starts afresh takes seconds to load PyTorch; a copy of one that has loaded it takes milliseconds. The
-template runs no arithmetic and has no threads, so that nothing can be locked in a copy of it, which is what makes
-copies of a *working* process hang. It knows nothing of the program it works for, and ends with it.
+A new interpreter takes seconds to load PyTorch; a fork of a process that has loaded PyTorch takes milliseconds. The
+fork server runs no arithmetic and has no threads. Hence no lock can be held at the moment of a fork; such a lock is
+why forks of a *working* process hang. The fork server receives only the import paths of the calling program. It
+terminates with the calling program.
 """
 
 from __future__ import annotations
@@ -24,23 +25,24 @@ BOOT = (
     "import json, sys; given = json.loads(sys.argv[1]); sys.path[:] = given['path']; "
     "from hogwild.runtimes.processes.fork_server import serve; serve(given['socket'])"
 )
-# Threads of PyTorch that wait for each other spin for a hundred milliseconds before they sleep. Where there are more
-# threads than cores, that made a small network 10 to 100 times slower. With this it is as fast as ever where there are
-# not, and half as fast where there are twice as many.
+# OpenMP threads of PyTorch spin at a barrier for 100 milliseconds before they sleep. With more threads than cores,
+# spinning made a small network 10 to 100 times slower. A spin count of 1,000 costs nothing while threads do not exceed
+# cores. With twice as many threads as cores, the network then runs at half its speed.
 SPIN = {} if "OMP_WAIT_POLICY" in os.environ else {"GOMP_SPINCOUNT": "1000"}
-LIMIT = 120.0  # seconds in which it must answer; loading PyTorch from a slow disk takes some
-MOST_FILES = 250  # that one message can carry
+LIMIT = 120.0  # seconds within which the fork server must answer, which include loading PyTorch from a slow disk
+MOST_FILES = 250  # limit on the file descriptors in one message; Linux allows 253 (SCM_MAX_FD)
 
 
 class ForkServer:
-    """This side of it: asks for copies, and for what became of them."""
+    """Client of the fork server: requests forks, and their exit statuses."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         self._owner, self._lock = os.getpid(), threading.Lock()
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         given = json.dumps({"path": [str(entry) for entry in sys.path], "socket": theirs.fileno()})
-        environment = {**SPIN, **os.environ, "OPENBLAS_NUM_THREADS": "1"}  # NumPy starts its threads when it is loaded
+        # NumPy's OpenBLAS starts its threads when it is loaded; one thread means that the fork server has none.
+        environment = {**SPIN, **os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, *flags, "-c", BOOT, given], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             env=environment,
@@ -51,16 +53,19 @@ class ForkServer:
 
     @property
     def usable(self) -> bool:
-        """Whether it is alive, and this process's own."""
+        """Whether the fork server is running, and was started by this process rather than by its parent."""
         return self._owner == os.getpid() and self._process.poll() is None
 
     def copy(self, given: int, size: int, files: list[int]) -> int:
-        """Start a process that does what is ``given``, with these files open; return its number."""
+        """Fork a process with open ``files``; return its process id.
+
+        ``given`` is the file descriptor of the process's task: ``size`` bytes of JSON, for ``child_main.main``.
+        """
         answer = self._ask({"do": "copy", "size": size}, [given, *files])
         return int(answer["pid"])
 
     def status(self, pid: int) -> int | None:
-        """How a copy ended: its status, or minus the signal that ended it; None if it still runs."""
+        """Return the exit status of a fork, or minus the signal that terminated it; None if it is running."""
         code = self._ask({"do": "status", "pid": pid}, [])["code"]
         return None if code is None else int(code)
 
@@ -71,7 +76,8 @@ class ForkServer:
                 answer = self._socket.recv(2**12)
             except OSError as reason:
                 answer, why = b"", f" ({reason})"
-            except BaseException:  # Ctrl-C: what it answers now would be taken for the answer to the next question
+            except BaseException:
+                # After Ctrl-C the pending answer would be read as the answer to the next request.
                 self.close()
                 raise
             else:
@@ -86,7 +92,10 @@ class ForkServer:
         return found
 
     def close(self) -> None:
-        """End it; its copies go on. A copy of this process has no say in it."""
+        """Terminate the fork server; its forks keep running.
+
+        A fork of the calling process does not own the fork server, and only closes its own end of the socket.
+        """
         self._socket.close()
         if self._owner == os.getpid():
             atexit.unregister(self.close)
@@ -101,7 +110,7 @@ _making = threading.Lock()
 
 
 def fork_server() -> ForkServer:
-    """The template of this process, started when it is first needed."""
+    """Return the fork server of this process; start it if there is none that is usable."""
     global _current
     with _making:
         if _current is None or not _current.usable:
@@ -112,11 +121,11 @@ def fork_server() -> ForkServer:
         return _current
 
 
-# Within the template
+# Code that runs within the fork server.
 
 
 def serve(number: int) -> None:
-    """Load what workers need, and make copies until nobody asks for any."""
+    """Load the modules that workers need, and answer requests until the calling program closes its socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = socket.socket(fileno=number)
     _load()
@@ -145,12 +154,16 @@ def _load() -> None:
     from hogwild.runtimes.processes import evaluator, hogwild_worker
     from hogwild.runtimes.processes.ddp import process
 
-    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])  # loads what optimisers load when they are first made
+    # The first optimiser imports further modules of PyTorch.
+    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
     del evaluator, process, hogwild_worker
 
 
 def _become(files: list[int], size: int) -> None:
-    """Be the process that was asked for; never return."""
+    """Run the requested task in this fork; never return.
+
+    The exit status is 4 if ``child_main.main`` does not exit by itself.
+    """
     from hogwild.runtimes.processes.child_main import main
 
     try:
@@ -161,7 +174,10 @@ def _become(files: list[int], size: int) -> None:
 
 
 def _ended(pid: int) -> int | None:
-    """How a copy ended. One whose pipe is closed is about to: wait for it a little."""
+    """Return the exit code of a fork; None if it is still running after 2 seconds.
+
+    A fork whose report pipe has closed is about to exit, hence the wait.
+    """
     until = time.monotonic() + 2.0
     while time.monotonic() < until:
         found, status = os.waitpid(pid, os.WNOHANG)

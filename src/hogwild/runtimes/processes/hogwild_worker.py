@@ -1,4 +1,4 @@
-"""A worker: draws batches, descends, and says on the board how far it is."""
+"""Hogwild worker process (Recht et al. 2011): draws batches, updates the model, and counts its progress."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfig
 from hogwild.runtimes.processes.write_policies import EpochAveraging, StopRequested, write_policy
 
-END = object()  # of the batches of an epoch
-OFTEN = 16  # updates after which what need not be seen at once is shown to others
+END = object()  # marker of the end of an epoch's batches
+OFTEN = 16  # updates between two publications of a worker's own buffers, and of losses on a GPU
 
 
 class HogwildWorker:
-    """One worker in its process."""
+    """Worker in a process of its own.
+
+    The worker trains on its share of the data, and records its progress in the shared counters (``board``). The
+    strategy decides about writes: free, locked, in turns, or to parameters of its own that are averaged each epoch.
+    """
 
     def __init__(self, work: WorkerConfig, rank: int, board: SharedCounters) -> None:
         self.work, self.rank, self.board = work, rank, board
@@ -35,16 +39,20 @@ class HogwildWorker:
         self.mine, self.flags = board.counts[rank], board.flags
         self.sharing = write_policy(work.access, rank, board, self.rest)
         self.meeting = EpochAveraging(work, rank, board, self.rest) if work.replicas is not None else None
-        keeps_own = work.problem.buffers == "own" and self.meeting is None  # those who meet have their own anyway
+        # Workers that average at the end of each epoch have buffers of their own in any case.
+        keeps_own = work.problem.buffers == "own" and self.meeting is None
         self._shown = list(self.net.buffers()) if keeps_own else []
         self._own = [tensor.detach().clone() for tensor in self._shown]
-        self._met: Any = 0.0  # the summed loss of samples since it was last said on the board
+        self._met: Any = 0.0  # sum of the losses of samples that is not yet in the shared counters
         self._read_every = 1 if work.problem.device == "cpu" else OFTEN
         self._begun = 0.0
         self._whole = None if work.steps is None else work.steps(work.problem, work.optimiser)
 
     def run(self) -> None:
-        """Wait for the start, and train until the end or until told to stop; on a GPU in a stream of its own."""
+        """Wait for the start signal, and train until the last epoch ends or the supervisor stops the run.
+
+        On a GPU the worker trains in a CUDA stream of its own.
+        """
         torch.set_num_threads(self.work.threads)
         if self.work.problem.device == "cpu":
             shared = self.work.workers > 1 and self.work.access == "free"
@@ -73,13 +81,16 @@ class HogwildWorker:
         if self.meeting is not None:
             self.meeting.bring()
         self._settle()
-        flush()  # whoever has finished may be ended
+        flush()  # The supervisor may kill a worker that has finished, so its output is flushed before.
         self.mine[at.STATE] = at.FINISHED
         if self.flags[at.TURN] == self.rank:
             self.board.pass_turn(self.rank)
 
     def rest(self) -> None:
-        """Between two updates, or while waiting: do what the watcher asks for."""
+        """Record a heartbeat, and obey the supervisor's flags: raise ``StopRequested``, or pause.
+
+        A worker calls this method between two updates, and repeatedly while it waits.
+        """
         self.board.beat(self.rank)
         if self.flags[at.STOP]:
             raise StopRequested
@@ -94,16 +105,18 @@ class HogwildWorker:
             time.sleep(0.001)
         self.mine[at.STATE] = at.TRAINING
 
-    # One epoch, one batch
+    # Epochs and updates.
 
     def _epoch(self, epoch: int) -> None:
         work, done = self.work, int(self.mine[at.BATCH])
         seed_epoch(work, self.rank, epoch, done > 0)
-        living = list(self.board.living())  # the share of one that is gone is dealt out among the others
+        # The data of a worker that has terminated is divided among the other workers.
+        living = list(self.board.living())
         share = work.problem.share(living.index(self.rank), len(living), epoch, work.seed, work.labels)
         indices = itertools.islice(work.problem.batches(share), done, None)
         batches = iter(work.problem.training.batches(indices))
-        self.rest()  # before a batch is drawn: drawing one may take random numbers
+        # A pause must come before a batch is drawn: drawing may use random numbers, whose state the pause records.
+        self.rest()
         while (batch := next(batches, END)) is not END:
             self._update(batch)
             self.rest()
@@ -114,8 +127,8 @@ class HogwildWorker:
 
     def _end(self, epoch: int) -> None:
         if not self.mine[at.BATCH]:
-            time.sleep(0.001)  # one without samples would count epochs as fast as it can
-        self._read_losses()  # so that the record of the epoch has them all
+            time.sleep(0.001)  # A worker without samples would otherwise count epochs in a busy loop.
+        self._read_losses()  # The record of the epoch must have the losses of all its samples.
         self.mine[at.BATCH] = 0
         self.mine[at.EPOCH] = epoch + 1
 
@@ -144,7 +157,10 @@ class HogwildWorker:
         return loss, size
 
     def _read_losses(self) -> None:
-        """Say what the losses were. On a GPU that waits for the work in hand, and so is done now and then."""
+        """Add the pending losses to the shared counters; raise ``DivergedError`` if their sum is not finite.
+
+        On a GPU this call waits for the pending kernels, so a worker makes it only every ``OFTEN`` updates.
+        """
         met, self._met = float(self._met), 0.0
         self.board.sums[self.rank, at.LOSS] += met
         self.board.sums[self.rank, at.UNREAD] = 0
@@ -161,16 +177,20 @@ class HogwildWorker:
         for group, step in zip(self.optimiser.param_groups, steps, strict=True):
             group["lr"] = step
 
-    # What others see of it
+    # Values that other processes read.
 
     def _average(self, mean: IterateAverage) -> None:
-        """Let the mean of the iterates have this one. The first that works does so for all: they share them."""
+        """Add the present parameters to the mean of the iterates, if this is the first running worker.
+
+        One worker averages for all, because all workers share the parameters.
+        """
         if next(self.board.working()) != self.rank:
             return
         if mean.decay is None and self._fraction() < mean.begins:
             return
         self.mine[at.AVERAGED] += 1
-        count = self.board.counts[:, at.AVERAGED].sum()  # of whoever did it before as well
+        # The count includes iterates that an earlier first worker, which has finished or terminated, has added.
+        count = self.board.counts[:, at.AVERAGED].sum()
         share = 1 / count if mean.decay is None else max(1 - mean.decay, 1 / count)
         with torch.no_grad():
             for kept, now in zip(mean.tensors, self.net.parameters(), strict=True):
@@ -180,7 +200,7 @@ class HogwildWorker:
         return self.work.rate.spent(self.board.samples, time.monotonic() - self._begun)
 
     def _settle(self) -> None:
-        """Let everything this worker did be where others can see it."""
+        """Publish the losses, buffers and random-generator state of this worker; wait for its pending GPU kernels."""
         self._read_losses()
         self._show_buffers()
         rng_state.write_to(self.work.random[self.rank])
@@ -206,12 +226,15 @@ def _stream() -> Any:
 
 
 def seed_epoch(work: WorkerConfig, rank: int, epoch: int, within: bool) -> None:
-    """Random numbers of a worker's own; a run that was resumed goes on with those it had."""
+    """Seed a worker's random generators for an epoch.
+
+    A resumed run that continues ``within`` an epoch restores the recorded states of the generators instead.
+    """
     rng_state.seed(work.seed, rank, epoch)
     if within and work.resumed:
         rng_state.read_from(work.random[rank])
 
 
 def run_hogwild_worker(work: WorkerConfig, rank: int, board: SharedCounters, **_: Any) -> None:
-    """Be a worker."""
+    """Run a Hogwild worker in this process."""
     HogwildWorker(work, rank, board).run()

@@ -1,7 +1,7 @@
-"""What optimisers remember, laid out before the first step, so that all workers can share it.
+"""Optimiser state, allocated before the first step so that all workers can share it.
 
-PyTorch's optimisers make their memory at their first step. Each worker would make its own: a momentum, or a variance,
-of the gradients it saw alone, and a count of its own steps.
+PyTorch's optimisers allocate their state in their first step. Each worker would then have a state of its own: a
+momentum or variance of its own gradients only, and a count of its own steps only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ def _count(tensor: Tensor, group: Group) -> Tensor:
 
 
 def _exact_count(tensor: Tensor, group: Group) -> Tensor:
-    """For one that reckons with its count as it is: 1 - 0.999**step has few digits left in float32."""
+    """Return a step count in float64, for SparseAdam, which computes 1 - 0.999**step in the count's own type.
+
+    In float32 this difference has few significant digits.
+    """
     return torch.zeros((), dtype=torch.float64)
 
 
@@ -36,7 +39,8 @@ def _one(tensor: Tensor, group: Group) -> Tensor:
     return torch.ones((), dtype=torch.float32, device=tensor.device if group.get("capturable") else "cpu")
 
 
-# What each remembers of a parameter, how that begins, and the option, if any, without which it is not there.
+# State of each optimiser for one parameter: the function that makes the initial tensor, and an option or None. The
+# tensor exists only if that option is set; with None it always exists.
 _MOMENTS: dict[str, tuple[Fill, str | None]] = {
     "step": (_count, None), "exp_avg": (_zeros, None), "exp_avg_sq": (_zeros, None),
 }  # fmt: skip
@@ -49,7 +53,7 @@ MEMORIES: dict[str, dict[str, tuple[Fill, str | None]]] = {
     "NAdam": {**_MOMENTS, "mu_product": (_one, None)},
     "Adamax": {"step": (_count, None), "exp_avg": (_zeros, None), "exp_inf": (_zeros, None)},
     "Adadelta": {"step": (_count, None), "square_avg": (_zeros, None), "acc_delta": (_zeros, None)},
-    "Adagrad": {},  # makes its memory when it is made
+    "Adagrad": {},  # The constructor of Adagrad allocates its state.
     "RMSprop": {
         "step": (_count, None), "square_avg": (_zeros, None), "momentum_buffer": (_zeros, "momentum"),
         "grad_avg": (_zeros, "centered"),
@@ -58,12 +62,14 @@ MEMORIES: dict[str, dict[str, tuple[Fill, str | None]]] = {
 
 
 def has_shareable_state(optimiser: torch.optim.Optimizer) -> bool:
-    """Whether workers can share what an optimiser remembers; others have a memory each."""
+    """Return whether workers can share an optimiser's state; otherwise each worker has a state of its own."""
     return type(optimiser).__module__.startswith("torch.optim") and type(optimiser).__name__ in MEMORIES
 
 
 def allocate_state(optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """Let an optimiser have all it will remember, as it is before the first step; return those tensors.
+    """Allocate an optimiser's state with its values before the first step; return the state's tensors.
+
+    Raise :class:`ParameterError` for SGD with dampening, because its momentum begins with the first gradient, undamped.
 
     >>> weight = torch.nn.Parameter(torch.ones(2))
     >>> adam = torch.optim.Adam([weight])
@@ -88,14 +94,17 @@ def allocate_state(optimiser: torch.optim.Optimizer) -> list[Tensor]:
 
 
 def state_tensors(optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """All tensors an optimiser has of its own."""
+    """Return all tensors of an optimiser's state."""
     return [
         value for state in optimiser.state.values() for value in state.values() if isinstance(value, Tensor)
     ]  # fmt: skip
 
 
 def make_optimiser(rule: Any, parameters: Iterable[Any]) -> torch.optim.Optimizer:
-    """An optimiser from a class, a factory, or a name; one that exists already is taken as it is."""
+    """Return an optimiser made by a class or a factory; return an existing optimiser unchanged.
+
+    Raise :class:`ParameterError` if the factory makes anything else.
+    """
     if isinstance(rule, torch.optim.Optimizer):
         return rule
     optimiser = rule(list(parameters))

@@ -1,4 +1,4 @@
-"""Processes that belong together: started at once, watched, and ended, whatever happens to any of them."""
+"""Process group: worker processes that are started together, monitored, and always terminated together."""
 
 from __future__ import annotations
 
@@ -21,32 +21,35 @@ from hogwild.runtimes.processes.shared_memory import SharedBlock
 from hogwild.runtimes.processes.shared_pickle import SharedArrays, dumps, frame
 from hogwild.runtimes.processes.shared_tensors import CPU, SharedTensors
 
-UNKNOWN = -1000  # how a process ended of which nobody can tell
+UNKNOWN = -1000  # exit code of a process whose exit status cannot be determined
 
 
 @dataclass(eq=False)
 class WorkerProcess:
-    """One process of a fleet."""
+    """Process of a group, as the process that started it sees it."""
 
     name: str
     rank: int
     pid: int
-    origin: ForkServer
-    reports: int  # where it can be heard
-    orders: int  # where it can be told something
-    heard: bytes = b""
-    failure: dict[str, Any] = field(default_factory=dict)
-    done: bool = False
-    code: int | None = None  # how it ended: its status, or minus a signal; None while it runs
+    origin: ForkServer  # fork server that forked the process, and that knows its exit status
+    reports: int  # file descriptor from which the process's reports are read
+    orders: int  # file descriptor of the socket to which orders for the process are written
+    heard: bytes = b""  # start of a report whose end has not arrived yet
+    failure: dict[str, Any] = field(default_factory=dict)  # report of the exception that ended the process, if any
+    done: bool = False  # whether the process has reported the end of its task
+    code: int | None = None  # exit status, or minus the terminating signal; None while the process is running
 
     def end(self) -> None:
-        """End it now. Until we ask how it ended, its number is nobody else's."""
+        """Kill the process.
+
+        The process id is not reused meanwhile, because the fork server has not yet collected the exit status.
+        """
         if self.code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     def ended(self) -> None:
-        """It has closed its pipe, or was killed: see how it ended."""
+        """Determine the exit code of a process that has closed its pipe or was killed; kill it if it is running."""
         if self.code is None:
             try:
                 found = self.origin.status(self.pid)
@@ -54,11 +57,11 @@ class WorkerProcess:
                     self.end()
                     found = self.origin.status(self.pid)
             except (WorkerError, OSError):
-                found = UNKNOWN  # the template is gone as well
+                found = UNKNOWN  # The fork server has terminated as well.
             self.code = UNKNOWN if found is None else found
 
     def tell(self, what: dict[str, Any], files: Iterable[int] = ()) -> None:
-        """Send it an order, and open files with it; one that is gone does not hear it."""
+        """Send the process an order with open files; do nothing if the process has terminated."""
         with (
             contextlib.suppress(BrokenPipeError, ConnectionResetError),
             socket.socket(fileno=os.dup(self.orders)) as way,
@@ -66,7 +69,7 @@ class WorkerProcess:
             socket.send_fds(way, [json.dumps(what).encode() + b"\n"], list(files))
 
     def obituary(self) -> str:
-        """What it died of."""
+        """Return the reason for which the process terminated: a traceback, a signal or an exit status."""
         code = self.code
         if self.failure:
             return f"{self.name} failed: {self.failure['error']}\n\n{self.failure['traceback'].rstrip()}"
@@ -78,10 +81,10 @@ class WorkerProcess:
 
 
 class ProcessGroup:
-    """Starts processes around one arena and one board, hears them, and ends them.
+    """Processes with the same shared tensors (``arena``) and shared counters (``board``).
 
-    Every process has one end of a pipe whose other end is here: if this process dies, even by a kill, they see it and
-    end.
+    Every process has one end of a pipe whose other end is held here. If this process terminates, even by SIGKILL, the
+    pipe closes, and the processes of the group terminate.
     """
 
     def __init__(self, arena: SharedTensors, board: SharedCounters, environment: dict[str, str] | None = None) -> None:
@@ -93,7 +96,7 @@ class ProcessGroup:
         self.members: list[WorkerProcess] = []
 
     def start(self, run: Any, work: Any, names: Iterable[str], first: int = 0) -> list[WorkerProcess]:
-        """Start a process for each name, which calls ``run(work, rank, board, ...)``; ranks count from ``first``."""
+        """Start a process for each name, which calls ``run(work, rank, board, ...)``; ranks begin with ``first``."""
         content = frame(self._arena.describe(), dumps((run, work), self._arena, self._shelf))
         main_memory = self._arena.blocks[CPU]
         assert isinstance(main_memory, SharedBlock)
@@ -132,7 +135,10 @@ class ProcessGroup:
         return member
 
     def hear(self, seconds: float) -> Iterator[tuple[WorkerProcess, dict[str, Any]]]:
-        """What processes report within some time; one that has ended reports ``{"kind": "gone"}``."""
+        """Yield the reports that processes send within ``seconds`` seconds, each with its process.
+
+        A process that has terminated yields ``{"kind": "gone"}``.
+        """
         for key, _ in self._selector.select(seconds) if self._selector.get_map() else ():
             member: WorkerProcess = key.data
             try:
@@ -157,8 +163,9 @@ class ProcessGroup:
         yield member, {"kind": "gone"}
 
     def close(self) -> None:
-        """End all that still run, and give everything back."""
-        os.close(self._held)  # they end by this alone, even if a second Ctrl-C comes while we end them
+        """Kill all running processes, and close all files."""
+        # This alone terminates the processes, even if a second Ctrl-C interrupts the rest of this method.
+        os.close(self._held)
         for member in self.members:
             member.end()
         for member in self.members:
@@ -173,5 +180,5 @@ class ProcessGroup:
 
 
 def worker_error(members: Iterable[WorkerProcess]) -> WorkerError:
-    """The error of a run whose workers died."""
+    """Return the error of a run whose workers have crashed, with the reason of each."""
     return WorkerError("\n\n".join(member.obituary() for member in members))

@@ -1,4 +1,4 @@
-"""A worker's random numbers, PyTorch's, NumPy's and Python's own: a run that is resumed goes on with the same ones."""
+"""State of a worker's random generators (PyTorch, NumPy, Python), so that a resumed run draws the same numbers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 State = tuple[Any, Any, Any]
-"""Where PyTorch's, NumPy's and Python's generators are."""
+"""States of PyTorch's, NumPy's and Python's generators."""
 
 ROOM = 2**14  # bytes for the states of all three generators
-_WORDS = 625  # of NumPy's and of Python's generator: 624 and where it is among them
+_WORDS = 625  # 32-bit words of NumPy's and of Python's generator (MT19937): 624 words of state and the position
 
 
 def seed(*numbers: int) -> None:
-    """Begin a stream of random numbers that belongs to these numbers.
+    """Seed all three generators with one sequence of numbers, such as seed, rank and epoch.
 
     >>> seed(7, 0, 1); first = torch.rand(1).item(), np.random.rand(), random.random()
     >>> seed(7, 0, 1); first == (torch.rand(1).item(), np.random.rand(), random.random())
@@ -30,12 +30,12 @@ def seed(*numbers: int) -> None:
 
 
 def capture() -> State:
-    """Where the generators are, to go on from in this process."""
+    """Return the states of the generators, for :func:`restore` in this process."""
     return torch.get_rng_state(), np.random.get_state(), random.getstate()
 
 
 def restore(state: State) -> None:
-    """Go on from there.
+    """Set the generators to states of :func:`capture`.
 
     >>> state = capture(); expected = torch.rand(1).item(), np.random.rand(), random.random()
     >>> restore(state); expected == (torch.rand(1).item(), np.random.rand(), random.random())
@@ -47,7 +47,10 @@ def restore(state: State) -> None:
 
 
 def write_to(line: Tensor) -> None:
-    """Write down where the generators are."""
+    """Write the states of the generators to a tensor of ``ROOM`` bytes: PyTorch's at its start, the others at its end.
+
+    NumPy and Python each buffer the second of two normal numbers; these buffers are not written.
+    """
     torchs, pythons = torch.get_rng_state(), random.getstate()[1]
     _, words, place, *_ = np.random.get_state(legacy=True)
     numbers = np.array([*words, place, *pythons], np.uint32)
@@ -56,7 +59,7 @@ def write_to(line: Tensor) -> None:
 
 
 def read_from(line: Tensor) -> None:
-    """Go on from what was written down.
+    """Set the generators to the states in a tensor of :func:`write_to`.
 
     >>> line = torch.zeros(ROOM, dtype=torch.uint8)
     >>> write_to(line); expected = torch.rand(1).item(), np.random.rand(), random.random()

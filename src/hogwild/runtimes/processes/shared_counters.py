@@ -1,4 +1,4 @@
-"""The board: numbers that workers write and whoever watches them reads, without a lock."""
+"""Shared counters, which workers write and their supervisor reads, without a lock."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from numpy.typing import NDArray
 
 from hogwild.runtimes.processes.shared_memory import SharedBlock
 
-# One line of whole numbers for each worker, which it alone writes (but for GONE).
+# Columns of ``counts``, an array of integers with one row for each worker. Only the worker writes its row, except for
+# GONE, which the supervisor sets when the worker has terminated. EPOCH counts finished epochs, BATCH the batches of
+# the current epoch. MEETINGS counts barriers of epoch averaging, AVERAGED the iterates that are in the mean.
 SAMPLES, STEPS, EPOCH, BATCH, STATE, GONE, MEETINGS, AVERAGED = range(8)
-# One line of sums; of the samples that are UNREAD the losses are not in LOSS yet.
+# Columns of ``sums``, an array of floats with one row for each worker. LOSS is a sum over samples, and BEAT the time of
+# the last heartbeat in seconds (monotonic clock). UNREAD counts samples whose losses are not in LOSS yet.
 LOSS, BEAT, UNREAD = range(3)
-# One line of flags, which the watcher writes (but for TURN).
+# Positions in ``flags``, which the supervisor writes. TURN, the rank whose turn it is, is also written by workers.
 GO, STOP, PAUSE, TURN = range(4)
-# What a worker is doing.
+# Values of STATE: the phase of a worker.
 STARTING, READY, TRAINING, PAUSED, FINISHED = range(5)
 
-_WIDTH = 8  # numbers in a cache line
-LOOKS = 20  # at numbers that belong together
+_WIDTH = 8  # 64-bit numbers in a cache line; each worker's row has its own cache line
+LOOKS = 20  # largest number of reads until two of them agree
 
 
 class SharedCounters:
-    """Where everybody is. A number has one writer, and is written at once, so that nobody can see half of one.
+    """Progress, heartbeats and flags of all workers, in shared memory.
+
+    Each number has one writer and is written by one store of 8 bytes, so that no process reads half of a number.
 
     >>> board = SharedCounters(2)
     >>> board.counts[1, SAMPLES] = 64
@@ -42,26 +47,30 @@ class SharedCounters:
 
     @staticmethod
     def size(workers: int) -> int:
-        """How much memory it takes."""
+        """Return the size of the counters of ``workers`` workers in bytes."""
         return (2 * workers + 1) * _WIDTH * 8
 
     @property
     def samples(self) -> int:
-        """How many samples all workers together have trained on."""
+        """The number of samples that all workers together have trained on."""
         return int(self.counts[:, SAMPLES].sum())
 
     @property
     def steps(self) -> int:
-        """How many steps all optimisers together have taken."""
+        """The number of optimiser steps that all workers together have taken."""
         return int(self.counts[:, STEPS].sum())
 
     @property
     def loss(self) -> float:
-        """The summed loss of all samples, each as it was met."""
+        """The sum of the losses of all samples, each computed just before the sample's own update."""
         return float(self.sums[:, LOSS].sum())
 
     def met(self) -> tuple[int, float]:
-        """How many losses are known, and their sum: both of one moment, unless workers never leave time for a look."""
+        """Return the number of samples whose losses are known, and the sum of these losses, at one moment.
+
+        The two numbers are read until two consecutive reads agree. After ``LOOKS`` reads without agreement the last
+        read is returned, which may mix two moments.
+        """
         now = self._moment()
         for _ in range(LOOKS):
             before, now = now, self._moment()
@@ -73,26 +82,26 @@ class SharedCounters:
         return self.samples - int(self.sums[:, UNREAD].sum()), self.loss
 
     def reset(self) -> None:
-        """Begin anew, while nobody works; those that are gone stay so."""
+        """Set all numbers except GONE to zero; no worker may be training at this time."""
         gone = self.counts[:, GONE].copy()
         for lines in (self.flags, self.counts, self.sums):
             lines[...] = 0
         self.counts[:, GONE] = gone
 
     def living(self) -> Any:
-        """The workers that are not gone."""
+        """Return the ranks of the workers that have not terminated, in ascending order."""
         return (rank for rank in range(self.workers) if not self.counts[rank, GONE])
 
     def working(self) -> Any:
-        """The workers that are neither gone nor have finished."""
+        """Return the ranks of the workers that have neither terminated nor finished, in ascending order."""
         return (rank for rank in self.living() if self.counts[rank, STATE] != FINISHED)
 
     def states(self) -> list[int]:
-        """What each living worker is doing."""
+        """Return the STATE of each worker that has not terminated."""
         return [int(self.counts[rank, STATE]) for rank in self.living()]
 
     def pass_turn(self, rank: int) -> None:
-        """Let the next worker that still works have its turn."""
+        """Give the turn to the next worker after ``rank`` that has neither terminated nor finished."""
         for after in range(1, self.workers + 1):
             following = (rank + after) % self.workers
             if not self.counts[following, GONE] and self.counts[following, STATE] != FINISHED:
@@ -100,5 +109,5 @@ class SharedCounters:
                 return
 
     def beat(self, rank: int) -> None:
-        """Say that a worker is alive."""
+        """Record a heartbeat of a worker: the present time of the monotonic clock, in seconds."""
         self.sums[rank, BEAT] = time.monotonic()

@@ -1,4 +1,4 @@
-"""Memory that processes have in common. It has no name: when the last process that has it ends, it is gone."""
+"""Anonymous shared memory of processes: the system frees it when the last process that has it terminates."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hogwild.errors import ParameterError
 from hogwild.files import format_size
 from hogwild.machine import this_machine
 
-ALIGNED = 64  # bytes: a cache line
+ALIGNED = 64  # alignment in bytes: one cache line
 
 
 class SharedBlock:
-    """A piece of shared memory, known to processes by the number of an open file.
+    """Block of shared memory, which processes open by a file descriptor.
 
-    Unlike ``/dev/shm``, which containers often limit to 64 MiB, it may be as large as memory is, and nothing has to be
-    cleaned up after a process that was killed.
+    The block may be as large as the memory, while containers often limit ``/dev/shm`` to 64 MiB. A killed process
+    leaves no file that has to be removed.
 
     >>> block = SharedBlock(100)
     >>> block.array(np.int32, (3,))[:] = 7
@@ -36,19 +36,22 @@ class SharedBlock:
         self.bytes = mmap.mmap(self.fd, self.size)
 
     def array(self, dtype: Any, shape: tuple[int, ...], offset: int = 0) -> NDArray[Any]:
-        """A view of a part of it."""
+        """Return an array that is a view of the block, from ``offset`` bytes on."""
         count = int(np.prod(shape, dtype=np.int64))
         return np.frombuffer(self.bytes, dtype, count, offset).reshape(shape)
 
     def close(self) -> None:
-        """Give back the file; views stay valid as long as anybody has one."""
+        """Close the file descriptor; views of the block stay valid."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
 
 
 def check_space(size: int, what: str) -> None:
-    """Refuse what does not fit, instead of being killed for it later."""
+    """Raise :class:`ParameterError` if ``size`` bytes exceed the usable memory.
+
+    Otherwise the system would kill a process later, when the memory runs out.
+    """
     room = this_machine().usable_memory
     if size > room:
         raise ParameterError(
@@ -58,7 +61,9 @@ def check_space(size: int, what: str) -> None:
 
 
 def offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
-    """Where things of these sizes begin, each on a cache line of its own, and how much they take together.
+    """Return the offsets of consecutive parts of the given sizes, and their total size, in bytes.
+
+    Each part begins on a new cache line.
 
     >>> offsets([10, 64, 1])
     ([0, 64, 128], 192)
@@ -74,7 +79,8 @@ def _nameless(size: int) -> int:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("hogwild")
     else:
-        with tempfile.TemporaryFile() as file:  # where there is nothing better: a file without a name
+        # Systems without memfd_create, such as macOS, get a temporary file without a name.
+        with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
     os.ftruncate(fd, size)
     return fd

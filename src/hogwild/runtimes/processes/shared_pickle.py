@@ -1,8 +1,8 @@
-"""Objects on their way to a process that was just started. Large arrays are not sent: they are put into shared memory.
+"""Pickling of objects for a process that was just started, with large arrays in shared memory.
 
-What is sent is pickled and unpickled by the same program within the same second, as ``multiprocessing`` does; nothing
-that comes from a file or another machine is ever read in this way. Functions and classes of ``__main__``, a notebook
-or a test are sent by value, so that a script needs no ``if __name__ == "__main__"``.
+The same program pickles and unpickles these bytes within the same second, as ``multiprocessing`` does. Bytes from a
+file or from another machine are never unpickled here. Functions and classes of ``__main__``, a notebook or a test are
+pickled by value, so that a script needs no ``if __name__ == "__main__"``.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from hogwild.errors import ParameterError
 from hogwild.runtimes.processes.shared_memory import ALIGNED, SharedBlock, check_space
 from hogwild.runtimes.processes.shared_tensors import SharedTensors
 
-Key = tuple[Any, ...]  # what stands for an array that is not sent
+Key = tuple[Any, ...]  # reference that replaces a shared array in the pickle
 
-LARGE = 2**16  # bytes from which on an array is shared instead of copied
-FIRST = 2**28  # bytes of the first block for arrays; each further one has twice as many
+LARGE = 2**16  # size in bytes from which on an array is shared instead of pickled
+FIRST = 2**28  # size in bytes of the first block for arrays; each further block has twice the size of the one before
 
 
 class SharedArrays:
-    """Blocks of memory with large arrays in them, each once, however often it is sent.
+    """Blocks of shared memory with large arrays; an array that is sent several times is stored once.
 
-    Many arrays are in one block: each block costs every process an open file. Memory that no array is in is only
-    reserved, not taken.
+    One block holds many arrays, because each block costs every process an open file. The system allocates no memory
+    for the unused part of a block.
     """
 
     def __init__(self) -> None:
         self.blocks: list[SharedBlock] = []
-        self._end = 0  # of what is taken of the last block
-        self._places: dict[int, Key] = {}
-        self._alive: list[Any] = []  # so that no id is used twice
+        self._end = 0  # end of the used part of the last block, in bytes
+        self._places: dict[int, Key] = {}  # reference of each stored object, by its id
+        self._alive: list[Any] = []  # stored objects, referenced here so that Python does not reuse their ids
 
     def place(self, what: Any, put: Callable[[Any], Key]) -> Key:
-        """Where this object is; if it is nowhere yet, ``put`` puts it somewhere."""
+        """Return the reference of an object; store the object with ``put`` if it is not stored yet."""
         if id(what) not in self._places:
             self._places[id(what)] = put(what)
             self._alive.append(what)
         return self._places[id(what)]
 
     def room(self, size: int) -> tuple[int, int]:
-        """Room for so many bytes: the number of a block, and where in it."""
+        """Reserve ``size`` bytes; return the number of the block and the offset in the block in bytes."""
         check_space(size, "The data")
         if not self.blocks or self._end + size > self.blocks[-1].size:
             self.blocks.append(SharedBlock(max(size, FIRST * 2 ** len(self.blocks))))
@@ -57,19 +57,22 @@ class SharedArrays:
         return len(self.blocks) - 1, start
 
     def close(self) -> None:
-        """Give back the files."""
+        """Close the files of all blocks."""
         for block in self.blocks:
             block.close()
 
 
 def dumps(what: Any, arena: SharedTensors, shelf: SharedArrays) -> bytes:
-    """An object as bytes; its tensors stay in the arena, its large arrays are put on the shelf."""
+    """Pickle an object; refer to its tensors in the arena, and copy its other large arrays into the shelf.
+
+    Raise :class:`ParameterError` if the object cannot be pickled.
+    """
     buffer = io.BytesIO()
     try:
         _Pickler(buffer, arena, shelf).dump(what)
     except ParameterError:
         raise
-    except Exception as reason:  # pickling runs whatever code the objects bring along
+    except Exception as reason:  # Pickling runs methods of the user's objects, which may raise any exception.
         raise ParameterError(
             f"This cannot be sent to another process: {reason}. The model, its loss function and the data set must "
             "be picklable: no open files, locks or generators in them; open those when they are first used."
@@ -78,18 +81,18 @@ def dumps(what: Any, arena: SharedTensors, shelf: SharedArrays) -> bytes:
 
 
 def frame(description: Any, content: bytes) -> bytes:
-    """Both as one piece: how to open the arena, and what refers to its tensors."""
+    """Join the arena's description, and the pickle that refers to its tensors, into one byte string."""
     return pickle.dumps((description, content))
 
 
 def unframe(piece: bytes) -> tuple[Any, bytes]:
-    """Both again."""
+    """Split the byte string of :func:`frame` into the arena's description and the pickle."""
     description, content = pickle.loads(piece)
     return description, content
 
 
 def loads(content: bytes, arena: SharedTensors, blocks: list[SharedBlock]) -> Any:
-    """The object again, its arrays in shared memory."""
+    """Unpickle an object of :func:`dumps`; its large arrays and its tensors are views of shared memory."""
     return _Unpickler(io.BytesIO(content), arena, blocks).load()
 
 
@@ -106,13 +109,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return self._shelf.place(what, self._tensor) if _is_large_tensor(what) else None
         if type(what) is np.memmap and _is_whole_file(what):
             return self._shelf.place(what, _file_of)
-        # A part of a mapped file becomes an ordinary array; other kinds of arrays know more than their numbers.
+        # A slice of a mapped file is stored as an ordinary array. Other subclasses of ndarray carry more than their
+        # values, so they are pickled.
         if type(what) in (np.ndarray, np.memmap) and what.nbytes >= LARGE and not what.dtype.hasobject:
             return self._shelf.place(what, self._array)
         return None
 
     def _tensor(self, tensor: torch.Tensor) -> Key:
-        """Move it, as ``share_memory_`` would, so that it is there once."""
+        """Move a tensor into shared memory in place, as ``share_memory_`` does, so that memory holds it once."""
         number, start = self._shelf.room(tensor.nbytes)
         shared = _tensor(self._shelf.blocks[number], start, tensor.dtype, tensor.shape)
         shared.copy_(tensor)
@@ -156,11 +160,15 @@ def _is_large_tensor(tensor: torch.Tensor) -> bool:
     plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided and tensor.device.type == "cpu"
     if not plain or tensor.requires_grad or tensor.nbytes < LARGE:
         return False
-    return tensor.nbytes <= tensor.untyped_storage().nbytes()  # one that repeats a small one is sent as it is
+    # An expanded tensor is larger than its storage; pickling that storage takes less memory than a copy of the tensor.
+    return tensor.nbytes <= tensor.untyped_storage().nbytes()
 
 
 def _is_whole_file(array: np.memmap[Any, Any]) -> bool:
-    """Whether it is what is in a file: no part of it, and nothing that was only changed in memory."""
+    """Return whether an array maps a file as it is: not a slice, and not a copy-on-write mapping (mode "c").
+
+    Changes of a copy-on-write mapping exist in memory only, so another process would not find them in the file.
+    """
     return array.filename is not None and not isinstance(array.base, np.memmap) and array.mode != "c"
 
 

@@ -1,4 +1,4 @@
-"""Tensors in shared memory: a model's parameters and buffers, and what its optimiser remembers of them."""
+"""Tensors in shared memory: a model's parameters and buffers, and its optimiser's state."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class TensorSlot:
-    """Where a tensor lies, and what it is."""
+    """Position, type and shape of a tensor in its device's block."""
 
     device: str
-    offset: int
+    offset: int  # position in the block, in bytes
     dtype: torch.dtype
     shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    parameter: bool
+    stride: tuple[int, ...]  # in elements, as PyTorch counts them
+    parameter: bool  # whether the tensor is an nn.Parameter
     requires_grad: bool
 
 
 class SharedTensors:
-    """One block of memory for each device, with all the tensors in it.
+    """Shared tensors, in one memory block for each device.
 
-    One block, not one for each tensor: each block costs every process an open file, of which it may have a thousand.
+    One block holds all tensors of a device, because each block costs every process an open file. The usual limit is
+    about 1,000 open files for each process.
     """
 
     def __init__(self, blocks: Mapping[str, SharedBlock | DeviceMemory], where: Iterable[TensorSlot]) -> None:
@@ -41,11 +42,11 @@ class SharedTensors:
         self._number = {id(tensor): number for number, tensor in enumerate(self.tensors)}
 
     def number(self, tensor: Any) -> int | None:
-        """Which of the arena's tensors this one is; None if it is not one of them."""
+        """Return the position of a tensor among the shared tensors; None if it is not one of them."""
         return self._number.get(id(tensor))
 
     def describe(self) -> tuple[Any, ...]:
-        """What another process needs to have the same arena, given the block in main memory."""
+        """Return the description with which another process opens the tensors, given the block in main memory."""
         handles = {
             device: (block.size, device, block.handle)
             for device, block in self.blocks.items() if isinstance(block, DeviceMemory)
@@ -53,16 +54,16 @@ class SharedTensors:
         return handles, self.where
 
     def close(self) -> None:
-        """Give back the file; the tensors stay."""
+        """Close the file of the block in main memory; the tensors stay valid."""
         for block in self.blocks.values():
             if isinstance(block, SharedBlock):
                 block.close()
 
 
 def move_to_shared_memory(tensors: Iterable[Tensor]) -> SharedTensors:
-    """Move tensors into shared memory, in place: whoever has one of them has it there from now on.
+    """Move tensors into shared memory in place: all references to a tensor then refer to shared memory.
 
-    They are moved one after the other, so that at any time only one of them exists twice.
+    The tensors are moved one after the other, so that at any time memory holds at most one of them twice.
 
     >>> weight = nn.Parameter(torch.ones(2, 3))
     >>> arena = move_to_shared_memory([weight])
@@ -76,7 +77,8 @@ def move_to_shared_memory(tensors: Iterable[Tensor]) -> SharedTensors:
         by_device.setdefault(str(tensor.device), []).append(tensor)
     blocks: dict[str, SharedBlock | DeviceMemory] = {}
     common = _in_common(kept)
-    found: dict[int, int] = {}  # of tensors, and of pieces of memory that several tensors have in common
+    # Offset in bytes, by the id of a tensor or by the address of a storage that several tensors share.
+    found: dict[int, int] = {}
     for device, those in by_device.items():
         pieces = {common.get(id(tensor), id(tensor)): _extent(tensor, id(tensor) in common) for tensor in those}
         starts, size = offsets(pieces.values())
@@ -100,23 +102,27 @@ def move_to_shared_memory(tensors: Iterable[Tensor]) -> SharedTensors:
 
 
 def open_shared_tensors(block: SharedBlock, description: tuple[Any, ...]) -> SharedTensors:
-    """The arena that another process has described."""
+    """Open the shared tensors that another process has described with :meth:`SharedTensors.describe`."""
     handles, where = description
     return SharedTensors({CPU: block, **{device: DeviceMemory(*given) for device, given in handles.items()}}, where)
 
 
 def return_freed_memory() -> None:
-    """Let PyTorch's allocator give back to the system what was freed before, such as tensors moved to shared memory.
+    """Make PyTorch's allocator return freed memory to the system, such as that of tensors moved to shared memory.
 
-    On ARM that allocator is mimalloc, which keeps freed memory (up to 1 GiB) and looks only when another large block
-    is freed whether it has kept it for longer than 0.1 s: a training that frees none would hold its model twice. The
-    block that is freed here is never written to, so it costs two system calls and no memory.
+    On ARM this allocator is mimalloc, which keeps up to 1 GiB of freed memory. Only when another large block is freed,
+    mimalloc checks whether it has kept the memory for more than 0.1 seconds. A training that frees no large block would
+    hold its model twice. The block that is freed here is never written to, so it costs two system calls and no memory.
     """
-    torch.empty(2**26, dtype=torch.uint8)  # larger than what allocators keep in reserve for smaller blocks
+    # The block of 64 MiB is larger than the memory that allocators keep in reserve for smaller blocks.
+    torch.empty(2**26, dtype=torch.uint8)
 
 
 def _in_common(tensors: list[Tensor]) -> dict[int, int]:
-    """The tensors that have their memory in common with others, such as a weight and a view of it, and which memory."""
+    """Return the storage address of each tensor that shares its storage, such as a weight and a view of it.
+
+    The keys are ids of tensors. Tensors with a storage of their own are left out.
+    """
     owners: dict[int, list[int]] = {}
     for tensor in tensors:
         if tensor.numel():
@@ -129,8 +135,11 @@ def _extent(tensor: Tensor, in_common: bool) -> int:
 
 
 def _place(tensor: Tensor, offset: int, in_common: bool) -> TensorSlot:
-    """Where a tensor is to lie: as it does within memory that it has in common with others, else without gaps."""
-    dense = torch.empty_like(tensor, device="meta")  # keeps the order of the axes
+    """Return the slot of a tensor: at its place within a storage that is shared with other tensors, else without gaps.
+
+    ``offset`` is the position of the storage or of the tensor in the block, in bytes.
+    """
+    dense = torch.empty_like(tensor, device="meta")  # A dense tensor of this kind keeps the order of the axes.
     if in_common:
         offset, dense = offset + int(tensor.storage_offset()) * tensor.element_size(), tensor
     return TensorSlot(
@@ -146,7 +155,8 @@ def _flat(block: SharedBlock | DeviceMemory, place: TensorSlot) -> Tensor:
     if isinstance(block, SharedBlock):
         flat = torch.frombuffer(block.bytes, dtype=place.dtype, count=count, offset=place.offset)
         return flat.as_strided(place.shape, place.stride)
-    # Not a view: those count each other's changes, and a backward pass would take one tensor's for another's.
+    # Views of one tensor share its version counter: autograd would take a change of one parameter for a change of
+    # another, and reject the backward pass. So the tensor is no view, but a new tensor over the same storage.
     empty = torch.empty(0, dtype=place.dtype, device=place.device)
     return empty.set_(
         block.tensor().untyped_storage(), place.offset // place.dtype.itemsize, place.shape, place.stride

@@ -1,4 +1,4 @@
-"""Waiting for the first worker's word."""
+"""Start barrier: workers report that they are ready, and wait for the start signal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from hogwild.runtimes.processes.shared_counters import SharedCounters
 
 
 def wait_for_start(board: SharedCounters, rank: int) -> None:
-    """Say that one is ready, and wait until all are. Should the one that says so die, this process ends with it."""
+    """Report that a worker is ready, and wait for the start signal of the process that started the worker.
+
+    The wait has no timeout: if that process terminates, this process terminates with it.
+    """
     board.counts[rank, at.STATE] = at.READY
     while not board.flags[at.GO]:
         time.sleep(0.002)

@@ -1,4 +1,4 @@
-"""What every worker is told before it starts."""
+"""Configuration that every worker process receives before it starts."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Tensors = list[Tensor]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepSize:
-    """The step over global progress: a schedule times the steps that the optimiser's groups began with."""
+    """Step sizes over global progress: the schedule times the initial step size of each parameter group."""
 
-    schedule: Schedule | None  # None: as the optimiser has it
-    base: tuple[float, ...]
-    samples: int  # of an epoch, of all workers together
-    epochs: int | None
-    seconds: float | None = None
+    schedule: Schedule | None  # schedule of the factor; None leaves the step sizes to the optimiser
+    base: tuple[float, ...]  # initial step size of each parameter group
+    samples: int  # samples of one epoch, summed over all workers
+    epochs: int | None  # budget in epochs; None means no such limit
+    seconds: float | None = None  # budget in seconds; None means no such limit
 
     def __call__(self, samples: int, seconds: float) -> tuple[float, ...]:
-        """The step of every group when so many samples have been drawn and so many seconds are gone."""
+        """Return the step size of every parameter group after ``samples`` samples and ``seconds`` seconds."""
         factor = self.factor(samples, seconds)
         return tuple(factor * base for base in self.base)
 
     def factor(self, samples: int, seconds: float) -> float:
-        """What the schedule makes of a step of 1."""
+        """Return the schedule's factor: the step size that it gives for an initial step size of 1."""
         if self.schedule is None:
             return 1.0
         fraction = self.spent(samples, seconds)
@@ -41,52 +41,53 @@ class StepSize:
         return float(self.schedule(moment)[0])
 
     def spent(self, samples: int, seconds: float) -> float:
-        """The share of the budget that is gone."""
+        """Return the share of the budget that is spent, in [0, 1]: the larger of epochs and seconds."""
         by_epochs = samples / (self.samples * self.epochs) if self.epochs else 0.0
         return min(1.0, max(by_epochs, seconds / self.seconds if self.seconds else 0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterateAverage:
-    """A running mean of the iterates: over the last share of a run (Polyak), or fading with each update (EMA)."""
+    """Running mean of the iterates: uniform over the last share of a run (Polyak), or exponential (EMA)."""
 
-    tensors: Tensors
-    begins: float  # at which share of the run
-    decay: float | None  # None: all iterates count alike
+    tensors: Tensors  # the mean of each parameter, in shared memory
+    begins: float  # share of the budget, in [0, 1], at which a uniform mean begins
+    decay: float | None  # decay of the exponential mean per update; None weights all iterates equally
 
 
 class CapturedSteps(Protocol):
-    """Steps that are launched as a whole, instead of kernel by kernel."""
+    """Training steps that a GPU launches as one captured graph, instead of kernel by kernel."""
 
     def __call__(self, batch: Any) -> tuple[Tensor, int]:
-        """Train on a batch; its mean loss and the number of its samples."""
+        """Train on a batch; return its mean loss and its number of samples."""
 
     def set_rates(self, rates: Sequence[float]) -> None:
-        """The step of each group from now on."""
+        """Set the step size of each parameter group for all following steps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkerConfig:
-    """A problem, and how this run descends on it; the same for all workers."""
+    """Problem, optimiser and options of a run, identical for all workers."""
 
     problem: Any
     optimiser: torch.optim.Optimizer
     rate: StepSize
-    epochs: int | None
+    epochs: int | None  # number of epochs; None trains until the supervisor stops the run
     seed: int
     workers: int
-    threads: int
-    access: str  # "free", "locked" or "turns"
-    replicas: list[Tensors] | None  # a place for each worker's parameters, where workers have parameters of their own
+    threads: int  # arithmetic threads of each worker
+    access: str  # write policy of the optimiser's steps: "free", "locked" or "turns"
+    replicas: list[Tensors] | None  # shared copy of each worker's parameters and buffers; None if workers share them
     mean: IterateAverage | None
-    labels: NDArray[Any] | None
-    random: Tensor  # a line for each worker's generator
-    resumed: bool = False
-    together: DDPConfig | None = None  # where all take their steps together
-    earlier: float = 0.0  # seconds of sittings before this one
-    steps: Callable[[Any, torch.optim.Optimizer], CapturedSteps] | None = None  # where a GPU can take them so
+    labels: NDArray[Any] | None  # labels of the training samples, for samplers that need them
+    random: Tensor  # state of each worker's random generators: one row of bytes for each worker
+    resumed: bool = False  # whether the run continues from a checkpoint
+    together: DDPConfig | None = None  # options of synchronous workers; None if workers are asynchronous
+    earlier: float = 0.0  # seconds of training before the checkpoint from which this run resumes
+    # Factory of graph-captured steps; None where the steps cannot be captured, such as on the CPU.
+    steps: Callable[[Any, torch.optim.Optimizer], CapturedSteps] | None = None
 
     @property
     def values(self) -> Tensors:
-        """The parameters and buffers of the model."""
+        """The parameters and buffers of the model, in this order."""
         return [*self.problem.net.parameters(), *self.problem.net.buffers()]

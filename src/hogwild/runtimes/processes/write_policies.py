@@ -1,4 +1,4 @@
-"""How workers keep out of each other's way when they write: not at all, by a lock, by turns, or by meeting."""
+"""Write policies of worker processes: free, locked, in turns, or averaged at the end of each epoch."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 
-TRIES = 400  # to take a lock, about half a millisecond, before a worker sleeps until it is free
-SPINS = 200  # looks at the board before a worker sleeps between two of them
+TRIES = 400  # attempts to take the lock, about 0.5 milliseconds, before a worker sleeps until the lock is free
+SPINS = 200  # reads of the shared counters before a worker sleeps between two reads
 
 
 class StopRequested(Exception):  # noqa: N818  (nothing is wrong)
-    """The run has been told to stop."""
+    """Signal within a worker that the supervisor has stopped the run."""
 
 
 def write_policy(
     access: str, rank: int, board: SharedCounters, rest: Callable[[], None]
 ) -> AbstractContextManager[Any]:
-    """What a worker does around each of its updates."""
+    """Return the context in which a worker takes each step of its optimiser."""
     if access == "locked":
         return StepLock(rank, board)
     if access == "turns":
@@ -35,19 +35,19 @@ def write_policy(
 
 
 class StepLock:
-    """One writes at a time. The lock is the system's, and is free again when a process that has it dies.
+    """Lock that admits one writing worker at a time.
 
-    A step takes some ten microseconds, waking up a process that sleeps on such a lock a millisecond: so a worker tries
-    for a while before it sleeps.
+    The lock is a record lock of the operating system, which releases it when the process that holds it crashes. A step
+    takes about 10 microseconds, but waking a process that sleeps on such a lock takes 1 millisecond. So a worker makes
+    ``TRIES`` attempts before it sleeps.
     """
 
     def __init__(self, rank: int, board: SharedCounters) -> None:
         self._rank, self._board, self._fd = rank, board, board.block.fd
 
     def __enter__(self) -> None:
-        self._board.sums[self._rank, at.BEAT] = float(
-            "inf"
-        )  # if one who has the lock is silent, others are not to blame
+        # If the holder of the lock hangs, only the holder may time out: a waiting worker never does.
+        self._board.sums[self._rank, at.BEAT] = float("inf")
         if not any(self._try() for _ in range(TRIES)):
             fcntl.lockf(self._fd, fcntl.LOCK_EX)
         self._board.beat(self._rank)
@@ -55,7 +55,7 @@ class StepLock:
     def _try(self) -> bool:
         try:
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # another has it
+        except OSError:  # Another worker holds the lock.
             return False
         return True
 
@@ -64,7 +64,7 @@ class StepLock:
 
 
 class RoundRobinTurn:
-    """Workers write one after the other, in order; the turns of those that are gone or have finished are passed on."""
+    """Turns in the order of the ranks; a worker that has finished or terminated is skipped."""
 
     def __init__(self, rank: int, board: SharedCounters, rest: Callable[[], None]) -> None:
         self._rank, self._board, self._rest = rank, board, rest
@@ -79,7 +79,7 @@ class RoundRobinTurn:
 
 
 class EpochAveraging:
-    """Workers with parameters of their own meet at the end of each epoch, and go on from their average."""
+    """Averaging of workers' own parameters at the end of each epoch; workers continue from the average."""
 
     def __init__(self, work: WorkerConfig, rank: int, board: SharedCounters, rest: Callable[[], None]) -> None:
         assert work.replicas is not None
@@ -90,12 +90,15 @@ class EpochAveraging:
         self._own = [tensor.detach() for tensor in work.values]
 
     def bring(self) -> None:
-        """Let the others have one's own."""
+        """Publish this worker's parameters and buffers: copy them to its replica in shared memory."""
         for place, own in zip(self._replicas[self._rank], self._own, strict=True):
             place.copy_(own)
 
     def average(self, over: Callable[[], None]) -> None:
-        """Bring one's own, wait for the others, and take the mean of all; then the epoch is over."""
+        """Publish this worker's parameters, wait for the other workers, and take the mean of all; then call ``over``.
+
+        The first of these workers also writes the mean to the shared model. ``over`` counts the epoch.
+        """
         self.bring()
         present = self._wait()
         average_tensors(self._own, [self._replicas[rank] for rank in present])
@@ -103,7 +106,7 @@ class EpochAveraging:
             for shared, own in zip(self._shared, self._own, strict=True):
                 shared.copy_(own)
         over()
-        self._wait()  # nobody may bring the next one before all have read this one
+        self._wait()  # No worker may publish its next parameters before all workers have read these.
 
     def _wait(self) -> list[int]:
         counts = self._board.counts
@@ -116,12 +119,12 @@ class EpochAveraging:
             ]  # fmt: skip
             if all(counts[rank, at.MEETINGS] >= number for rank in present):
                 return present
-        raise AssertionError  # patience has no end: the watcher stops a run in which somebody is missing
+        raise AssertionError  # Unreachable, as polling has no limit: the supervisor terminates a worker that hangs.
 
 
 @torch.no_grad()
 def average_tensors(into: Tensors, replicas: Sequence[Tensors]) -> None:
-    """Let tensors be the mean of those of several workers."""
+    """Overwrite tensors with the mean of several workers' replicas; the sum is computed in float64."""
     for number, place in enumerate(into):
         mean = replicas[0][number].to(torch.float64)
         for replica in replicas[1:]:
@@ -130,7 +133,10 @@ def average_tensors(into: Tensors, replicas: Sequence[Tensors]) -> None:
 
 
 def poll(rest: Callable[[], None]) -> Iterator[None]:
-    """Look again and again, ever less often. The watcher's limit on silence sees that nobody waits for the dead."""
+    """Yield before each read of the shared counters: ``SPINS`` times without a sleep, then every 0.2 milliseconds.
+
+    The iterator has no timeout of its own. The supervisor's heartbeat timeout ends a wait for a crashed worker.
+    """
     for looked in range(2**63):
         yield
         rest()

@@ -1,4 +1,4 @@
-"""Strategies by messages on a Ray cluster: participants are actors, which may die."""
+"""Message-passing strategies on a Ray cluster: each node is a Ray actor, which may crash and restart."""
 
 from __future__ import annotations
 

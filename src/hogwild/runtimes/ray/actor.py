@@ -1,4 +1,4 @@
-"""A seat: the process in which one life of a participant runs."""
+"""Ray actor: the process that runs one incarnation of a node."""
 
 from __future__ import annotations
 
@@ -29,57 +29,65 @@ from hogwild.runtimes.ray.fault_injection import FaultyTransport
 from hogwild.runtimes.ray.state_store import StateStore
 from hogwild.runtimes.ray.wire_codec import decode_envelopes
 
-PATIENCE = 1.0  # seconds after which a message without a receipt is sent again
-MOST_UNREAD = 8192  # messages; more are not taken in: they are sent again
+PATIENCE = 1.0  # seconds without an acknowledgement after which a message is retransmitted
+MOST_UNREAD = 8192  # unread messages above which a node drops incoming calls; senders retransmit their messages
 
 Peers = dict[str, tuple[int, Any]]
-"""Who is there: the life and the handle of each."""
+"""The other running nodes: the incarnation and the Ray handle of each, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """What a seat says when it is asked whether it is alive."""
+    """Heartbeat of an actor: its counters, and the events since the previous heartbeat."""
 
     events: int = 0
-    busy: float = 0.0  # seconds of bursts
-    longest: float = 0.0  # of them
-    calls: int = 0
-    unread: int = 0
-    resent: int = 0
-    refused: int = 0  # messages from lives that are over, or for such
-    malformed: int = 0  # calls whose bytes are no messages
-    traffic: dict[str, Traffic] = field(default_factory=dict)
-    failure: str = ""
+    busy: float = 0.0  # seconds of all bursts
+    longest: float = 0.0  # seconds of the longest burst that the actor knows of
+    calls: int = 0  # calls to other actors
+    unread: int = 0  # events in the mailbox
+    resent: int = 0  # retransmitted messages
+    refused: int = 0  # messages from or to an incarnation that has terminated
+    malformed: int = 0  # calls whose bytes are not valid messages
+    traffic: dict[str, Traffic] = field(default_factory=dict)  # sent messages and bytes, by kind of message
+    failure: str = ""  # description of the error that stopped the node; empty without one
     news: News = field(default_factory=list)
     saves: list[SnapshotPart] = field(default_factory=list)
-    finished: tuple[Finish, float] | None = None
-    ready: bool = False  # whether it could begin
+    finished: tuple[Finish, float] | None = None  # the end of the run and its seconds; from the coordinator only
+    ready: bool = False  # whether the node has finished its preparation and can start
     bursts: int = 0
     updates: int = 0
-    delays: dict[str, dict[int, int]] = field(default_factory=dict)  # that it noticed, of each worker's changes
+    delays: dict[str, dict[int, int]] = field(default_factory=dict)  # for each worker: staleness -> occurrences
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeState:
-    """What an earlier sitting has left for somebody: how long it was, what it knew, and who has come and gone."""
+    """Part of a snapshot from which one node resumes."""
 
-    seconds: float
-    known: dict[str, Any]
-    news: list[PeerLost | PeerJoined]
+    seconds: float  # seconds of the run until the snapshot
+    known: dict[str, Any]  # state of the node in the snapshot
+    news: list[PeerLost | PeerJoined]  # membership changes before the snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class ActorLocation:
-    """Where a process is. What ``created`` it tells it from a later one of the same number."""
+    """Location of a process: Ray node, machine, process id and creation time.
 
-    node: str
-    machine: str
-    process: int
-    created: float
+    The operating system reuses process ids. The creation time distinguishes a process from a later one with the same
+    id.
+    """
+
+    node: str  # id of the Ray node
+    machine: str  # identifier from ``here()``
+    process: int  # process id
+    created: float  # creation time, in seconds since the Unix epoch
 
 
 def here() -> str:
-    """What tells this machine, as far as processes on it have different numbers, from others."""
+    """Return an identifier of this machine's process-id namespace.
+
+    Two processes with the same identifier have different process ids, and one can send signals to the other. The
+    identifier joins the boot id and the namespace; without ``/proc`` it is the host name.
+    """
     boot, space = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
     if not boot.exists() or not space.exists():
         return platform.node()
@@ -87,9 +95,23 @@ def here() -> str:
 
 
 class RayActor:
-    """Made an actor of by Ray.
+    """Ray actor of one incarnation of a node.
 
-    Its methods are called one after the other and return at once: what takes time is done by threads of its own.
+    Ray calls the methods one after the other. Each method returns at once: separate threads do all work that takes
+    time, so that a heartbeat never waits for a burst.
+
+    Parameters
+    ----------
+    name : str
+        Name of the node, such as "worker-0", or "spare" for a standby process.
+    life : int
+        Incarnation of the node, from 0.
+    job : MessageJob
+        Roles, trainers and configuration of the run.
+    slow : mapping of int to float
+        Seconds that a worker sleeps after each burst, by worker number.
+    link : Link, optional
+        Latency, loss, duplication and reordering to inject into the actor's calls.
     """
 
     def __init__(
@@ -99,7 +121,7 @@ class RayActor:
         self.become(name, life)
         self._vault = StateStore()
         self._actor: Actor | None = None
-        self._early: list[Event] = []  # what came before it had begun
+        self._early: list[Event] = []  # events that arrived before ``begin``
         self._number = number_of(name) if name.startswith("worker") else -1
         self._learner: LocalTrainer | None = None
         self._ready = False
@@ -107,7 +129,10 @@ class RayActor:
         threading.Thread(target=self._prepare, name="hogwild-prepares", daemon=True).start()
 
     def become(self, name: str, life: int) -> None:
-        """Be somebody; one that has stood by, somebody else from now on."""
+        """Assume the name and the incarnation of a node.
+
+        The constructor calls this method. The driver calls it again to turn a standby process into a server.
+        """
         self.name, self.life = name, life
         lines = None
         if self.link is not None:
@@ -116,12 +141,22 @@ class RayActor:
         self._desk = ActorContext(name, life, lines)
 
     def where(self) -> ActorLocation:
-        """The node and the process it is in."""
+        """Return the location of this process."""
         me = psutil.Process()
         return ActorLocation(ray.get_runtime_context().get_node_id(), here(), me.pid, me.create_time())
 
     def begin(self, peers: Peers, kept: Any, sitting: ResumeState | None = None) -> None:
-        """Take part, together with these: after a crash with what was kept, in a later sitting with what was known."""
+        """Start the node.
+
+        Parameters
+        ----------
+        peers : Peers
+            The other running nodes.
+        kept : Any
+            State that the previous incarnation of a server persisted; None without one.
+        sitting : ResumeState, optional
+            Part of the snapshot from which the run resumes.
+        """
         desk, name = self._desk, self.name
         for peer, (_, handle) in peers.items():
             desk.outbox.connect(peer, handle)
@@ -144,7 +179,11 @@ class RayActor:
         actor.thread.start()
 
     def deliver(self, *parts: Any) -> None:
-        """Take in what others say."""
+        """Receive a batch of messages from another node.
+
+        The actor drops the batch if its mailbox is too long, or if the bytes are malformed. The sender then retransmits
+        the messages.
+        """
         actor = self._actor
         if actor is not None and actor.unread > MOST_UNREAD:
             return
@@ -160,26 +199,40 @@ class RayActor:
                 self._put(Received(envelope))
 
     def joined(self, peer: str, life: int, handle: Any) -> None:
-        """Somebody is there."""
+        """Add a node to the membership: it has started, or restarted as a new incarnation."""
         self._desk.outbox.connect(peer, handle)
         self._put(PeerJoined(peer, life))
-        if is_durable(peer):  # it gets what it has not kept at once
+        if is_durable(peer):
+            # A restarted server has lost the messages that it had not persisted, so they are retransmitted at once.
             self._put(TimerFired(RESENDING))
 
     def lost(self, peer: str, life: int) -> None:
-        """Somebody is gone."""
+        """Remove a crashed node from the membership."""
         self._desk.outbox.disconnect(peer)
         self._put(PeerLost(peer, life))
 
     def interrupt(self) -> None:
-        """Somebody wants the run to end soon."""
+        """Interrupt the node: skip its injected delays, and pass the interrupt to its role.
+
+        The driver interrupts the coordinator only, which then ends the run with the parameters that it has.
+        """
         self._desk.hurry.set()
         self._put(Interrupted())
 
     def pulse(self, longest: float, sent: tuple[int, int]) -> Heartbeat:
-        """Say that it is alive, and what is new.
+        """Return a heartbeat, with the events since the previous one.
 
-        ``longest`` is the longest burst of anybody, ``sent`` the messages and bytes of all.
+        Parameters
+        ----------
+        longest : float
+            Seconds of the longest burst of any worker.
+        sent : tuple of int
+            Messages and bytes that all nodes have sent.
+
+        Returns
+        -------
+        Heartbeat
+            Counters and events of this actor.
         """
         desk, actor = self._desk, self._actor
         desk.sent = sent
@@ -194,15 +247,15 @@ class RayActor:
         )  # fmt: skip
 
     def keep(self, name: str, life: int, what: Any) -> bool:
-        """Put something into the vault; return whether it was taken."""
+        """Store a server's state in this actor's state store; return whether the store has accepted it."""
         return self._vault.keep(name, life, what)
 
     def kept(self, name: str, life: int) -> Any:
-        """What is in the vault for a life that begins."""
+        """Return the stored state for a new incarnation of a server; None without one."""
         return self._vault.kept(name, life)
 
     def _prepare(self) -> None:
-        """Make what takes long, in a thread of its own: read, compile, rehearse."""
+        """Prepare the node in a separate thread: read the data, compile the kernels, and rehearse a burst."""
         desk = self._desk
         try:
             if self.name == COORDINATOR:
@@ -210,7 +263,8 @@ class RayActor:
                 desk.measurer.thread.start()
             elif self._number >= 0:
                 self._learner = self.job.learner(self._number)
-                if hasattr(self._learner, "rehearse"):  # else its first change would be older than all others
+                if hasattr(self._learner, "rehearse"):
+                    # Without a rehearsal the first burst includes compilation, and its delta has the largest staleness.
                     self._learner.rehearse(self.job.config.start)
             self._ready = True
         except BaseException as error:
@@ -224,7 +278,11 @@ class RayActor:
 
 
 def _delays(name: str, role: Any) -> dict[str, dict[int, int]]:
-    """How late changes came, as far as a role counts that: its own, or those of each worker."""
+    """Return how often each staleness occurred, by worker.
+
+    A ``Counter`` in the role is about the node's own exchanges. A mapping of counters, as in a parameter server, is
+    about each worker that sends to the node. A role without ``delays`` counts nothing.
+    """
     found = getattr(role, "delays", {})
     if isinstance(found, Counter):
         return {name: dict(found)}

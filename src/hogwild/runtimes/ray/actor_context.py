@@ -1,4 +1,4 @@
-"""What a participant has around it in a process of its own."""
+"""Environment of a node in a Ray actor: transport, state replication, evaluation and events for the driver."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from hogwild.runtimes.ray.batching_sender import A_WHILE, BatchingSender, Call, 
 from hogwild.runtimes.ray.state_replication import StateReplicator
 from hogwild.runtimes.ray.wire_codec import Parts
 
-IDLE = 1.0  # seconds after which the clerk looks whether there is something to do
+IDLE = 1.0  # seconds after which an idle sender thread checks for work
 
 News = list[tuple[str, float, dict[str, Any]]]
-"""What happened, when, and what else is known of it."""
+"""Events for the driver: the name, the seconds since the start of the run, and further fields."""
 
 
 def send_batch(handle: Any, parts: Parts) -> Any:
-    """Call somebody."""
+    """Send a batch of messages to an actor; return the object reference of the call."""
     return handle.deliver.remote(*parts)
 
 
 def unanswered(calls: list[Any]) -> list[Any]:
-    """Those that have not been answered yet. Nobody answers for the dead: Ray does, once it knows."""
+    """Return the calls that are not answered yet. For a crashed actor Ray answers, once it has detected the crash."""
     left: list[Any] = ray.wait(calls, num_returns=len(calls), timeout=0, fetch_local=False)[1]
     return left
 
 
 def answered(calls: list[Any], limit: float) -> None:
-    """Wait until one of some calls is answered, or for so many seconds."""
+    """Wait until at least one of the calls is answered, for at most ``limit`` seconds."""
     ray.wait(calls, timeout=limit, fetch_local=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """How calls are made, which of some are not answered, and how to wait for one that is."""
+    """Transport of calls between actors: make a call, list unanswered calls, and wait for an answer."""
 
     call: Call = send_batch
     unanswered: Unanswered = unanswered
@@ -53,7 +53,11 @@ class Transport:
 
 
 class ActorContext:
-    """Takes what an actor does to where it belongs: to others, to the vault, or to the driver when it asks."""
+    """Executes the actions of a node in a Ray actor.
+
+    Messages go to other actors. The state of a server goes to the state store in the coordinator's process. Events and
+    parts of snapshots wait until the driver requests a heartbeat.
+    """
 
     def __init__(self, name: str, life: int, lines: Transport | None = None) -> None:
         self.name, self.life = name, life
@@ -63,7 +67,7 @@ class ActorContext:
         self.outbox = BatchingSender(self.lines.call, self.lines.unanswered)
         self.keeping: StateReplicator | None = None
         self.measurer: Evaluator | None = None
-        self.sent = (0, 0)  # messages and bytes of all, as the driver last heard
+        self.sent = (0, 0)  # messages and bytes that all nodes have sent, according to the driver's last request
         self.failure = ""
         self.finished: tuple[Finish, float] | None = None
         self.began = now()
@@ -71,7 +75,17 @@ class ActorContext:
         self._saves: deque[SnapshotPart] = deque()
 
     def open(self, vault: Any, kept: Any, before: float) -> None:
-        """Begin, so many seconds after the run did; ``vault``, and what was kept there, is for servers."""
+        """Start the sender thread, and for a server the replication of its state.
+
+        Parameters
+        ----------
+        vault : ray.actor.ActorHandle or None
+            The coordinator's actor, which stores the state of servers; None for all other nodes.
+        kept : tuple or None
+            Table and state that the previous incarnation of a server has persisted.
+        before : float
+            Seconds of the run before this call.
+        """
         self.began = now() - before
         if vault is not None:
             store = partial(_keep, vault, self.name, self.life)
@@ -79,15 +93,15 @@ class ActorContext:
         threading.Thread(target=self._clerk, name="hogwild-clerk", daemon=True).start()
 
     def news(self) -> News:
-        """What was told since it was last asked."""
+        """Remove and return the events since the previous call."""
         return [self._news.popleft() for _ in range(len(self._news))]
 
     def saves(self) -> list[SnapshotPart]:
-        """What was known at cuts since it was last asked."""
+        """Remove and return the parts of snapshots since the previous call."""
         return [self._saves.popleft() for _ in range(len(self._saves))]
 
     def _clerk(self) -> None:
-        """Send what had to wait, and have kept what is to be."""
+        """Run the sender thread: send delayed messages, and replicate the state of a server."""
         late, stuck, keeping = self.outbox.late, self.outbox.stuck, self.keeping
         try:
             while True:
@@ -103,10 +117,14 @@ class ActorContext:
         except BaseException as error:
             self.fail(self.name, error)
 
-    # For the actor
+    # Interface ``ActorEnvironment``, for the actor's thread
 
     def deliver(self, envelope: Envelope, sent: float, due: float) -> None:
-        """Have something sent."""
+        """Queue a message for its receiver.
+
+        A server acknowledges as persisted only the messages whose effect is replicated. It delays its reply to a
+        joining worker until the replicated state includes that worker.
+        """
         if self.keeping is not None and isinstance(envelope.body, Ack):
             envelope = self.keeping.honest(envelope)
         if self.keeping is not None and isinstance(envelope.body, JoinReply):
@@ -115,41 +133,41 @@ class ActorContext:
             self.outbox.put(envelope)
 
     def turned(self) -> None:
-        """A reaction is over: what it has to say goes out."""
+        """Send the messages of the reaction that has ended."""
         self.outbox.turned()
 
     def keep(self, name: str, what: Any) -> None:
-        """Have something kept for the next life."""
+        """Replicate the state of a server for its next incarnation; ignore the state of other nodes."""
         if self.keeping is not None:
             self.keeping.keep(what)
             self.outbox.late.set()
 
     def measure(self, actor: Actor, action: Evaluate) -> None:
-        """Have parameters measured, in another thread."""
+        """Queue parameters for evaluation in the evaluator's thread."""
         assert self.measurer is not None
         self.measurer.put(actor, action)
 
     def measured(self, actor: Actor, action: Evaluate, figures: dict[str, float]) -> None:
-        """They were."""
+        """Pass the results of an evaluation to the actor that requested it."""
         actor.put(Evaluated(action.number, figures))
 
     def tell(self, action: Emit) -> None:
-        """Have something told by the driver."""
+        """Queue an event for the driver, with the time and, for an epoch, the traffic of all nodes."""
         seconds = now() - self.began
         if action.event == "epoch":
             action.what.update(seconds=seconds, messages=self.sent[0], bytes=self.sent[1])
         self._news.append((action.event, seconds, action.what))
 
     def save(self, actor: Actor, action: SnapshotPart) -> None:
-        """Have what was known at a cut put beside what the others did, by the driver."""
+        """Queue this node's part of a snapshot for the driver, which collects the parts of all nodes."""
         self._saves.append(SnapshotPart(action.number, action.what))
 
     def finish(self, action: Finish) -> None:
-        """The run is over."""
+        """Record the end of the run for the next heartbeat."""
         self.finished = action, now() - self.began
 
     def fail(self, name: str, error: BaseException) -> None:
-        """Somebody cannot go on."""
+        """Record an error that stops this node, with the last three entries of its traceback."""
         told = "".join(traceback.format_exception(error)[-3:])
         self.failure = f"{name} failed: {type(error).__name__}: {error}\n{told}"
 
@@ -159,11 +177,11 @@ def _keep(vault: Any, name: str, life: int, what: Any) -> Any:
 
 
 def _taken(call: Any) -> bool | None:
-    """Whether the vault has taken something; None: it has not answered yet."""
+    """Return whether the state store has accepted a state; None as long as the store has not answered."""
     done, _ = ray.wait([call], timeout=0)
     if not done:
         return None
     try:
         return bool(ray.get(call))
     except ray.exceptions.RayError:
-        return False  # without a vault the run is over
+        return False  # the state store is in the coordinator's process, whose crash ends the run

@@ -1,4 +1,7 @@
-"""What goes out: one call for all that a turn has for somebody, few calls at once, and receipts along with the rest."""
+"""Batching sender: one call for all messages of a reaction to one destination, with acknowledgements piggybacked.
+
+A window limits the unanswered calls to each destination, so that a slow receiver gets fewer and larger calls.
+"""
 
 from __future__ import annotations
 
@@ -12,57 +15,80 @@ from typing import Any
 from hogwild.messaging.messages import Ack, Envelope
 from hogwild.runtimes.ray.wire_codec import Parts, encode_envelopes
 
-WINDOW = 16  # calls to one destination that are not answered
-FLYING = 48 << 20  # bytes in them: with large arrays fewer calls are on their way, but two at least
-BUSY = 1  # of those; with more, messages wait until a call of them is full, or until fewer are unanswered
+WINDOW = 16  # maximal number of unanswered calls to one destination
+# Maximal number of bytes in the unanswered calls to one destination. Large arrays therefore reduce the number of
+# concurrent calls, but never below two.
+FLYING = 48 << 20
+# Number of unanswered calls to one destination up to which messages are sent at once. Above this number, messages wait
+# until they fill a call, or until fewer calls are unanswered.
+BUSY = 1
 FULL = 8 << 20  # bytes of messages after which a call is full
-MOST_WAITING = 4096  # messages to one destination; more are not taken: the post sends them again
-MOST_TOGETHER = 256  # messages in one call
-RECEIPTS = 32  # that may wait for something else to go with: half of what may be on its way without one
-A_WHILE = 0.02  # seconds that anything waits at most
-LOOK = 0.001  # seconds between two looks at what is answered, which cost as much as a short message
+# Maximal number of messages that wait for one destination. Further messages are dropped, and the reliable channel
+# retransmits them.
+MOST_WAITING = 4096
+MOST_TOGETHER = 256  # maximal number of messages in one call
+# Number of acknowledgements that may wait for a message to the same destination. It is half of the 64 unacknowledged
+# messages (``WINDOW`` of the reliable channel) above which the other node starts no burst.
+RECEIPTS = 32
+A_WHILE = 0.02  # maximal seconds that a message or an acknowledgement waits while the window has room
+LOOK = 0.001  # seconds between two queries for answered calls; a query costs as much as a short message
 
-Call = Callable[[Any, Parts], Any]  # (handle, what) -> something to wait for
-Unanswered = Callable[[list[Any]], list[Any]]
+Call = Callable[[Any, Parts], Any]  # (handle, pieces of bytes) -> reference of the call
+Unanswered = Callable[[list[Any]], list[Any]]  # (references of calls) -> the unanswered ones among them
 
 
 @dataclass(eq=False, slots=True)
 class _Line:
+    """Queue and unanswered calls of one destination. Times are seconds of the sender's clock."""
+
     handle: Any
     waiting: deque[Envelope] = field(default_factory=deque)
-    size: int = 0  # bytes that wait
-    since: float = 0.0  # when the first of what waits was put here
-    looked: float = -LOOK  # when it was last asked which calls are answered
-    receipt: Envelope | None = None  # the last one says all that those before it did
-    receipts: int = 0
-    calls: list[Any] = field(default_factory=list)
+    size: int = 0  # bytes of the waiting messages
+    since: float = 0.0  # time at which the oldest waiting message was queued
+    looked: float = -LOOK  # time of the last query for answered calls
+    receipt: Envelope | None = None  # the last acknowledgement, which includes all earlier ones
+    receipts: int = 0  # acknowledgements that ``receipt`` combines
+    calls: list[Any] = field(default_factory=list)  # unanswered calls, oldest first
 
 
 class BatchingSender:
-    """Lines to others. Calls are made by whoever ends a turn; the clerk makes those that had to wait."""
+    """Sends the messages of one actor in batches, each batch as one call.
+
+    The thread that ends a reaction makes the calls of that reaction. The sender thread makes the calls that had to wait
+    for an answer or for ``A_WHILE`` seconds.
+
+    Parameters
+    ----------
+    call : Call
+        Function that makes a call to an actor.
+    unanswered : Unanswered
+        Function that returns the unanswered ones among calls.
+    now : callable, default time.perf_counter
+        Clock, in seconds.
+    """
 
     def __init__(self, call: Call, unanswered: Unanswered, now: Callable[[], float] = time.perf_counter) -> None:
-        self.late = threading.Event()  # something waits for the clerk,
-        self.stuck = threading.Event()  # and for answers
-        self.refused = 0
-        self.calls = 0
+        self.late = threading.Event()  # set when a message or an acknowledgement waits for the sender thread
+        self.stuck = threading.Event()  # set when a message waits for the answers to earlier calls
+        self.refused = 0  # messages dropped because ``MOST_WAITING`` messages were waiting
+        self.calls = 0  # calls made so far
         self._call, self._unanswered, self._now = call, unanswered, now
         self._lines: dict[str, _Line] = {}
         self._touched: set[str] = set()
         self._lock = threading.Lock()
 
     def connect(self, name: str, handle: Any) -> None:
-        """Somebody is there, for the first time or again."""
+        """Add a destination that has started, or replace the handle of one that has restarted."""
         with self._lock:
             self._lines[name] = _Line(handle)
 
     def disconnect(self, name: str) -> None:
-        """Somebody is gone, and what was for it."""
+        """Remove a crashed destination, and drop the messages that wait for it."""
         with self._lock:
             self._lines.pop(name, None)
 
     def put(self, envelope: Envelope) -> None:
-        """Have something sent when the turn is over; a receipt may wait a little longer."""
+        """Queue a message until the end of the reaction; an acknowledgement may wait up to ``A_WHILE`` seconds."""
         with self._lock:
             line = self._lines.get(envelope.to)
             if line is None:
@@ -81,7 +107,7 @@ class BatchingSender:
             self._touched.add(envelope.to)
 
     def turned(self) -> None:
-        """A turn is over."""
+        """Send the messages of the reaction that has ended, as far as the window of each destination allows."""
         with self._lock:
             for name in self._touched:
                 line = self._lines.get(name)
@@ -92,26 +118,27 @@ class BatchingSender:
             self._touched.clear()
 
     def _leave(self, line: _Line) -> None:
-        """Leave what still waits to the clerk."""
+        """Signal the sender thread if messages or acknowledgements still wait for a destination."""
         if line.waiting:
             self.stuck.set()
         if line.waiting or line.receipt is not None:
             self.late.set()
 
     def _better_later(self, line: _Line) -> bool:
-        """Whether calls are answered more slowly than they are made, and more would only make that worse."""
+        """Return whether a destination answers more slowly than calls are made, so that more calls add latency."""
         if len(line.calls) <= BUSY or _full(line):
             return False
         self._look(line)
         return len(line.calls) > BUSY
 
     def _look(self, line: _Line) -> None:
+        """Remove answered calls, at most once in ``LOOK`` seconds."""
         now = self._now()
         if now - line.looked >= LOOK:
             line.looked, line.calls = now, self._unanswered(line.calls)
 
     def awaited(self) -> list[Any]:
-        """The calls after whose answers there is something to send. For the clerk."""
+        """Return for each blocked destination the call whose answer unblocks it. Only the sender thread calls this."""
         with self._lock:
             lines = [line for line in self._lines.values() if line.waiting]
             return [
@@ -120,7 +147,7 @@ class BatchingSender:
             ]  # fmt: skip
 
     def catch_up(self) -> None:
-        """Send what has waited for an answer, or for long. For the clerk."""
+        """Send what waited for an answer, or for ``A_WHILE`` seconds. Only the sender thread calls this."""
         self.late.clear()
         self.stuck.clear()
         with self._lock:
@@ -142,7 +169,7 @@ class BatchingSender:
 
 
 def _window(line: _Line) -> int:
-    """How many calls may be on their way, each of them as large as the next will be."""
+    """Return the maximal number of unanswered calls, if each is as large as the next call will be."""
     next_one = max(line.waiting[0].nbytes, min(line.size, FULL)) if line.waiting else 0
     return max(2, min(WINDOW, FLYING // max(1, next_one)))
 
@@ -165,7 +192,7 @@ def _batch(line: _Line) -> list[Envelope]:
 
 
 def _later(before: Envelope | None, after: Envelope) -> Envelope:
-    """The receipt that says what two do."""
+    """Combine two acknowledgements into one; an acknowledgement to an earlier incarnation is dropped."""
     assert isinstance(after.body, Ack)
     if before is None or before.life != after.life:
         return after

@@ -1,7 +1,7 @@
-"""What a cluster is made of: asks every node for its versions.
+"""Probe of a Ray cluster: requests the resources and the software versions of every Ray node.
 
-A connection to a cluster can hang in ways that nobody can end from within. So it is made in a process of its own, which
-is given up after a while: ``python -m hogwild.runtimes.ray.cluster_probe ADDRESS``.
+A connection to a cluster can hang such that the connecting process cannot abort it. So a separate process connects,
+which is terminated after a timeout: ``python -m hogwild.runtimes.ray.cluster_probe ADDRESS``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,30 @@ from typing import Any
 from hogwild.errors import HogwildError, WorkerError
 from hogwild.runtimes.ray.connection import connected
 
-LIMIT = 45.0  # seconds in all
-ANSWERS = 15.0  # of them, in which the nodes have to answer
+LIMIT = 45.0  # seconds of the whole probe, after which its process is terminated
+ANSWERS = 15.0  # seconds that the Ray nodes have to answer
 
 
 def probe_cluster(address: str, limit: float = LIMIT) -> dict[str, Any]:
-    """What the cluster at an address is made of, within so many seconds."""
+    """Probe a cluster in a separate process.
+
+    Parameters
+    ----------
+    address : str
+        Address of the cluster's head.
+    limit : float, default 45.0
+        Seconds after which the probe fails.
+
+    Returns
+    -------
+    dict
+        The ``address``, one row for each of the ``nodes``, and the versions of this program (``mine``).
+
+    Raises
+    ------
+    WorkerError
+        If the cluster does not answer in time, or refuses the connection.
+    """
     try:
         ended = subprocess.run(
             [sys.executable, "-m", __name__, address], capture_output=True, text=True, timeout=limit, check=False
@@ -37,7 +55,7 @@ def probe_cluster(address: str, limit: float = LIMIT) -> dict[str, Any]:
 
 
 def look(address: str) -> dict[str, Any]:
-    """Connect, and ask every node."""
+    """Connect to a cluster, and request the versions of every Ray node; return the result of the probe."""
     with connected(address, 0) as ray:
         nodes = [node for node in ray.nodes() if node["Alive"]]
         affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
@@ -73,7 +91,10 @@ def _answer(ray: Any, call: Any) -> dict[str, Any]:
 
 
 def _probe() -> Any:
-    """A function that is sent whole: on the node there need be nothing of ours."""
+    """Return a function that collects versions.
+
+    Ray serialises a local function by value. So the Ray node does not need an installation of hogwild.
+    """
 
     def versions() -> dict[str, Any]:
         import platform

@@ -1,4 +1,4 @@
-"""A cluster: what is asked for."""
+"""Configuration of the Ray runtime."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from hogwild.runtimes.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Ray(Runtime):
-    """Run a message-passing strategy on a Ray cluster, one process for each node (extra ``ray``).
+    """Runtime for message-passing strategies on a Ray cluster, with one process for each node (extra ``ray``).
+
+    A *node* is a worker, a server or the coordinator. A *Ray node* is a member of the cluster.
 
     Parameters
     ----------
     address : str, optional
-        Address of the cluster's head, or "auto" for the cluster on this machine. By default the variable
-        ``RAY_ADDRESS``; without it a cluster is started on this machine and stopped at the end.
+        Address of the cluster's head, or "auto" for the cluster on this machine. The default is the variable
+        ``RAY_ADDRESS``. Without the variable, the run starts a cluster on this machine and stops it at the end.
     heartbeat_timeout : float, default 3.0
-        Seconds without an answer after which a node counts as dead, is killed and started again.
+        Seconds without an answer after which a node counts as crashed, is terminated and restarted.
     max_restarts : int, default 3
-        How often each node is started again.
+        Maximal number of restarts of each node.
     cpus_per_worker : float, default 1.0
         CPUs of the cluster that each worker reserves, for each of its cores where it has several.
     startup_timeout : float, default 120.0
@@ -35,14 +37,20 @@ class Ray(Runtime):
     extra_seconds : mapping of int to float, default {}
         Seconds that a worker sleeps after each burst, by worker number.
     join_times : mapping of int to float, default {}
-        Seconds after the start at which a worker is started, by worker number; all others start at once.
+        Seconds after the start at which a worker's process is started, by worker number. All others start at once.
     standby_servers : int, default 1
-        Idle processes that replace a parameter server that dies, so that no worker waits for a process to start.
+        Number of idle processes. One of them replaces a crashed parameter server, so that no worker waits for a process
+        to start.
     link : Link, optional
-        Latency, loss, duplication and reordering to inject.
+        Latency, bandwidth, loss, duplication and reordering to inject.
     admission_timeout : float, default 10.0
-        Seconds that ready workers wait for workers that the cluster has no room for. Those join later, such as when
-        nodes are added.
+        Seconds that ready workers wait for workers that the cluster has no room for. The latter join later, such as
+        when Ray nodes are added.
+
+    Raises
+    ------
+    ParameterError
+        If an option is outside its range.
 
     Examples
     --------
@@ -88,11 +96,29 @@ class Ray(Runtime):
 
     @property
     def mentioned_workers(self) -> set[int]:
-        """Numbers of workers that the options are about."""
+        """Numbers of the workers that ``extra_seconds`` and ``join_times`` mention."""
         return {*self.extra_seconds, *self.join_times}
 
     def play(self, job: MessageJob) -> Outcome:
-        """Run it to its end."""
+        """Run a job to its end on the cluster.
+
+        Parameters
+        ----------
+        job : MessageJob
+            Roles, trainers and configuration of the run.
+
+        Returns
+        -------
+        Outcome
+            Parameters, counters and traffic of the run.
+
+        Raises
+        ------
+        MissingExtraError
+            If the package ``ray`` is not installed.
+        WorkerError
+            If the cluster cannot be used, or if a node fails and cannot be restarted.
+        """
         from hogwild.runtimes.ray.connection import connected, load
 
         load()
@@ -102,5 +128,11 @@ class Ray(Runtime):
             return RayDriver(ray, self, job).play()
 
     def describe(self) -> dict[str, Any]:
-        """What was asked, for records."""
+        """Return the configuration for the record of a run.
+
+        Returns
+        -------
+        dict
+            The ``repr`` of this runtime as ``runtime``.
+        """
         return {"runtime": repr(self)}

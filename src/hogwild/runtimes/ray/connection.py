@@ -1,4 +1,4 @@
-"""The cluster: found, or started here and then stopped."""
+"""Connection to a Ray cluster, which exists already or is started for one run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hogwild.errors import MissingExtraError, ParameterError, WorkerError
 from hogwild.machine import usable_cores
 from hogwild.runtimes.ray.preflight import preflight
 
-ANYWHERE = "auto"  # a cluster on this machine, wherever it is
-OWN = "local"  # one that is started here
+ANYWHERE = "auto"  # address of the cluster on this machine, on any port
+OWN = "local"  # address of a cluster that this program starts
 
 
 def load() -> Any:
-    """The module ``ray``."""
+    """Import and return the module ``ray``; raise ``MissingExtraError`` without it."""
     try:
         import ray
         import ray.exceptions
@@ -30,9 +30,27 @@ def load() -> Any:
 
 @contextmanager
 def connected(address: str | None, cpus: float) -> Iterator[Any]:
-    """Within the block there is a cluster: the one this process is connected to, one that is named, or an own one.
+    """Provide a connection to a Ray cluster within the block.
 
-    A cluster that was started here has so many CPUs at least, and is stopped at the end; no other is.
+    The cluster is the one to which this process is connected already, or else the one at the address. Without an
+    address, a new cluster is started and stopped after the block. Other clusters are never stopped.
+
+    Parameters
+    ----------
+    address : str or None
+        Address of the cluster's head, "auto" or "local". None means the variable ``RAY_ADDRESS``, or else "local".
+    cpus : float
+        Minimal number of CPUs of a cluster that is started here.
+
+    Yields
+    ------
+    module
+        The module ``ray``.
+
+    Raises
+    ------
+    WorkerError
+        If the cluster cannot be started or used.
     """
     ray = load()
     if ray.is_initialized():
@@ -49,7 +67,7 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
             raise WorkerError(refusal)
     try:
         ray.init(named, **options)
-    except Exception as error:  # Ray raises nothing more special when a node takes too long to start
+    except Exception as error:  # Ray raises no narrower type when a Ray node starts too slowly
         ray.shutdown()
         where = "cannot be started here" if named == OWN else f"at {named!r} cannot be used"
         raise WorkerError(f"A Ray cluster {where}: {_one_line(error)}") from error
@@ -60,7 +78,7 @@ def connected(address: str | None, cpus: float) -> Iterator[Any]:
 
 
 def checked(address: str) -> str:
-    """Refuse an address that no program can run at.
+    """Return an address; raise ``ParameterError`` if a driver cannot connect to such an address.
 
     >>> checked("10.0.0.1:6379")
     '10.0.0.1:6379'
@@ -77,7 +95,7 @@ def checked(address: str) -> str:
 
 
 def located(address: str) -> str:
-    """Where the cluster on this machine is, if that is what is asked for."""
+    """Return an address, with "auto" replaced by the address of the cluster on this machine."""
     if address != ANYWHERE:
         return address
     try:
@@ -92,5 +110,5 @@ def located(address: str) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    """What Ray says, without the advice that follows."""
+    """Return the first sentence of an error of Ray, without the advice that follows."""
     return str(error).strip().split("\n")[0].partition(". ")[0].rstrip(".") + "."

@@ -1,4 +1,8 @@
-"""The watch: starts everybody, notices who is dead, and starts it again. It is the program that asked for the run."""
+"""Driver of a run on a Ray cluster: starts all nodes, detects crashes by heartbeats, and restarts crashed nodes.
+
+The driver runs in the program that requested the run. In this package a *node* is a worker, a server or the
+coordinator. A *Ray node* is a member of the Ray cluster.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +28,25 @@ from hogwild.runtimes.ray.placement import ActorRecord, Placement
 if TYPE_CHECKING:
     from hogwild.runtimes.ray.config import Ray
 
-TICK = 0.05  # seconds between two looks at Ctrl-C, and at what the coordinator has to tell
-SHOWN = 0.5  # seconds between two tellings of how everybody stands
-CLOSING = 60.0  # seconds that a burst may go on after Ctrl-C
-PREPARING = 5  # heartbeats for who reads and compiles, so that it can hardly answer; nobody has begun to wait for it
-FAREWELL = 3.0  # seconds in which all may say what they counted
-RUNS = itertools.count()  # of this program
+TICK = 0.05  # seconds between two checks for Ctrl-C, and between two heartbeat requests to the coordinator
+SHOWN = 0.5  # seconds between two "cluster" events, which report the state of all nodes
+CLOSING = 60.0  # seconds that a burst may continue after Ctrl-C
+# Factor of the heartbeat timeout for a process that is not ready yet. Such a process reads data and compiles, so it
+# answers late. No other node waits for it yet.
+PREPARING = 5
+FAREWELL = 3.0  # seconds that all nodes have for their last heartbeat, with their final counters
+RUNS = itertools.count()  # numbers of the runs of this program
 
 
 class RayDriver:
-    """One run on a cluster."""
+    """Driver of one run on a Ray cluster."""
 
     def __init__(self, ray: Any, runtime: Ray, job: MessageJob) -> None:
         self.ray, self.runtime, self.job = ray, runtime, job
         cpus = runtime.cpus_per_worker * job.cores
         self.nodes = Placement(ray, cpus, *put_job(ray, job), dict(runtime.extra_seconds), runtime.link)
-        self.places: dict[str, ActorRecord] = {}  # of those who are there, or on their way
-        self.before: list[ActorRecord] = []
+        self.places: dict[str, ActorRecord] = {}  # running and starting incarnations, by node
+        self.before: list[ActorRecord] = []  # crashed incarnations, whose counters still belong to the run
         self.births: Counter[str] = Counter()
         self.deaths: Counter[str] = Counter()
         self.alive: dict[str, float] = defaultdict(float)
@@ -48,7 +54,7 @@ class RayDriver:
         self._finish: tuple[Finish, float] | None = None
         self._looked = now()
         self._gathering = SnapshotCollector()
-        self._came = now()  # when the last of those who are ready before all begin became so
+        self._came = now()  # when a node last became ready before the common start
         self._standings, self._shown = ClusterStats(), 0.0
         self._metrics = Metrics(f"{ray.get_runtime_context().get_job_id()}-{next(RUNS)}")
         self._cut = job.resumed
@@ -59,7 +65,7 @@ class RayDriver:
         self._to_come = {name: late.get(name, 0.0) for name in job.roles if name not in first}
 
     def play(self) -> Outcome:
-        """Run until somebody finishes it or fails."""
+        """Run until a node finishes the run or fails, then terminate all processes; return the outcome."""
         try:
             for name in self.job.roles:
                 if name not in self._to_come:
@@ -74,7 +80,7 @@ class RayDriver:
         return self._outcome()
 
     def _attend(self) -> None:
-        told: float | None = None  # when it was said that it is to end
+        told: float | None = None  # when the coordinator was sent the interrupt
         while self._finish is None:
             self._look()
             self._judge()
@@ -86,10 +92,13 @@ class RayDriver:
             if told is not None and (not self.begun or now() - told > CLOSING):
                 self._finish = Finish(None, "interrupted"), 0.0
 
-    # Asking
+    # Heartbeats
 
     def _look(self) -> None:
-        """Hear who answers, and ask those who have not been asked for a while."""
+        """Process the heartbeats that have arrived, and request those that are due.
+
+        The call waits at most ``TICK`` seconds.
+        """
         asked = {place.asked: place for place in self.places.values() if place.asked is not None}
         due = min((place.due for place in self.places.values() if place.asked is None), default=now() + TICK)
         rest = min(TICK, max(1e-3, due - now()))
@@ -102,12 +111,14 @@ class RayDriver:
         pause = now() - self._looked
         self._looked = now()
         for place in list(self.places.values()):
-            if pause > self.runtime.heartbeat_timeout / 2:  # it was this program that stood still
+            if pause > self.runtime.heartbeat_timeout / 2:
+                # The driver itself was suspended. Its pause must not count as the silence of a node.
                 place.seen += pause
             if place.asked is None and now() >= place.due:
                 place.asked = place.handle.pulse.remote(self._longest(), self._total())
 
     def _heard(self, place: ActorRecord, answered: Any) -> None:
+        """Process the answer of an actor: a heartbeat, a location, or an error of Ray."""
         place.asked = None
         try:
             answer = self.ray.get(answered)
@@ -115,12 +126,13 @@ class RayDriver:
             if getattr(error, "actor_init_failed", False):
                 raise WorkerError(f"{place.name} could not be started: {_reason(error)}") from error
             if isinstance(error, self.ray.exceptions.ActorUnavailableError) and place.where is not None:
-                self.nodes.suspects.add(place.where.node)  # it cannot be reached, and perhaps nobody there can
+                # The actor is unreachable. Other actors on the same Ray node may be unreachable too.
+                self.nodes.suspects.add(place.where.node)
             self._died(place, "its process ended")
             return
         except self.ray.exceptions.RayTaskError as error:
             raise WorkerError(f"{place.name} failed: {error}") from error
-        except self.ray.exceptions.RayError as error:  # what it said, or who was to carry it, is gone
+        except self.ray.exceptions.RayError as error:  # the answer, or the Ray process that held it, is lost
             self._died(place, f"it could not be heard ({type(error).__name__})")
             return
         place.seen = now()
@@ -130,10 +142,10 @@ class RayDriver:
             self._felt(place, answer)
         else:
             place.where = answer
-            self.nodes.suspects.discard(answer.node)  # one can be heard there again
+            self.nodes.suspects.discard(answer.node)  # an actor on this Ray node has answered
 
     def _show(self) -> None:
-        """Tell how everybody stands, now and then."""
+        """Emit a "cluster" event with the state of all nodes, at most once in ``SHOWN`` seconds."""
         if now() < self._shown + SHOWN:
             return
         self._shown = now()
@@ -142,6 +154,7 @@ class RayDriver:
         self.job.tell("cluster", seconds=self._seconds(), participants=rows)
 
     def _felt(self, place: ActorRecord, pulse: Heartbeat) -> None:
+        """Process a heartbeat: failure, readiness, events, parts of snapshots and the end of the run."""
         was_ready = place.ready
         self._noted(place, pulse)
         if pulse.failure:
@@ -155,6 +168,7 @@ class RayDriver:
         self._finish = self._finish or pulse.finished
 
     def _noted(self, place: ActorRecord, pulse: Heartbeat) -> None:
+        """Record a heartbeat in the statistics and in the metrics of Ray."""
         place.pulse = pulse
         done = self._standings.note(place)
         if done is not None:
@@ -173,7 +187,7 @@ class RayDriver:
         sent = self._traffic().values()
         return sum(each.messages for each in sent), sum(each.bytes for each in sent)
 
-    # Life and death
+    # Start, admission and crash of nodes
 
     def _start(self, name: str) -> None:
         life = self.births[name]
@@ -185,7 +199,10 @@ class RayDriver:
             self.nodes.stand_by(self.runtime.standby_servers)
 
     def _arrived(self, place: ActorRecord) -> None:
-        """Somebody is ready. At first all wait for each other; later it joins those who are there."""
+        """Admit a node that is ready.
+
+        Before the common start, ready nodes wait for each other. Later, a ready node joins the running nodes at once.
+        """
         if not self.begun:
             self._came = now()
             return
@@ -197,12 +214,12 @@ class RayDriver:
         kept = None
         if is_durable(place.name):
             kept = self.places[COORDINATOR].handle.kept.remote(place.name, place.life)
-            self._stand_by()  # who stood by before may be a server now
+            self._stand_by()  # the standby process that was there may have become this server
         place.handle.begin.remote(self._peers(place.name), kept)
         self._placed(place)
 
     def _admit(self) -> None:
-        """Let all begin once they are ready, and those who come late when it is their time."""
+        """Start the run once its nodes are ready, and start late workers when their join time has come."""
         if not self.begun:
             missing = [place for place in self.places.values() if not place.ready]
             if not missing or self._can_do_without(missing):
@@ -213,7 +230,12 @@ class RayDriver:
                 self._start(name)
 
     def _can_do_without(self, missing: list[ActorRecord]) -> bool:
-        """Whether those who are not there are workers without a place, and the others have waited long enough."""
+        """Return whether the run can start without the missing nodes.
+
+        The missing nodes must be workers for which Ray has started no process. The last ready node must have waited
+        ``admission_timeout`` seconds. The cluster must be full, or ``startup_timeout`` must have passed. A run that
+        resumes from a snapshot waits for all its nodes.
+        """
         homeless = all(place.where is None and place.name.startswith("worker") for place in missing)
         others = sum(place.ready and place.name.startswith("worker") for place in self.places.values())
         if not homeless or not others or self._cut is not None or now() - self._came < self.runtime.admission_timeout:
@@ -221,9 +243,10 @@ class RayDriver:
         return self.nodes.full(others) or now() - missing[0].born > self.runtime.startup_timeout
 
     def _begin(self, missing: list[ActorRecord]) -> None:
-        """Let all begin, or go on from a cut, to which those who were not there then come as new.
+        """Start all ready nodes, from the beginning or from the snapshot that the run resumes.
 
-        Those who are missing are as if they had died at the first moment: they come as new too.
+        A node that is not part of the snapshot joins later as a new node. A missing node counts as crashed at the
+        start, and also joins later as a new node.
         """
         self.begun = True
         for place in self.places.values():
@@ -237,7 +260,7 @@ class RayDriver:
             self._to_come[place.name] = 0.0
 
     def _postpone(self, place: ActorRecord) -> None:
-        """Have somebody for whom there is no room come when there is."""
+        """Withdraw a worker for which the cluster has no room; the worker joins when a CPU is free."""
         del self.places[place.name]
         self.nodes.end(place)
         for _, handle in self._peers(place.name).values():
@@ -272,7 +295,7 @@ class RayDriver:
         }
 
     def _judge(self) -> None:
-        """Who has said nothing for too long is dead."""
+        """Treat each node as crashed whose heartbeat is overdue, and handle processes that did not start in time."""
         for place in list(self.places.values()):
             limit = self.runtime.heartbeat_timeout * (1 if place.ready else PREPARING)
             if place.where is not None and place.asked is not None and now() - place.seen > limit:
@@ -283,7 +306,11 @@ class RayDriver:
                 self._never_came(place)
 
     def _never_came(self, place: ActorRecord) -> None:
-        """Others can do without a worker that was to come again, or wait for it; nobody can do without the rest."""
+        """Raise ``WorkerError`` if the run cannot continue without a process that did not start in time.
+
+        The run continues without a restarted or late worker. It cannot continue without a server. Before the common
+        start it can continue only under the conditions of ``_can_do_without``.
+        """
         late = [each for each in self.places.values() if not each.ready]
         if not self.begun and self._can_do_without(late):
             return
@@ -293,6 +320,11 @@ class RayDriver:
             raise WorkerError(f"Nothing was heard of {who} for {limit:g} s: {self.nodes.room()}.")
 
     def _died(self, place: ActorRecord, why: str) -> None:
+        """Record a crash, inform all other nodes, and restart the node at most ``max_restarts`` times.
+
+        A crash of the coordinator ends the run. So does a crash that exhausts the restarts of a server, of any node
+        before the common start, or of the last worker.
+        """
         name, life = place.name, place.life
         if self.places.get(name) is not place:
             return
@@ -319,21 +351,21 @@ class RayDriver:
         elif is_durable(name) or not self.begun or not any(each.startswith("worker") for each in self.places):
             raise WorkerError(f"{name} has died {self.deaths[name]} times, the last time because {why}.")
 
-    # The end
+    # Shutdown and outcome
 
     def _say_farewell(self) -> None:
-        """Let all say what they have counted."""
+        """Request a last heartbeat from all nodes, for their final counters; wait at most 3 seconds."""
         last = {
             place.handle.pulse.remote(self._longest(), self._total()): place
             for place in self.places.values() if place.begun
         }  # fmt: skip
         if not last:
-            return  # it was interrupted before it began
+            return  # the run was interrupted before the common start
         for answered in self.ray.wait(list(last), num_returns=len(last), timeout=FAREWELL)[0]:
             try:
                 pulse = self.ray.get(answered)
             except self.ray.exceptions.RayError:
-                continue  # then it stays at what it said before
+                continue  # the counters of the previous heartbeat stay valid
             last[answered].seen = now()
             self._noted(last[answered], pulse)
 
@@ -374,6 +406,6 @@ class RayDriver:
 
 
 def _reason(error: Exception) -> str:
-    """What one of our own errors says, if there is one at the bottom of what Ray tells."""
+    """Return the message of the hogwild error in an error of Ray, or else the whole text of the error."""
     found = re.search(r"^hogwild\.errors\.\w+: (.*)", str(error), re.MULTILINE)
     return found[1] if found else str(error)

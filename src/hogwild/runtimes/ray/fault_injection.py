@@ -1,4 +1,4 @@
-"""Lines on which calls are held up, lost and doubled, to see what becomes of a run where they are."""
+"""Fault injection into the calls between Ray actors: latency, limited bandwidth, loss, duplication and reordering."""
 
 from __future__ import annotations
 
@@ -22,26 +22,36 @@ from hogwild.runtimes.ray.wire_codec import Parts
 
 @dataclass(eq=False, slots=True)
 class Packet:
-    """A call that is to be made so many times more, and those that were made."""
+    """Call under fault injection, which is made once, twice or never."""
 
-    ahead: int
-    made: list[Any] = field(default_factory=list)
+    ahead: int  # number of copies that are still to be made
+    made: list[Any] = field(default_factory=list)  # unanswered copies that were made
 
 
 class FaultyTransport:
-    """Makes the calls of one participant as a link says: some late, some twice, some never."""
+    """Transport that delays, duplicates and drops the calls of one node, as a ``Link`` specifies.
+
+    Parameters
+    ----------
+    link : Link
+        Latency, bandwidth, loss, duplication and reordering to inject.
+    seed : sequence of int
+        Seed of the random numbers.
+    lines : Transport
+        Transport that makes the calls.
+    """
 
     def __init__(self, link: Link, seed: Sequence[int], lines: Transport) -> None:
         self._link, self._lines = link, lines
         self._random = np.random.default_rng(seed)
-        self._free = 0.0  # since when the line has nothing to carry
+        self._free = 0.0  # time from which the uplink is free, in seconds
         self._numbers = count()
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._changed = threading.Condition()
         threading.Thread(target=self._carry, name="hogwild-rough", daemon=True).start()
 
     def call(self, handle: Any, parts: Parts) -> Packet:
-        """Have a call made, some time."""
+        """Schedule the copies of a call; return the packet that stands for the call."""
         with self._changed:
             number = next(self._numbers)
             arrivals = self._link.arrivals(self._random, 0, number)
@@ -55,14 +65,14 @@ class FaultyTransport:
             return packet
 
     def unanswered(self, packets: list[Packet]) -> list[Packet]:
-        """Which of them are still on their way. What is lost is not: nobody waits for it."""
+        """Return the packets that are not answered yet. A lost packet counts as answered, so no caller waits for it."""
         return [packet for packet in packets if packet.ahead or self._unanswered_calls(packet)]
 
     def wait(self, packets: list[Packet], limit: float) -> None:
-        """Wait until one of them has arrived and is answered, or for so many seconds."""
+        """Wait until at least one of the packets is answered, for at most ``limit`` seconds."""
         until = now() + limit
         while now() < until and len(self.unanswered(packets)) == len(packets):
-            time.sleep(LOOK)  # what is still on its way cannot be waited for
+            time.sleep(LOOK)  # Ray has no reference of a delayed call, so this loop polls
 
     def _unanswered_calls(self, packet: Packet) -> bool:
         packet.made = self._lines.unanswered(packet.made) if packet.made else []
@@ -73,6 +83,7 @@ class FaultyTransport:
         packet.ahead -= 1
 
     def _carry(self) -> None:
+        """Make each scheduled call at its time, in the transport's thread."""
         while True:
             with self._changed:
                 while not self._later or self._later[0][0] > now():

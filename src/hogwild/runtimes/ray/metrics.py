@@ -1,6 +1,6 @@
-"""What everybody does, as metrics of Ray, which a Prometheus server reads from the nodes.
+"""Metrics of Ray for the nodes of a run; a Prometheus server scrapes them from the Ray nodes.
 
-All are recorded where the run is watched, with the tags ``run`` and ``participant``.
+The driver records all metrics, with the tags ``run`` and ``participant``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from hogwild.runtimes.ray.node_stats import Throughput
 
 TAGS = ("run", "participant")
-STALENESS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+STALENESS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]  # bounds of the histogram, in deltas by other workers
 COUNTED = {
     "updates": "Updates by a worker.",
     "bursts": "Bursts of updates by a worker.",
@@ -19,20 +19,23 @@ COUNTED = {
 
 
 class Metrics:
-    """The metrics of one run: ``ray_hogwild_staleness``, ``ray_hogwild_pushes_total`` and so on."""
+    """Metrics of one run: the histogram ``ray_hogwild_staleness``, and counters such as ``ray_hogwild_pushes_total``.
+
+    ``run`` is the identifier of the run, which tags each metric.
+    """
 
     def __init__(self, run: str) -> None:
         from ray.util.metrics import Counter, Histogram
 
         self.run = run
         self._counters = {name: Counter(f"hogwild_{name}", words, TAGS) for name, words in COUNTED.items()}
-        # Ray wants boundaries above zero; what is not stale at all is below the first.
+        # Ray requires boundaries above zero. With an offset of 0.5, staleness 0 falls below the first boundary.
         boundaries = [bound + 0.5 for bound in STALENESS]
         words = "Changes by others between the reading and the arrival of a worker's change."
         self._staleness = Histogram("hogwild_staleness", words, boundaries, TAGS)
 
     def note(self, participant: str, done: Throughput) -> None:
-        """Somebody has done something."""
+        """Record the work of a node between two heartbeats."""
         for name in ("updates", "bursts", "pushes", "bytes"):
             self._count(name, participant, getattr(done, name))
         for worker, counts in done.delays.items():
@@ -41,7 +44,7 @@ class Metrics:
                     self._staleness.observe(delay, self._tags(worker))
 
     def restarted(self, participant: str) -> None:
-        """Somebody is started again."""
+        """Count a restart of a node."""
         self._count("restarts", participant, 1)
 
     def _count(self, name: str, participant: str, more: float) -> None:

@@ -1,4 +1,4 @@
-"""How everybody stands: what each has done since it was last heard of, for tables and for metrics."""
+"""Statistics of the nodes of a run: state, and work between two heartbeats, for tables and metrics."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ PUSHES = tuple(kind.__name__ for kind in (Push, GossipPush, GossipReply))  # mes
 
 @dataclass(frozen=True, slots=True)
 class NodeStats:
-    """One participant. Rates are those between its last two signs of life."""
+    """State of one node. Rates are means over the time between its last two heartbeats."""
 
     participant: str
-    node: str = ""
-    process: int = 0
-    life: int = 0
-    state: str = "starting"  # then preparing, ready, working; silent; gone
+    node: str = ""  # id of the Ray node
+    process: int = 0  # process id
+    life: int = 0  # incarnation
+    state: str = "starting"  # "starting", "preparing", "ready", "working", "silent" or "gone"
     bursts: int = 0
-    updates_rate: float = 0.0  # a second
-    staleness: float | None = None  # of its changes, on average
-    pushes_rate: float = 0.0
-    bytes_rate: float = 0.0
-    restarts: int = 0
-    silent: float = 0.0  # seconds since it was last heard of
+    updates_rate: float = 0.0  # updates per second
+    staleness: float | None = None  # mean staleness of the worker's deltas
+    pushes_rate: float = 0.0  # messages with parameters or deltas, per second
+    bytes_rate: float = 0.0  # bytes per second
+    restarts: int = 0  # crashes of the node, each followed by a restart as long as ``max_restarts`` allows
+    silent: float = 0.0  # seconds since the last answer
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What somebody has done between two signs of life; ``delays`` are those that it noticed, of each worker."""
+    """Work of a node between two heartbeats."""
 
-    seconds: float
+    seconds: float  # seconds between the heartbeats
     updates: int = 0
     bursts: int = 0
     pushes: int = 0
     bytes: int = 0
-    delays: Mapping[str, Counter[int]] = field(default_factory=dict)
+    delays: Mapping[str, Counter[int]] = field(default_factory=dict)  # for each worker: staleness -> occurrences
 
 
 def done(before: Heartbeat, after: Heartbeat, seconds: float) -> Throughput:
-    """What lies between two pulses of one life.
+    """Return the work between two heartbeats of one incarnation, which are ``seconds`` apart.
 
     >>> done(Heartbeat(updates=10), Heartbeat(updates=30), 0.5).updates
     20
@@ -70,7 +70,7 @@ def _bytes(pulse: Heartbeat) -> int:
 
 
 class ClusterStats:
-    """Keeps what was last known of everybody."""
+    """Statistics of all nodes, from their last heartbeats."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[int, float, Heartbeat]] = {}
@@ -78,12 +78,13 @@ class ClusterStats:
         self._staleness: dict[str, float] = {}
 
     def note(self, place: ActorRecord) -> Throughput | None:
-        """Somebody was heard of: what it has done since the last time; None if it does not take part yet."""
+        """Record a heartbeat; return the work since the previous one, or None if the node does not take part yet."""
         pulse, name, began = place.pulse, place.name, place.since
         if began is None:
             return None
         life, when, before = self._last.get(name, (place.life, began, Heartbeat()))
-        if life != place.life:  # a server goes on counting delays where it was
+        if life != place.life:
+            # A restarted server restores its counts of staleness, so only those continue from the last heartbeat.
             when, before = began, Heartbeat(delays=before.delays if is_durable(name) else {})
         if place.seen <= when:
             return None
@@ -102,7 +103,21 @@ class ClusterStats:
         now: float,
         heartbeat: float,
     ) -> list[dict[str, Any]]:
-        """Everybody in the order of the cast, as plain values."""
+        """Return the statistics of all nodes as plain values, in the order of ``cast``.
+
+        Parameters
+        ----------
+        cast : iterable of str
+            Names of all nodes.
+        places : mapping of str to ActorRecord
+            Running and starting nodes.
+        deaths : mapping of str to int
+            Number of crashes of each node.
+        now : float
+            Present time, in seconds.
+        heartbeat : float
+            Heartbeat timeout, in seconds. A node is "silent" after half of it without an answer.
+        """
         rows = []
         for name in cast:
             row = NodeStats(name, restarts=deaths.get(name, 0), staleness=self._staleness.get(name))

@@ -1,4 +1,4 @@
-"""What participants need, in the object store: each node gets it once."""
+"""Job of a run in Ray's object store, which copies it to each Ray node once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,25 @@ from hogwild.messaging.job import MessageJob
 
 
 def put_job(ray: Any, job: MessageJob) -> tuple[Any, Any]:
-    """A job without what only the driver has; and the same for servers, which have no data."""
+    """Put a job into the object store, without the callbacks of the driver.
+
+    Parameters
+    ----------
+    ray : module
+        The module ``ray``, connected to a cluster.
+    job : MessageJob
+        Job of the run.
+
+    Returns
+    -------
+    tuple of ray.ObjectRef
+        The job for workers and the coordinator, and the job without data for servers.
+
+    Raises
+    ------
+    ParameterError
+        If a part of the job cannot be pickled.
+    """
     save = None if job.save is None else _nothing
     sent = replace(job, tell=_nobody, interrupted=bool, save=save, resumed=None)
     try:
@@ -25,13 +43,13 @@ def put_job(ray: Any, job: MessageJob) -> tuple[Any, Any]:
 
 
 def _nothing(cut: dict[str, Any]) -> None:
-    """In other processes nothing is saved: that it would be is all that they need to know."""
+    """Ignore a snapshot. Only the driver saves it; other processes need to know only whether the run saves any."""
 
 
 def _nobody(event: str, **what: Any) -> None:
-    """In other processes nobody is told anything."""
+    """Ignore an event, because only the driver records events."""
 
 
 def _has_none(_: Any) -> Any:
-    """A server has no data."""
+    """Raise ``AssertionError``, because a server has no data."""
     raise AssertionError("a server was asked for something that needs data")

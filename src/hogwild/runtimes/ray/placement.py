@@ -1,4 +1,4 @@
-"""Where participants are: processes that are started on the nodes of a cluster, and killed."""
+"""Placement of nodes: starts and terminates processes on the Ray nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -16,53 +16,69 @@ from hogwild.messaging.reliable_channel import is_durable
 from hogwild.runtimes.messaging.actor import now
 from hogwild.runtimes.ray.actor import ActorLocation, Heartbeat, RayActor, here
 
-SPARE = "spare"  # who is nobody yet
+SPARE = "spare"  # name of a standby process that has not become a server yet
 
 
 @dataclass(eq=False)
 class ActorRecord:
-    """One life of a participant, as the driver knows it."""
+    """The driver's record of one incarnation of a node. All times are seconds of ``now()``."""
 
     name: str
     life: int
     handle: Any
-    born: float = field(default_factory=now)
-    seen: float = field(default_factory=now)  # when it last answered
-    asked: Any = None  # what it has not answered yet
-    due: float = 0.0  # when it is asked again
-    where: ActorLocation | None = None  # known once its process is up
-    since: float | None = None  # when it began
-    pulse: Heartbeat = field(default_factory=Heartbeat)
+    born: float = field(default_factory=now)  # time at which the driver requested the process
+    seen: float = field(default_factory=now)  # time of the last answer
+    asked: Any = None  # the call that the actor has not answered yet
+    due: float = 0.0  # time of the next heartbeat request
+    where: ActorLocation | None = None  # location; None until the process runs
+    since: float | None = None  # time at which the node started to take part in the run
+    pulse: Heartbeat = field(default_factory=Heartbeat)  # last heartbeat
 
     @property
     def ready(self) -> bool:
-        """Whether it can begin."""
+        """Whether the node has finished its preparation and can start."""
         return self.pulse.ready
 
     @property
     def begun(self) -> bool:
-        """Whether it takes part."""
+        """Whether the node takes part in the run."""
         return self.since is not None
 
 
 class Placement:
-    """Starts seats and ends them; all get the same ``arguments``.
+    """Starts and terminates the actors of a run.
 
-    ``whole`` and ``without_data`` are the job in the object store, the latter for servers. ``suspects`` are nodes
-    on which somebody has fallen silent.
+    ``suspects`` holds the ids of Ray nodes on which an actor has stopped answering. New actors avoid those Ray nodes.
+
+    Parameters
+    ----------
+    ray : module
+        The module ``ray``, connected to a cluster.
+    cpus : float
+        CPUs that each worker reserves.
+    whole : ray.ObjectRef
+        The job in the object store, for workers and the coordinator.
+    without_data : ray.ObjectRef
+        The job without its data, for servers.
+    *arguments : Any
+        Further arguments of ``RayActor``, the same for all actors.
     """
 
     def __init__(self, ray: Any, cpus: float, whole: Any, without_data: Any, *arguments: Any) -> None:
         self.ray, self.cpus, self.whole, self.without_data, self.arguments = ray, cpus, whole, without_data, arguments
         self.suspects: set[str] = set()
-        self._spares: list[tuple[Any, Any]] = []  # handles, and what they answer when they are up
-        self._homes: dict[str, str] = {}  # of servers
+        self._spares: list[tuple[Any, Any]] = []  # standby processes: handle, and object reference of the location
+        self._homes: dict[str, str] = {}  # the Ray node of each server
         self._seat = ray.remote(RayActor)
         self._mine = ray.get_runtime_context().get_node_id()
         self._machine = here()
 
     def start(self, name: str, life: int) -> ActorRecord:
-        """Have a life begin: the coordinator on this node, servers and workers spread over all of them."""
+        """Start an incarnation of a node.
+
+        The coordinator runs on the driver's Ray node. Servers and workers are spread over all Ray nodes. A server takes
+        a standby process if one is running.
+        """
         stood_by = self._taken(name) if is_durable(name) else None
         if stood_by is not None:
             handle, where = stood_by
@@ -82,17 +98,24 @@ class Placement:
         return self._seat.options(**options).remote(name, life, job, *self.arguments)
 
     def _on(self, node: str) -> Any:
-        """That node and no other: Ray takes a mere wish lightly. If it is gone, the seat counts as dead."""
+        """Return a scheduling strategy for exactly this Ray node.
+
+        Ray often ignores a soft affinity, so the affinity is hard. If the Ray node has failed, Ray reports the actor as
+        failed.
+        """
         return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
 
     def stand_by(self, number: int) -> None:
-        """Have so many processes ready to become servers: on this node, without which the run is over anyway."""
+        """Keep this number of standby processes, which can become servers.
+
+        They run on the driver's Ray node, because a failure of that Ray node ends the run anyway.
+        """
         for _ in range(number - len(self._spares)):
             handle = self._new(SPARE, 0, self._on(self._mine))
             self._spares.append((handle, handle.where.remote()))
 
     def _taken(self, name: str) -> tuple[Any, ActorLocation] | None:
-        """One that stands by and is up, and where it is."""
+        """Return the handle and the location of a running standby process for a server; None without one."""
         for spare in list(self._spares):
             handle, up = spare
             if not self.ray.wait([up], timeout=0)[0]:
@@ -105,16 +128,17 @@ class Placement:
         return None
 
     def dismiss(self) -> None:
-        """Nobody need stand by any more."""
+        """Terminate all standby processes."""
         for handle, _ in self._spares:
             with suppress(Exception):
                 self.ray.kill(handle, no_restart=True)
         self._spares = []
 
     def _spread(self) -> Any:
-        """All nodes, but those that somebody has fallen silent on only if there is no room elsewhere.
+        """Return a scheduling strategy over all Ray nodes, with the suspects as the last choice.
 
-        A node that is cut off counts as alive until Ray has given it up, and who is sent there waits for that.
+        Ray lists a disconnected Ray node as running until its own timeout. An actor that is scheduled there waits for
+        that timeout.
         """
         nodes = [node for node in self.ray.nodes() if node["Alive"]]
         label = next((key for node in nodes for key, value in node["Labels"].items() if value == node["NodeID"]), None)
@@ -124,7 +148,7 @@ class Placement:
         return strategies.NodeLabelSchedulingStrategy({}, soft={label: strategies.NotIn(*sorted(self.suspects))})
 
     def _least(self, name: str) -> str:
-        """The node with the fewest servers, of those that nobody has fallen silent on."""
+        """Return the Ray node with the fewest servers, without the suspects where others exist."""
         nodes: list[str] = [node["NodeID"] for node in self.ray.nodes() if node["Alive"]]
         trusted = [node for node in nodes if node not in self.suspects] or nodes
         self._homes.pop(name, None)
@@ -133,7 +157,11 @@ class Placement:
         return home
 
     def end(self, place: ActorRecord, silent: bool = False) -> None:
-        """Kill somebody. Ray asks a process to end first, which one that stands still does not hear for seconds."""
+        """Terminate an actor.
+
+        Ray first asks the process to terminate. A suspended process does not react to that for seconds. So a ``silent``
+        process on the driver's machine also gets SIGKILL, if its creation time shows that its id was not reused.
+        """
         with suppress(Exception):
             self.ray.kill(place.handle, no_restart=True)
         if silent and place.where is not None and place.where.machine == self._machine:
@@ -142,9 +170,10 @@ class Placement:
                     os.kill(place.where.process, signal.SIGKILL)
 
     def full(self, seated: int) -> bool:
-        """Whether so many workers are all that there is room for: no other has a CPU, nor can it get one.
+        """Return whether the cluster has room for exactly this number of workers.
 
-        What is taken beyond theirs may be of workers whose processes are being started, or of others.
+        Then the free CPUs are too few for one more worker. The reserved CPUs are too few for ``seated + 1`` workers: if
+        they were enough, the excess might belong to starting workers or to other programs.
         """
         free = float(self.ray.available_resources().get("CPU", 0.0))
         taken = self._all_cpus() - free
@@ -154,6 +183,6 @@ class Placement:
         return float(sum(node["Resources"].get("CPU", 0.0) for node in self.ray.nodes() if node["Alive"]))
 
     def room(self) -> str:
-        """What the cluster has, in words."""
+        """Return a description of the cluster's Ray nodes and CPUs, for error messages."""
         nodes = [node for node in self.ray.nodes() if node["Alive"]]
         return f"the cluster has {len(nodes)} nodes with {self._all_cpus():g} CPUs, and each worker takes {self.cpus:g}"

@@ -1,6 +1,7 @@
-"""Knocking at a cluster's door: does anybody answer, is a token asked for, is TLS spoken, and may we come in?
+"""Preflight check of a Ray cluster: whether it answers, requires a token, uses TLS, and accepts this program.
 
-Ray itself tries for some twenty seconds, fills the screen meanwhile, and then says only that it could not connect.
+Ray itself retries for about 20 seconds and prints many lines meanwhile. Its error then states only that it could not
+connect.
 """
 
 from __future__ import annotations
@@ -13,25 +14,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-QUESTION = "/ray.rpc.NodeInfoGcsService/GetClusterId"  # the first thing that Ray itself asks; its answer is short
-TLS_FILES = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_SERVER_CERT")
-LIMIT = 5.0  # seconds
+QUESTION = "/ray.rpc.NodeInfoGcsService/GetClusterId"  # the first request that Ray itself makes; its answer is short
+TLS_FILES = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_SERVER_CERT")  # variables with the paths of files
+LIMIT = 5.0  # seconds until a request times out
 
+# Results of a request: accepted, token required, server without TLS, no answer, connection closed by the server, TLS
+# handshake refused.
 Heard = Literal["welcome", "token", "no TLS", "nobody", "closed", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What was found at an address. ``refusal`` is why we may not come in, in words; empty if we may."""
+    """Result of a preflight check."""
 
     address: str
-    token: bool | None = None  # whether one is asked for; None: that cannot be known
-    tls: bool | None = None
-    refusal: str = ""
+    token: bool | None = None  # whether the cluster requires a token; None if unknown
+    tls: bool | None = None  # whether the cluster uses TLS; None if unknown
+    refusal: str = ""  # reason why this program cannot connect; empty if it can
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address can be reached from its own machine only.
+    """Return whether an address can be reached from its own machine only.
 
     >>> [is_loopback(each) for each in ("127.0.0.1:6379", "localhost:6379", "[::1]:6379", "10.0.0.1:6379", "head:6379")]
     [True, True, True, False, False]
@@ -44,7 +47,9 @@ def is_loopback(address: str) -> bool:
 
 
 def preflight(address: str, environment: Mapping[str, str] = os.environ) -> Preflight:
-    """Ask somebody at ``host:port`` for a sign, first without the token: only so one sees whether it is asked for.
+    """Check the Ray cluster at ``host:port``.
+
+    The first request has no token, because only such a request shows whether the cluster requires one.
 
     >>> preflight("127.0.0.1:1").refusal
     "There is no Ray cluster at '127.0.0.1:1': nobody answers there."
@@ -52,7 +57,7 @@ def preflight(address: str, environment: Mapping[str, str] = os.environ) -> Pref
     try:
         import grpc
     except ModuleNotFoundError:
-        return Preflight(address)  # then Ray has to find out by itself
+        return Preflight(address)  # without grpc, only Ray itself can check the connection
     tls = environment.get("RAY_USE_TLS", "0").lower() in ("1", "true")
     missing = [name for name in TLS_FILES if tls and not Path(environment.get(name, "")).is_file()]
     if missing:
@@ -75,7 +80,7 @@ def preflight(address: str, environment: Mapping[str, str] = os.environ) -> Pref
 
 
 def own_token(environment: Mapping[str, str]) -> str:
-    """The token that Ray would show; empty if there is none.
+    """Return the token that Ray would send, from the environment or from its file; empty without one.
 
     >>> own_token({"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "secret"}), own_token({"RAY_AUTH_TOKEN": "secret"})
     ('', 'secret')
@@ -101,7 +106,7 @@ def _without_answer(address: str, heard: Heard, words: str, tls: bool) -> Prefli
 
 
 def _asked(grpc: Any, channel: Any, token: str) -> tuple[Heard, str]:
-    """What is heard, and its words."""
+    """Make a request with a token, or without one if it is empty; return its result and the server's message."""
     head = [("authorization", f"Bearer {token}")] if token else []
     try:
         channel.unary_unary(QUESTION)(b"", timeout=LIMIT, metadata=head)
@@ -110,7 +115,7 @@ def _asked(grpc: Any, channel: Any, token: str) -> tuple[Heard, str]:
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
             return "token", said
         if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-            return "welcome", said  # somebody is there who does not mind us
+            return "welcome", said  # the server has accepted the connection and the credentials
         last = said.rpartition(": ")[2] if "andshake" not in said else said[said.index("andshake") - 1 :]
         if "WRONG_VERSION_NUMBER" in said:
             return "no TLS", last
@@ -120,7 +125,7 @@ def _asked(grpc: Any, channel: Any, token: str) -> tuple[Heard, str]:
 
 @contextmanager
 def _channel(grpc: Any, address: str, secure: Mapping[str, str] | None) -> Iterator[Any]:
-    options = [("grpc.enable_http_proxy", 0)]  # as Ray does
+    options = [("grpc.enable_http_proxy", 0)]  # Ray itself ignores HTTP proxies too
     if secure is None:
         channel = grpc.insecure_channel(address, options)
     else:
@@ -134,7 +139,10 @@ def _channel(grpc: Any, address: str, secure: Mapping[str, str] | None) -> Itera
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What grpc has to say of a failed handshake is said by us; it looks at the variable when it first connects."""
+    """Suppress the log of grpc within the block, because the caller reports failed handshakes itself.
+
+    Grpc reads ``GRPC_VERBOSITY`` when it connects for the first time.
+    """
     before = os.environ.get("GRPC_VERBOSITY")
     os.environ["GRPC_VERBOSITY"] = "NONE"
     try:

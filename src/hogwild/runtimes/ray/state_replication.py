@@ -1,6 +1,8 @@
-"""What a server keeps goes to the vault now and then, and only what has arrived there is receipted as kept.
+"""State replication of a parameter server: copies its state to the state store at most every 0.5 seconds.
 
-A worker that enters is told its place only when the vault knows that it is waited for.
+The server acknowledges a message as persisted only after the state store has the state that includes it. A joining
+worker gets its reply only after the stored state includes that worker. Otherwise a restarted server would not know the
+worker.
 """
 
 from __future__ import annotations
@@ -13,40 +15,53 @@ from typing import Any
 from hogwild.messaging.messages import Ack, Envelope
 from hogwild.messaging.reliable_channel import Table
 
-EVERY = 0.5  # seconds between two times
+EVERY = 0.5  # seconds between two replications
 
-Put = Callable[[Any], Any]  # (what) -> something to wait for
-Answer = Callable[[Any], bool | None]  # whether it was taken; None: no answer yet
+Put = Callable[[Any], Any]  # (state) -> reference of the call
+Answer = Callable[[Any], bool | None]  # (reference of the call) -> whether the store accepted; None without an answer
 
 
 @dataclass(eq=False)
 class StateReplicator:
-    """Sends the last thing that was to be kept, when the one before has arrived and is old enough."""
+    """Replicates the latest state of a server.
+
+    A replication starts when the previous one has arrived and ``EVERY`` seconds have passed since its start.
+
+    Parameters
+    ----------
+    store : Put
+        Function that sends a state to the state store.
+    answer : Answer
+        Function that returns the store's answer.
+    safe : Table, default {}
+        Replicated messages: for each sender its incarnation, and the number of the first message that is not
+        replicated. Senders may delete all earlier messages.
+    """
 
     store: Put
     answer: Answer
-    safe: Table = field(default_factory=dict)  # what senders may forget
-    _what: Any = None
-    _next: float = 0.0
-    _going: tuple[Any, Table] | None = None
-    _held: list[Envelope] = field(default_factory=list)  # until what is to be kept has arrived
-    _freed: list[Envelope] = field(default_factory=list)  # when what is on its way has arrived
-    _said: dict[str, Envelope] = field(default_factory=dict)  # the last receipt to each, as it would like to be
+    safe: Table = field(default_factory=dict)
+    _what: Any = None  # the latest state, if its replication has not started
+    _next: float = 0.0  # earliest time of the next replication, in seconds
+    _going: tuple[Any, Table] | None = None  # the replication in progress: its call, and the table of its messages
+    _held: list[Envelope] = field(default_factory=list)  # replies that wait for the next replication
+    _freed: list[Envelope] = field(default_factory=list)  # replies that wait for the replication in progress
+    _said: dict[str, Envelope] = field(default_factory=dict)  # last acknowledgement to each sender, not yet limited
     _lock: Any = field(default_factory=threading.Lock)
 
     def keep(self, what: Any) -> None:
-        """Something is to be kept, in the place of what was before."""
+        """Set the latest state, which replaces an earlier one whose replication has not started."""
         with self._lock:
             self._what = what
 
     def hold(self, envelope: Envelope) -> None:
-        """Something is to be said when what was kept before it is safe, which should be soon."""
+        """Hold a reply until the latest state is replicated, and make that replication due at once."""
         with self._lock:
             self._held.append(envelope)
             self._next = 0.0
 
     def honest(self, receipt: Envelope) -> Envelope:
-        """A receipt that promises no more than what has arrived."""
+        """Return an acknowledgement that confirms as persisted only the replicated messages."""
         assert isinstance(receipt.body, Ack)
         with self._lock:
             self._said[receipt.to] = receipt
@@ -58,14 +73,14 @@ class StateReplicator:
 
     @property
     def busy(self) -> bool:
-        """Whether there is something to do, soon."""
+        """Whether a replication is pending or in progress, or a reply is held."""
         return self._what is not None or self._going is not None or bool(self._held)
 
     def catch_up(self, now: float) -> list[Envelope]:
-        """Go on with it; what can be said now. For the clerk."""
+        """Finish and start replications; return the messages to send now. Only the sender thread calls this."""
         with self._lock:
             envelopes = self._arrived()
-            if self._going is None and self._what is None:  # all that was to be kept is
+            if self._going is None and self._what is None:  # the latest state is replicated
                 envelopes += self._held
                 self._held = []
             elif self._going is None and now >= self._next:
@@ -74,6 +89,7 @@ class StateReplicator:
             return envelopes
 
     def _arrived(self) -> list[Envelope]:
+        """Finish the replication in progress; return its held replies, and acknowledgements with the new limit."""
         if self._going is None:
             return []
         call, table = self._going

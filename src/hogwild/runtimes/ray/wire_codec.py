@@ -1,6 +1,7 @@
-"""What goes over the wire: a table of what is said, and behind it the raw bytes of arrays.
+"""Wire format of messages: a table of all fields in msgpack, followed by the raw bytes of arrays.
 
-Everything that comes in is checked: kinds by name, types, and sizes against those of the run. None of it is ever run.
+The decoder checks all input: kinds of messages by name, types of fields, and sizes of arrays against those of the run.
+It never unpickles or executes received data.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from hogwild.messaging.messages import Ack, Body, Envelope
 
 BODIES: dict[str, type] = {kind.__name__: kind for kind in (*get_args(Body), Ack)}
 FLOATS = ("float16", "float32", "float64")
-PLAIN = 16 << 20  # bytes of everything but arrays in one call, at most
-ALIGNED = 8
-INLINE = 96 << 10  # bytes of a piece: up to 100 KiB Ray sends along with a call, and more through its object store
-_HEAD = [field.name for field in fields(Envelope) if field.name != "body"]
-_TEXT = {"sender", "to"}
+PLAIN = 16 << 20  # maximal bytes of the table in one call, which has everything but the arrays
+ALIGNED = 8  # bytes to which the table and each array are padded
+# Maximal bytes of a piece, and of an array inside a piece. Ray sends an argument of up to 100 KiB with the call, and a
+# larger one through its object store.
+INLINE = 96 << 10
+_HEAD = [field.name for field in fields(Envelope) if field.name != "body"]  # fields of an envelope except the body
+_TEXT = {"sender", "to"}  # fields of an envelope that are strings; all others are integers
 
 Parts = tuple[Any, ...]
-"""Pieces of bytes, the first with the table, and then arrays of bytes: nothing else is sent."""
+"""Arguments of a call: pieces of bytes, the first with the table, then large arrays as arrays of bytes."""
 
 
 def encode_envelopes(envelopes: Iterable[Envelope]) -> Parts:
-    """Some messages as bytes: in as few pieces as Ray sends along, and large arrays by themselves, uncopied.
+    """Encode messages as bytes: small arrays in as few pieces as possible, large arrays separately and uncopied.
 
     >>> from hogwild.messaging.messages import Pull
     >>> data = encode_envelopes([Envelope("worker-0", 0, "server-0", 0, 7, 1, 3, Pull(3))])
@@ -50,7 +53,7 @@ def encode_envelopes(envelopes: Iterable[Envelope]) -> Parts:
 
 
 def _pieces(start: bytes, arrays: list[Floats]) -> list[bytes]:
-    """What is not large: behind the table as long as there is room for it, and then in further pieces."""
+    """Return the table and all small arrays in pieces, each of at most ``INLINE`` bytes behind the table."""
     pieces, size = [[start]], len(start)
     for array in arrays:
         if _is_large(array.nbytes):
@@ -68,7 +71,10 @@ def _is_large(size: int) -> bool:
 
 
 def decode_envelopes(parts: Parts, size: int) -> list[Envelope]:
-    """The messages in some bytes, of a run that exchanges ``size`` numbers; refuse what cannot be such messages."""
+    """Decode the messages of a call; raise ``MessageError`` if the bytes are not valid messages.
+
+    ``size`` is the number of parameters that the run exchanges, and the maximal length of an array.
+    """
     try:
         pieces, apart = [part for part in parts if type(part) is bytes], [part for part in parts if _is_array(part)]
         if type(parts[0]) is not bytes or len(pieces) + len(apart) != len(parts):
@@ -105,28 +111,32 @@ def _envelope(reader: _Reader, row: Any) -> Envelope:
 
 @dataclass(slots=True, eq=False)
 class _Writer:
+    """Collects the arrays of messages during encoding."""
+
     arrays: list[Floats]
 
     def array(self, array: Floats) -> list[Any]:
-        """Put an array behind the others; how to find it again."""
+        """Append an array; return its entry in the table, which is its type and its length."""
         self.arrays.append(np.ascontiguousarray(array))
         return [array.dtype.name, len(array)]
 
 
 @dataclass(slots=True, eq=False)
 class _Reader:
-    pieces: list[bytes]  # of which the first is being read,
-    at: int  # from here on
-    size: int
-    apart: list[Any]  # arrays that are not in the pieces
+    """Reads the arrays of messages during decoding, in the order in which they were written."""
+
+    pieces: list[bytes]  # unread pieces; the first of them is read next
+    at: int  # offset of the next array in the first piece, in bytes
+    size: int  # maximal length of an array
+    apart: list[Any]  # unread large arrays, which are not in the pieces
 
     @property
     def is_done(self) -> bool:
-        """Whether everything was read."""
+        """Whether all bytes and all large arrays were read."""
         return len(self.pieces) == 1 and self.at == len(self.pieces[0]) and not self.apart
 
     def array(self, found: Any, kinds: tuple[str, ...] = FLOATS) -> Floats:
-        """The next array, which lies in the bytes that came."""
+        """Return the next array, as a read-only view of the received bytes."""
         kind, length = _list(found)
         if kind not in kinds or type(length) is not int or not 0 <= length <= self.size:
             raise MessageError(f"an array of {length!r} {kind!r} is none of a run of {self.size:,} numbers.")
@@ -211,7 +221,7 @@ def _as_is(writer: _Writer, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of NumPy as those of Python."""
+    """Convert a number of NumPy to one of Python, for msgpack."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"A {type(value).__name__} cannot be sent.")
@@ -221,7 +231,7 @@ def _type(field: Any) -> str:
     return str(field.type).replace(" ", "")
 
 
-# By the types of a message's parts, as they are written there.
+# Encoder and decoder of each field of a message, by the field's type annotation without spaces.
 _CODES: dict[str, tuple[Callable[[_Writer, Any], Any], Callable[[_Reader, Any], Any]]] = {
     "int": (_as_is, _int),
     "bool": (_as_is, _bool),

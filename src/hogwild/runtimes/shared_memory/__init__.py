@@ -1,1 +1,1 @@
-"""Threads in one memory: the ``Threads`` runtime, its thread team and the runners of an epoch."""
+"""``Threads`` runtime: worker threads in one memory, the thread team and the runners of an epoch."""

@@ -1,4 +1,4 @@
-"""Watching workers in one memory: what they note, and the groups of coordinates it is noted of."""
+"""Monitor of conflicts between worker threads, by groups of coordinates of similar frequency."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 from hogwild.data.statistics import row_lengths
 from hogwild.kernels.conflict_counters import COLLIDED, WHOLE, ConflictCounters
 
-GROUPS = 24  # of coordinates, from the most frequent to the rarest
-MOMENTS = 48  # into which a run is divided
-MOST = 4096  # updates that may land meanwhile; more are counted as so many
+GROUPS = 24  # largest number of groups of coordinates, from the most frequent coordinates to the rarest
+MOMENTS = 48  # intervals of equal numbers of updates into which a run is divided
+MOST = 4096  # bins of the staleness histogram; the last bin counts a staleness of 4,095 updates or more
 
 
 class ConflictMonitor:
-    """One run that is watched: an eye for each worker, and what all of them have seen."""
+    """Conflict counters of one run: one set of counters for each worker (``eyes``), and their sums."""
 
     def __init__(self, problem: Any, rule: Any, workers: int, updates: int) -> None:
         frequencies = problem.source.frequencies()
         self.groups, self.starts = group_by_frequency(frequencies)
-        self.shares = np.sort(frequencies)[::-1] / max(1, problem.source.n_rows)  # of rows, the most frequent first
+        # Share of the rows that have each coordinate, in descending order.
+        self.shares = np.sort(frequencies)[::-1] / max(1, problem.source.n_rows)
         stamps, clock = np.zeros(len(frequencies), np.int64), np.zeros(16, np.int64)
         longest = max(1, row_lengths(problem.data)[0])
         numbers = np.array(rule.initial, rule.precision)
@@ -34,30 +35,38 @@ class ConflictMonitor:
 
     @property
     def collided(self) -> int:
-        """Updates of which some coordinate was changed by others between reading and writing it."""
+        """The number of updates of which another worker changed a coordinate between its read and its write."""
         return sum(int(eye.notes[COLLIDED]) for eye in self.eyes)
 
     @property
     def delays(self) -> NDArray[np.int64]:
-        """For each worker how often so many updates by others landed meanwhile."""
+        """The staleness histogram of each worker, of shape (workers, ``MOST``).
+
+        Element (w, s) counts worker w's updates between whose read and write other workers made s updates.
+        """
         return np.array([eye.delays for eye in self.eyes])
 
     @property
     def tally(self) -> NDArray[np.int64]:
-        """Writes, those that met others', how often, and what was lost, of each group."""
+        """The counts of each group of coordinates, of shape (groups, 4), summed over workers.
+
+        The columns are the writes; the writes to a coordinate that others had changed since its read; the number of
+        these changes; and the changes by others that were overwritten unread.
+        """
         found: NDArray[np.int64] = np.sum([eye.tally for eye in self.eyes], axis=0)
         return found
 
     @property
     def heat(self) -> NDArray[np.int64]:
-        """Writes by worker, moment and group."""
+        """The number of writes, of shape (workers, ``MOMENTS``, groups)."""
         return np.array([eye.heat for eye in self.eyes])
 
 
 def group_by_frequency(frequencies: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The group of each coordinate, and the rank at which each group starts; ranks are those of frequencies.
+    """Return the group of each coordinate, and the rank at which each group starts.
 
-    Groups of frequent coordinates are small: each ends at about the same multiple of the rank where it starts.
+    The most frequent coordinate has rank 0. Groups of frequent coordinates are small: the starts of the groups form a
+    geometric sequence.
 
     >>> group_by_frequency(np.array([3, 0, 9, 1]))
     (array([1, 3, 0, 2], dtype=uint8), array([0, 1, 2, 3, 4]))

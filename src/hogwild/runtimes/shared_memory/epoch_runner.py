@@ -1,4 +1,4 @@
-"""How the chunks of an epoch are walked: by workers at once, with or without Python in between, or in turns."""
+"""Runners of an epoch: worker threads claim chunks from Python or in compiled code, or take turns."""
 
 from __future__ import annotations
 
@@ -34,26 +34,30 @@ from hogwild.runtimes.shared_memory import thread_team
 from hogwild.runtimes.shared_memory.thread_team import pin_round_robin
 
 State = tuple[NDArray[Any], ...]
-Rates = Callable[[int, int], NDArray[Any]]  # (updates done before, how many now) -> the step of each
+# Function of the number of earlier updates and of the number of updates to come; it returns the step size of each.
+Rates = Callable[[int, int], NDArray[Any]]
 
-PARTS_EACH = 32  # parts for each worker to claim, so that all are done at about the same time,
-SETTLED = 0.003  # seconds after which all workers are at work, so that one may do something else
-FEWEST_ROWS = 256  # unless they would be smaller than this
+PARTS_EACH = 32  # parts of an epoch for each worker; with many small parts all workers finish at about the same time
+SETTLED = 0.003  # seconds after which all workers are running, so that the main thread may do another task
+FEWEST_ROWS = 256  # smallest number of rows in a part; it takes precedence over PARTS_EACH
 
 
 @dataclass(frozen=True, slots=True)
 class EpochSegment:
-    """What came of walking some chunks: where the next leg begins, and what was met on the way."""
+    """Result of training on a segment of an epoch: a sequence of consecutive chunks."""
 
-    next_chunk: int
-    updates: int
-    loss: float  # summed over the leg's terms, each just before its own update
-    worst: float  # the largest mean loss of one chunk
-    interrupted: bool  # Ctrl-C was pressed
+    next_chunk: int  # number of the chunk at which the next segment begins
+    updates: int  # updates since the start of the run, at the end of the segment
+    loss: float  # sum of the losses of the segment's terms, each computed just before the term's own update
+    worst: float  # largest mean loss of a chunk, or of a part of a chunk in compiled code; NaN after divergence
+    interrupted: bool  # whether Ctrl-C was pressed
 
 
 class EpochRunner:
-    """What both ways of walking chunks keep count of."""
+    """Base class of the runners: counts chunks, updates and losses of a segment.
+
+    ``walk`` is the epoch, ``first`` its first chunk to train on, ``updates`` the number of updates before this segment.
+    """
 
     def __init__(
         self, session: Any, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event
@@ -61,23 +65,28 @@ class EpochRunner:
         self.session, self.walk, self.rates, self.halt = session, walk, rates, halt
         self.lock, self.next, self.started, self.done = threading.Lock(), first, updates, updates
         self.loss, self.worst, self.interrupted = 0.0, 0.0, False
-        self.moved: dict[int, State] = {}  # replicas whose worker got a chunk: the others would only dilute the mean
+        # Replicas whose worker got a chunk; the other replicas would only dilute the mean.
+        self.moved: dict[int, State] = {}
 
     def count(self, terms: int, loss: float) -> None:
+        """Count a chunk of ``terms`` terms with the sum of its losses; halt if the loss is not finite."""
         with self.lock:
             self.done += terms
             self.loss += loss
-            # A comparison with NaN is false: written so that a NaN is kept as the worst.
+            # A comparison with NaN is false, so this form keeps a NaN as the worst loss.
             self.worst = self.worst if loss / max(terms, 1) <= self.worst else loss / max(terms, 1)
             if not math.isfinite(loss):
-                self.halt.set()  # nothing that follows can be of use
+                self.halt.set()  # After divergence, further updates have no effect.
 
     def stop(self) -> None:
-        """Let workers end with the chunk they are at."""
+        """Make workers stop at the end of their present chunks."""
         self.halt.set()
 
     def watch(self, futures: list[Future[None]], tick: Callable[[int], None]) -> None:
-        """Wait for workers, looking up now and then and at the end; if anything goes wrong, none is left running."""
+        """Wait for workers; call ``tick`` every ``TICK`` seconds and at the end.
+
+        After an exception or Ctrl-C, stop all workers and wait for them. Ctrl-C is noted; other exceptions propagate.
+        """
         try:
             working = True
             while working:
@@ -94,18 +103,21 @@ class EpochRunner:
             self.interrupted = True
 
     def leg(self) -> EpochSegment:
+        """Return the result of this segment."""
         return EpochSegment(self.next, self.done, self.loss, self.worst, self.interrupted)
 
 
 class ChunkedRunner(EpochRunner):
-    """Workers claim chunks from one counter and never wait for each other."""
+    """Runner whose workers claim chunks from one counter in Python, and never wait for each other."""
 
     def run(self, tick: Callable[[int], None]) -> EpochSegment:
+        """Train on the remaining chunks, with replicas where the strategy has them."""
         session = self.session
         if session.buffers is not None:
             session.buffers.gather(session.state, self.rates(self.started, 1)[0])
         states = replicas(session)
-        # One chunk is walked to its end whatever happens: then there is nobody to wake up and wait for.
+        # A single worker with a single chunk runs in this thread, which saves waking up a thread and waiting for it.
+        # Workers always train on a chunk to its end, so this thread would have nothing to stop meanwhile.
         submit = _done_at_once if session.workers == 1 == len(self.walk) - self.next else session.pool.submit
         self.watch([submit(self.work, state, worker) for worker, state in enumerate(states)], tick)
         if session.buffers is not None:
@@ -114,6 +126,7 @@ class ChunkedRunner(EpochRunner):
         return self.leg()
 
     def work(self, state: State, worker: int) -> None:
+        """Claim chunks and train on them, until none is left or the run halts."""
         session = self.session
         descend = session.descents[worker]
         if session.workers > 1:
@@ -138,7 +151,10 @@ class ChunkedRunner(EpochRunner):
 
 
 class CompiledRunner(EpochRunner):
-    """The same where the whole epoch is in memory: parts of chunks are claimed in compiled code."""
+    """Runner of an epoch that is wholly in memory: workers claim parts of chunks in compiled code, without the GIL.
+
+    ``meanwhile`` of :meth:`run` is a task that the main thread may run once, while the other workers train.
+    """
 
     def __init__(self, session: Any, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event,
                  whole: EpochPlan) -> None:  # fmt: skip
@@ -149,7 +165,7 @@ class CompiledRunner(EpochRunner):
         self.states = replicas(session)
 
     def run(self, tick: Callable[[int], None], meanwhile: Callable[[], None]) -> EpochSegment:
-        """Walk as far as it goes."""
+        """Train on the remaining chunks, until the last or until the run halts."""
         self.meanwhile = meanwhile if self.session.workers > 1 else _nothing
         self.started_at = time.perf_counter()
         session, chunks = self.session, len(self.whole.starts) - 1
@@ -158,7 +174,7 @@ class CompiledRunner(EpochRunner):
         self._begin(self.tallies)
         self._walk(tick)
         stopped = int(session.crew.board[STOPPED])
-        if stopped >= 0:  # perhaps within a chunk: others are to begin where one ends
+        if stopped >= 0:  # The halt may be within a chunk, but the next segment must begin at a chunk.
             chunks = -(-stopped // parts)
             if stopped < chunks * parts:
                 self._finish_chunk(stopped, chunks, parts)
@@ -179,7 +195,7 @@ class CompiledRunner(EpochRunner):
         team = self.session.crew
 
         def look() -> None:
-            """Let those who ask know how far it is, and workers know if it is to end."""
+            """Report the number of updates to ``tick``, and stop the workers if ``halt`` is set."""
             tick(self.before + self._terms_before(self._claimed() // int(team.board[PARTS])))
             if self.halt.is_set():
                 halt(team.board)
@@ -188,7 +204,7 @@ class CompiledRunner(EpochRunner):
             team.run(self._work, look)
         except BaseException as reason:
             halt(team.board)
-            self._work(0)  # finds nothing to claim any more, but has its changes to merge
+            self._work(0)  # Worker 0 finds no more parts to claim, but merges the deltas of its hot replica.
             team.finish()
             if not isinstance(reason, KeyboardInterrupt):
                 raise
@@ -200,7 +216,10 @@ class CompiledRunner(EpochRunner):
         return int(board[NEXT]) if stopped < 0 else stopped
 
     def _work(self, worker: int) -> bool:
-        """Walk parts of the epoch; say whether there may be more."""
+        """Train on parts of the epoch; return whether there may be more parts.
+
+        Worker 0 returns after a slice of parts, so that this thread can react to the clock and to Ctrl-C.
+        """
         session, tally, started, parts = self.session, self.tallies[worker], time.perf_counter(), 0
         if worker == 0:
             waits = self.meanwhile is not _nothing
@@ -241,11 +260,11 @@ class CompiledRunner(EpochRunner):
 
 
 def _nothing() -> None:
-    """Nothing to do."""
+    """Do nothing: the default of ``meanwhile``."""
 
 
 def claims_per_chunk(starts: NDArray[Any], workers: int) -> int:
-    """In how many parts chunks are claimed; alone one has no use for any.
+    """Return the number of parts in which workers claim each chunk; a single worker claims whole chunks.
 
     >>> claims_per_chunk(np.arange(0, 800_001, 8_000), 1), claims_per_chunk(np.arange(0, 800_001, 8_000), 16)
     (1, 6)
@@ -257,23 +276,27 @@ def claims_per_chunk(starts: NDArray[Any], workers: int) -> int:
 
 
 def replicas(session: Any) -> list[State]:
-    """The parameters that each worker steps."""
+    """Return the state that each worker updates: the shared state, or a copy of it for a strategy with replicas."""
     if not session.strategy.replicas or session.workers == 1:
         return [session.state] * session.workers
     return [tuple(part.copy("K") for part in session.state) for _ in range(session.workers)]
 
 
 def average_replicas(moved: list[State], state: State) -> None:
-    """Average replicas whose worker got something to do: the others would only dilute the mean."""
+    """Overwrite the state with the mean of the replicas in ``moved``, unless workers share the state.
+
+    ``moved`` has only replicas whose worker got a chunk, because the other replicas would dilute the mean.
+    """
     if moved and moved[0] is not state:
         for part, *copies in zip(state, *moved, strict=True):
             np.mean(copies, axis=0, out=part)
 
 
 class RoundRobinRunner(EpochRunner):
-    """All workers walk the same chunk, each every n-th term, and apply them in order."""
+    """Runner whose n workers train on the same chunk, each on every n-th term, and apply the updates in order."""
 
     def run(self, tick: Callable[[int], None]) -> EpochSegment:
+        """Train on the remaining chunks, one after the other, until the last or until the run halts."""
         session = self.session
         while self.next < len(self.walk) and not self.halt.is_set():
             chunk = self.walk[self.next]
@@ -296,7 +319,7 @@ class RoundRobinRunner(EpochRunner):
 
 
 def _done_at_once(work: Callable[..., None], *given: Any) -> Future[None]:
-    """Do it in this thread, with an outcome as of another."""
+    """Run ``work`` in this thread; return a finished future with its result or exception, as an executor does."""
     future: Future[None] = Future()
     try:
         work(*given)

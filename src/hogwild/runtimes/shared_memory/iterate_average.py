@@ -1,4 +1,4 @@
-"""The running mean of the iterates (Polyak and Juditsky 1992)."""
+"""Running mean of the iterates (Polyak and Juditsky 1992)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _move_towards(mean: Any, state: Any, share: Any) -> None:
 
 @dataclass(eq=False)
 class IterateAverage:
-    """The mean of the parameters as they were at the end of each chunk since averaging began.
+    """Mean of the parameters at the end of each chunk since averaging began.
 
     >>> mean = IterateAverage((np.zeros((1, 1), np.float32),))
     >>> for value in (1.0, 3.0):
@@ -33,7 +33,7 @@ class IterateAverage:
     _lock: Any = field(default_factory=threading.Lock, repr=False)
 
     def add(self, state: tuple[np.ndarray, ...]) -> None:
-        """Take the parameters as they are now into the mean."""
+        """Add the present parameters, the first column of each array of ``state``, to the mean."""
         with self._lock:
             self.count += 1
             for mean, part in zip(self.values, state, strict=True):

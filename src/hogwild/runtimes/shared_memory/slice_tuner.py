@@ -1,4 +1,4 @@
-"""How much the thread that has to look up now and then does in one go."""
+"""Tuner of the slice size: the number of parts that the main thread takes before it returns to Python."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 
 
 class SliceTuner:
-    """How many parts of an epoch last so many seconds, learnt from those that were done, also in epochs before.
+    """Estimate of the number of parts of an epoch that take a given time, from the last slice that was measured.
 
-    The first go is one part, and each at most twice the one before: parts are not all alike.
+    The estimate is kept from one epoch to the next. The first slice is one part. Each slice has at most twice the parts
+    of the slice before, because parts differ in duration.
 
     >>> slices = SliceTuner()
     >>> slices.lasting(0.05)
@@ -21,9 +22,9 @@ class SliceTuner:
         self._parts, self._seconds = 1, math.inf
 
     def lasting(self, seconds: float) -> int:
-        """How many parts to take next, so that they last about so long."""
+        """Return the number of parts for the next slice, so that it takes about ``seconds`` seconds."""
         return max(1, min(2 * self._parts, int(self._parts * seconds / max(self._seconds, 1e-9))))
 
     def lasted(self, parts: int, seconds: float) -> None:
-        """Take note of how long so many parts lasted."""
+        """Record that a slice of ``parts`` parts took ``seconds`` seconds."""
         self._parts, self._seconds = parts, seconds

@@ -1,4 +1,7 @@
-"""Threads that are given one task after another, and do not fall asleep in between."""
+"""Thread team: threads that run one task after another and spin between tasks instead of sleeping.
+
+A thread that finds no task for one millisecond sleeps in the kernel; see :mod:`hogwild.kernels.spin_wait`.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from numpy.typing import NDArray
 from hogwild.kernels.spin_wait import announce_task, await_task, await_workers
 from hogwild.kernels.work_queue import GATE, TASKS, new_queue
 
-TICK = 0.05  # seconds between two looks at the clock and at Ctrl-C
-Task = Callable[[int], bool]  # (worker) -> whether it is to be called again
+TICK = 0.05  # seconds between two returns of the main thread to Python, for the clock and for Ctrl-C
+Task = Callable[[int], bool]  # function of the worker's number; it returns whether it must be called again
 
 
 class ThreadTeam:
-    """Workers that share one board: the thread that gives out the tasks, which is worker 0, and the others' own.
+    """Workers that share one work queue (``board``): the calling thread, which is worker 0, and further threads.
 
     >>> crew, done = ThreadTeam(3), []
     >>> crew.run(lambda worker: bool(done.append(worker)))
@@ -33,13 +36,14 @@ class ThreadTeam:
         self._failure: BaseException | None = None
         self._looked = 0.0
         self._workers = workers
-        self._threads: list[threading.Thread] = []  # none until there is a task: waiting for one takes them time
+        # The threads start with the first task, because threads that wait for a task take processor time.
+        self._threads: list[threading.Thread] = []
 
     def run(self, task: Task, look: Callable[[], None] = lambda: None) -> None:
-        """Have every worker do a task, this thread too, which looks up now and then.
+        """Run a task in every worker, including this thread; call ``look`` every ``TICK`` seconds and at the end.
 
-        What is raised by ``look``, or by Ctrl-C, goes on its way at once: whoever lets it must see to it that workers
-        come to an end, and :meth:`finish`.
+        Exceptions of ``look`` and of Ctrl-C propagate at once, while other workers are running. The caller must then
+        stop the workers and call :meth:`finish`.
         """
         self._looked = time.perf_counter()
         if len(self._threads) < self._workers - 1:
@@ -50,7 +54,10 @@ class ThreadTeam:
         self.finish(look)
 
     def finish(self, look: Callable[[], None] = lambda: None) -> None:
-        """Wait until all workers are done with all tasks, and look once more."""
+        """Wait until all workers have finished all tasks, and call ``look`` once more.
+
+        If tasks raised exceptions in workers other than this thread, raise the last of them.
+        """
         wanted, limit = int(self.board[TASKS]) * len(self._threads), int(TICK * 1e6)
         while self._threads and not await_workers(self.board, wanted, limit):
             self._look(look)
@@ -60,7 +67,7 @@ class ThreadTeam:
             raise failure
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Terminate the threads and join them."""
         self._give(None)
         for thread in self._threads:
             thread.join()
@@ -76,7 +83,8 @@ class ThreadTeam:
 
     def _give(self, task: Task | None) -> None:
         self._task = task
-        self.board[GATE] = 0 if task is None else 1  # until this thread is in compiled code itself
+        # The gate stays locked until this thread enters compiled code, so that no other worker competes for the GIL.
+        self.board[GATE] = 0 if task is None else 1
         if self._threads:
             announce_task(self.board)
 
@@ -105,14 +113,14 @@ class ThreadTeam:
 
 
 def pin_round_robin(worker: int) -> None:
-    """Move this thread to a core of its own; it may be moved again.
+    """Move this thread to a core of its own, and then allow all cores again.
 
-    Threads that wake up together often do so on one core, and a system that looks around only every few milliseconds
-    lets them wait for each other there for as long as an epoch takes.
+    Threads that wake up together often wake up on the same core. A scheduler that balances the load only every few
+    milliseconds leaves them there for as long as an epoch takes.
     """
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
         if len(allowed) > 1:
-            with contextlib.suppress(OSError):  # it is a favour, not a need
+            with contextlib.suppress(OSError):  # The placement only saves time; training works without it.
                 os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
                 os.sched_setaffinity(0, allowed)

@@ -1,4 +1,4 @@
-"""Workers as threads of this process: Python threads inside compiled code that holds no lock of Python's."""
+"""``Threads`` runtime: Python threads that run compiled code without the GIL (Hogwild, Recht et al. 2011)."""
 
 from __future__ import annotations
 
@@ -38,29 +38,58 @@ from hogwild.runtimes.shared_memory.slice_tuner import SliceTuner
 from hogwild.runtimes.shared_memory.thread_team import ThreadTeam
 from hogwild.strategies.strategy import Strategy
 
-LONG = 2.0  # seconds that one has worked alone for want of a loop, in this run or others: then it is compiled
+LONG = 2.0  # seconds of training by one worker, over all runs of this process, after which a missing kernel is compiled
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_alone_for: defaultdict[Any, float] = defaultdict(float)  # seconds, by the loop that was wanting
+_alone_for: defaultdict[Any, float] = defaultdict(float)  # seconds of training by one worker, by the missing kernel
 
 
 @dataclass(frozen=True, slots=True)
 class Threads(Runtime):
-    """Run workers as threads that share the parameters in memory."""
+    """Runtime of worker threads that share the parameters in the memory of one process (Hogwild).
+
+    References
+    ----------
+    Recht, Ré, Wright and Niu, "Hogwild!: a lock-free approach to parallelizing stochastic gradient descent", 2011.
+    """
 
     shares_memory = True
 
     def session(
         self, problem: Any, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
     ) -> Session:
-        """Allocate the parameters, start the threads and compile the inner loop, which may be watched."""
+        """Allocate the parameters, and compile the kernels.
+
+        Parameters
+        ----------
+        problem : Problem
+            Objective and data.
+        rule : Rule
+            Update rule.
+        strategy : Strategy
+            Access to the parameters, hot replicas and averaging.
+        workers : int
+            Number of threads.
+        watching : ConflictMonitor, optional
+            Counters of conflicts; with them the kernels count conflicts and are slower.
+
+        Returns
+        -------
+        Session
+            The parameters and the thread team of one run.
+
+        Raises
+        ------
+        ParameterError
+            If a function of the user, such as a loss, cannot be compiled.
+        """
         return Session(problem, rule, strategy, workers, watching)
 
 
 class Session:
-    """One run's parameters and the threads that work on them.
+    """Parameters of one run, and the threads that update them.
 
-    Workers who are to have buffers begin when the loop for that is compiled: until then one works alone, because
-    several without buffers are hardly ever faster.
+    Where hot replicas (``buffers``) are planned, several workers begin when the kernel for hot replicas is compiled.
+    Until then one worker trains alone, because several workers without hot replicas are hardly ever faster.
     """
 
     def __init__(
@@ -70,19 +99,19 @@ class Session:
         self.state: State = problem.start(rule)
         self.mean: IterateAverage | None = None
         self._rule = rule
-        self.planned: Any = (
-            None if watching else problem.hot_replicas(rule, strategy.buffer, workers)
-        )  # those there will be
-        self.buffers: Any = None  # those there are
+        # Hot replicas that the run uses once their kernel is compiled; None if the run uses none.
+        self.planned: Any = None if watching else problem.hot_replicas(rule, strategy.buffer, workers)
+        self.buffers: Any = None  # hot replicas in use; None before their kernel is compiled
         self.workers = workers if self.planned is None else 1
-        self.access = strategy.access if self.workers > 1 else "free"  # one worker has nobody to wait for
-        self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters to itself
+        self.access = strategy.access if self.workers > 1 else "free"  # A single worker needs no synchronisation.
+        self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters of its own
         descent = partial(problem.kernel, rule, self.access, 1 if self.alone else self.workers, self.alone)
         self.sync = problem.sync_buffer(self.access)
         self.descents = [descent(eye=eye) for eye in watching.eyes] if watching else [descent()] * self.workers
         self.descend = self.descents[0]
         self.crew = ThreadTeam(self.workers)
-        self.slices, self._surveyed_slices = SliceTuner(), SliceTuner()  # that this thread walks, and measures
+        # Slice sizes of the main thread: one tuner for training, one for evaluation.
+        self.slices, self._surveyed_slices = SliceTuner(), SliceTuner()
         self._looked = time.perf_counter()
         self._compiling: Future[None] | None = None
         try:
@@ -93,14 +122,14 @@ class Session:
 
     @cached_property
     def pool(self) -> ThreadPoolExecutor:
-        """Threads for walks with Python in between."""
+        """The thread pool for epochs whose chunks are claimed from Python."""
         return ThreadPoolExecutor(self.workers, thread_name_prefix="hogwild")
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Terminate the threads, and wait for a compilation in progress."""
         self._let_go()
         if self._compiling is not None:
-            wait([self._compiling])  # a process must not end while its compiler is at work
+            wait([self._compiling])  # A process must not exit while its compiler is running.
 
     def _let_go(self) -> None:
         self.crew.close()
@@ -108,7 +137,7 @@ class Session:
             self.__dict__.pop("pool").shutdown(wait=True, cancel_futures=True)
 
     def _compile(self) -> float:
-        """Descend along no term at all and measure nothing, which compiles both loops."""
+        """Compile the kernels of training and evaluation by calls with no terms; return the seconds it took."""
         started = time.perf_counter()
         try:
             self.descend(self._nothing, np.empty(0, self.precision), self.state, self.sync)
@@ -126,7 +155,10 @@ class Session:
         return Chunk(chunk.rows, chunk.order[:0])
 
     def take_buffers(self) -> None:
-        """Begin with buffers, if they are planned and their loop is on the disk or a number of rows was asked for."""
+        """Begin with hot replicas, if they are planned and their kernel is cached on disk.
+
+        If the user has set the number of rows between merges, compile the kernel now instead of during the run.
+        """
         if self.planned is not None and (self.strategy.buffer != "auto" or is_cached(self.planned.kernel)):
             self._compile_buffers()
             self._go_over()
@@ -135,7 +167,10 @@ class Session:
         self.planned.compile(self._nothing, tuple(part.copy("K") for part in self.state))
 
     def _watch(self, tick: Callable[[int], None], halt: threading.Event, updates: int) -> None:
-        """Have the loop with buffers compiled if the run is a long one, and end this leg when that is done."""
+        """Call ``tick``; start to compile the kernel of hot replicas after ``LONG`` seconds of training by one worker.
+
+        When the compilation is finished, end this segment, so that the next one uses hot replicas.
+        """
         tick(updates)
         now, before = time.perf_counter(), self._looked
         self._looked = now
@@ -146,7 +181,7 @@ class Session:
             halt.set()
 
     def _go_over(self) -> None:
-        """Go over to buffers, and to all workers."""
+        """Switch to hot replicas and to all workers."""
         self._let_go()
         self.buffers, self.workers = self.planned, self.planned.workers
         self.descents = [self.planned.descent(worker) for worker in range(self.workers)]
@@ -154,26 +189,26 @@ class Session:
 
     @property
     def precision(self) -> Any:
-        """The type of the steps: that of the most precise parameters."""
+        """The floating-point type of the step sizes: that of the most precise parameters."""
         return np.result_type(*self.state)
 
     def values(self) -> State:
-        """A copy of the parameters alone, without what the rule remembers."""
+        """Return a copy of the parameters alone, without the rule's state of each."""
         return tuple(part.copy() for part in self._rule.values(self.state))
 
     def met(self) -> float:
-        """The objective summed over the terms since the last call, if the rule adds it up."""
+        """Return the objective summed over the terms since the last call, if the rule tracks it."""
         return self._rule.take_objective(self.state)
 
     def advance(
         self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None],
         meanwhile: Callable[[], None] = lambda: None,
     ) -> EpochSegment:  # fmt: skip
-        """Walk the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set.
+        """Train on the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set.
 
-        ``tick`` is called now and then from this thread with the number of terms done so far. An exception in it
-        halts the workers at the end of their chunks before it goes on its way; Ctrl-C ends the leg there. ``meanwhile``
-        may be called once by this thread, while the others are at work.
+        This thread calls ``tick`` about every ``thread_team.TICK`` seconds, with the number of updates so far. After an
+        exception in ``tick``, workers stop at the end of their chunks, and the exception propagates. Ctrl-C ends the
+        segment at the end of these chunks. This thread may call ``meanwhile`` once, while the other workers train.
         """
         if self._compiling is not None and self.buffers is None and self._compiling.done():
             self._compiling.result()
@@ -189,19 +224,21 @@ class Session:
         return ChunkedRunner(self, walk, first, updates, rates, halt).run(tick)
 
     def average(self, state: State) -> None:
-        """Let the parameters at the end of a chunk take part in the mean, if there is one."""
+        """Add the parameters at the end of a chunk to the mean of the iterates, if there is one."""
         if self.mean is not None:
             if self.buffers is not None:
-                self.buffers.scatter(state)  # what workers have merged so far: else it would be that of an epoch ago
-            # With a rule for one worker rows are not the values themselves; else the first column is.
+                # Without this copy of the merged hot coordinates, ``state`` would have those of an epoch ago.
+                self.buffers.scatter(state)
+            # The first column of the state has the values, except with a rule for a single worker.
             self.mean.add(self._rule.values(state) if self._rule.single_worker else state)
 
     def measure(self, data: Dataset, state: State) -> NDArray[np.float64]:
-        """Add up what the problem measures over all chunks, on all workers."""
+        """Evaluate the problem on all chunks with all workers; return the sums over chunks."""
         walk = data.in_order()
-        # A crew that has just measured still looks out for more, and workers that take turns need all cores there are.
+        # After an evaluation, threads of the team spin for up to 1 millisecond in wait of the next task. Workers that
+        # take turns need all cores, so they evaluate in the thread pool instead.
         whole = walk.whole() if self.access != "turns" else None
-        # Summed in the order of the chunks, so that the same parameters always give the same figures.
+        # The sum is in the order of the chunks, so that equal parameters always give equal results.
         total: NDArray[np.float64] = np.sum(
             self._measured(walk, state) if whole is None else self._surveyed(whole, state), axis=0
         )
@@ -217,7 +254,7 @@ class Session:
         return list(self.pool.map(one, range(len(walk))))
 
     def _surveyed(self, whole: EpochPlan, state: State) -> NDArray[np.float64]:
-        """The same where all is in memory: chunks are claimed in compiled code."""
+        """Return the sums of each chunk of an epoch that is wholly in memory; workers claim chunks in compiled code."""
         chunks, board = len(whole.starts) - 1, self.crew.board
         sums = np.zeros((chunks, self.problem.n_sums))
 
@@ -241,7 +278,7 @@ class Session:
 
 
 def _begun(task: Callable[[], None]) -> Future[None]:
-    """Have a task done in a thread of its own."""
+    """Run a task in a thread of its own; return its future."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="hogwild-compiler")
     future = pool.submit(task)
     pool.shutdown(wait=False)
@@ -249,7 +286,7 @@ def _begun(task: Callable[[], None]) -> Future[None]:
 
 
 def _said(error: NumbaError) -> str:
-    """The telling line of one of numba's long messages, without the colours that they have where colorama is."""
+    """Return the first informative line of a message of numba, without the colour codes that colorama adds."""
     lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("During:", "File", "<source", "Failed in nopython"))]
     return telling[0] if telling else "nothing"

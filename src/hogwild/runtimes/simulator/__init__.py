@@ -1,4 +1,4 @@
-"""Strategies by messages in simulated time: real parameters and gradients, only the clock is made up."""
+"""Message-passing strategies in simulated time: parameters and gradients are computed, only durations are simulated."""
 
 from __future__ import annotations
 

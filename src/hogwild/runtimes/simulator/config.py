@@ -1,4 +1,4 @@
-"""The simulator: what is asked for."""
+"""Configuration of the simulator."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from hogwild.runtimes.simulator.event_loop import EventLoop
 
 @dataclass(frozen=True, slots=True)
 class Simulator(Runtime):
-    """Run a message-passing strategy in simulated time. The same seed gives the same run, to the last bit.
+    """Runtime for message-passing strategies in simulated time. The same seed gives the same run, to the last bit.
 
-    Parameters and gradients are computed for real; only durations are simulated. Workers of several cores (``within=``
-    of a strategy) train on real threads, whose interleaving differs from run to run.
+    Parameters and gradients are computed; only durations are simulated. Workers of several cores (``within=`` of a
+    strategy) are an exception: they train on real threads, whose interleaving differs between runs.
 
     Parameters
     ----------
     compute_time : float, str or Delay, default "log-normal:0.001:0.1"
-        Duration of one update: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers. A worker of
-        k cores takes a k-th of it.
+        Duration of one update: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers. A worker
+        with k cores takes 1/k of this duration.
     link : Link, default Link()
         Latency, bandwidth, loss, duplication and reordering of messages.
     slowdown : mapping of int to float, default {}
@@ -34,15 +34,21 @@ class Simulator(Runtime):
     faults : tuple of Crash or Crashes, default ()
         Crashes to inject.
     join_times : mapping of int to float, default {}
-        Seconds after the start at which a worker joins, by worker number; all others join at the start.
+        Seconds after the start at which a worker joins, by worker number. All others join at the start.
     detection_delay : float, default 1.0
         Seconds until the other nodes learn of a crash.
     stall_timeout : float, default 1e6
         Seconds without any message after which the run fails.
     handling_time : float, str or Delay, default 0.0
-        Duration of a node's reaction to one message; a node handles one message at a time.
+        Duration of a node's reaction to one message, in seconds or as a distribution. A node handles one message at a
+        time.
     trace : Trace, optional
-        Durations recorded by ``Local(record=True)``; they replace ``compute_time``, ``link`` and ``handling_time``.
+        Durations recorded by ``Local(record=True)``. They replace ``compute_time``, ``link`` and ``handling_time``.
+
+    Raises
+    ------
+    ParameterError
+        If ``faults`` has other elements, or if ``detection_delay`` is negative.
     """
 
     compute_time: Delay | float | str = "log-normal:0.001:0.1"
@@ -64,8 +70,20 @@ class Simulator(Runtime):
 
     @classmethod
     def replay(cls, trace: Trace) -> Simulator:
-        """A simulator in which bursts, messages and reactions take as long as they did in a recorded run.
+        """Return a simulator in which bursts, messages and reactions take as long as in a recorded run.
 
+        Parameters
+        ----------
+        trace : Trace
+            Durations recorded by ``Local(record=True)``.
+
+        Returns
+        -------
+        Simulator
+            Simulator with this trace.
+
+        Examples
+        --------
         >>> from hogwild.messaging.trace import NodeTrace
         >>> Simulator.replay(Trace({"worker-0": NodeTrace(bursts=[(0.1, 8)])})).trace is not None
         True
@@ -78,9 +96,20 @@ class Simulator(Runtime):
 
     @property
     def mentioned_workers(self) -> set[int]:
-        """Numbers of workers that the options are about."""
+        """Numbers of the workers that ``slowdown`` and ``join_times`` mention."""
         return {*self.slowdown, *self.join_times}
 
     def play(self, job: MessageJob) -> Outcome:
-        """Run it to its end."""
+        """Run a job to its end in simulated time.
+
+        Parameters
+        ----------
+        job : MessageJob
+            Roles, trainers and configuration of the run.
+
+        Returns
+        -------
+        Outcome
+            Parameters, counters and traffic of the run, with simulated seconds.
+        """
         return EventLoop(self, job).play()

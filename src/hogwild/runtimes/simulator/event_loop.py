@@ -1,4 +1,4 @@
-"""The stage: a queue of events in simulated time, and what becomes of actions."""
+"""Event loop of the simulator: a priority queue of events in simulated time, and the execution of actions."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from hogwild.runtimes.simulator.trace_replay import TraceReplay
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator.config import Simulator
 
-RESEND = 4.0  # times the longest of a few round trips, after which a message is sent again
-LOOK = 256  # events between two looks at Ctrl-C
+RESEND = 4.0  # retransmission timeout, as a multiple of the longest expected round trip
+LOOK = 256  # events between two checks for Ctrl-C
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Over:
-    """Somebody has had the time to react to an event."""
+    """End of the simulated time that a node needs to react to an event."""
 
     event: Event
 
@@ -58,48 +58,49 @@ def _kind(event: Event) -> str:
 
 
 class EventLoop:
-    """One simulated run."""
+    """Event loop of one simulated run. All times are simulated seconds."""
 
     def __init__(self, runtime: Simulator, job: MessageJob) -> None:
         self.runtime, self.job = runtime, job
         self.now = 0.0
         self._queue: list[tuple[float, int, str, int, Any]] = []
         self._count = 0
-        # A stream of numbers for each kind of thing, so that one more crash does not change all that follows.
-        self._update, self._handling = named(runtime.compute_time), named(runtime.handling_time)  # how long those take
+        self._update, self._handling = named(runtime.compute_time), named(runtime.handling_time)
+        # Durations, links and crashes have separate streams of random numbers. So one more crash does not change the
+        # random numbers of the other two.
         self._compute, self._links, self._faults = (np.random.default_rng([job.seed, kind]) for kind in (1, 2, 3))
         self._numbers = {name: number_of(name) if name.startswith("worker") else -1 for name in job.roles}
-        self.lives: dict[str, int] = {}  # of those who are there
-        self.births: dict[str, int] = defaultdict(int)  # how often each was started
-        self.people: dict[str, Node | SnapshottingNode] = {}
-        self.kept: dict[str, Any] = {}
+        self.lives: dict[str, int] = {}  # incarnations of the running nodes
+        self.births: dict[str, int] = defaultdict(int)  # number of incarnations of each node so far
+        self.people: dict[str, Node | SnapshottingNode] = {}  # running nodes
+        self.kept: dict[str, Any] = {}  # state that each node has persisted for its next incarnation
         self._learners: dict[str, LocalTrainer] = {}
         self._bursts: dict[str, int] = defaultdict(int)
         self._sent: dict[str, int] = defaultdict(int)
-        self._uplink: dict[str, float] = defaultdict(float)  # when each sender's line is free again
+        self._uplink: dict[str, float] = defaultdict(float)  # time from which each sender's uplink is free
         self.traffic: dict[str, Traffic] = defaultdict(Traffic)
-        self.busy: dict[str, float] = defaultdict(float)
-        self.alive: dict[str, float] = defaultdict(float)
-        self._since: dict[str, float] = {}  # when each was last started
+        self.busy: dict[str, float] = defaultdict(float)  # seconds of the bursts of each worker
+        self.alive: dict[str, float] = defaultdict(float)  # seconds that each node has run
+        self._since: dict[str, float] = {}  # time of the last start of each node
         self.events = self.crashes = 0
-        self.memory = self.apart = 0  # bytes of parameters: as they are, and as if nothing were shared
+        self.memory = self.apart = 0  # maximal bytes of arrays: with shared arrays counted once, and once per holder
         self._gathering = SnapshotCollector()
         self.outcome: Outcome | None = None
         self._playback = None if runtime.trace is None else TraceReplay(runtime.trace)
         self._handles = self._playback is not None or runtime.handling_time != Always(0.0)
         self._handled: dict[str, int] = defaultdict(int)
-        self._queues: dict[tuple[str, int], deque[Event]] = {}  # of those who are busy: what they have yet to handle
+        self._queues: dict[tuple[str, int], deque[Event]] = {}  # unhandled events of each busy node
         self._patience = self._resend_after()
 
     def play(self) -> Outcome:
-        """Run until somebody finishes it, or nothing happens any more."""
+        """Run until a node finishes the run, or until the queue of events is empty; return the outcome."""
         late = {worker(number): at for number, at in self.runtime.join_times.items()}
         if self.job.resumed is None:
             self._open(late)
         else:
             self._reopen(self.job.resumed, late)
         self._plan_faults()
-        told = False  # that it is to end
+        told = False  # whether the coordinator was sent the interrupt
         while self._queue and self.outcome is None:
             self._next()
             if self.events % LOOK == 0 and not told and self.job.interrupted():
@@ -120,7 +121,7 @@ class EventLoop:
             self._at(at, "", 0, ("start", name))
 
     def _reopen(self, cut: dict[str, Any], late: dict[str, float]) -> None:
-        """Go on from a cut. Who was not there then comes now, or when it is due."""
+        """Resume from a snapshot. A node that is not part of the snapshot joins now, or at its join time."""
         self.now = cut["seconds"]
         self.births.update(cut["births"])
         self.lives = incarnations_of(cut)
@@ -151,7 +152,7 @@ class EventLoop:
             self._carry_out(name, action)
 
     def _handle(self, name: str, life: int, event: Any) -> None:
-        """One thing after the other: what comes while somebody is busy waits."""
+        """Handle the events of a node one after the other; an event for a busy node waits in the node's queue."""
         queue = self._queues.get((name, life))
         if isinstance(event, _Over):
             assert queue is not None
@@ -161,7 +162,7 @@ class EventLoop:
             else:
                 del self._queues[name, life]
         elif isinstance(event, Received) and isinstance(event.envelope.body, Ack):
-            self._react(name, event)  # they take no time, and nobody waits for them
+            self._react(name, event)  # acknowledgements take no simulated time and wait for no other event
         elif queue is not None:
             queue.append(event)
         else:
@@ -169,6 +170,7 @@ class EventLoop:
             self._begin(name, life, event)
 
     def _begin(self, name: str, life: int, event: Event) -> None:
+        """Schedule the end of a node's reaction to an event."""
         if self._playback is not None:
             seconds = self._playback.handling(name, _kind(event))
         else:
@@ -178,10 +180,11 @@ class EventLoop:
         self._at(self.now + seconds, name, life, _Over(event))
 
     def _at(self, when: float, name: str, life: int, event: Any) -> None:
+        """Schedule an event for one incarnation of a node, or for the event loop itself if ``name`` is empty."""
         self._count += 1
         heapq.heappush(self._queue, (when, self._count, name, life, event))
 
-    # What becomes of actions
+    # Execution of actions
 
     def _carry_out(self, name: str, action: Action) -> None:
         if isinstance(action, Transmit):
@@ -246,7 +249,10 @@ class EventLoop:
                 self._at(leaves + after, to, life, Received(envelope))
 
     def _train(self, name: str, train: Train) -> None:
-        """What a burst comes to depends on where it begins, so it is computed now; it is known when it is over."""
+        """Compute a burst now, and schedule its result for the burst's simulated end.
+
+        The result depends on the parameters at the start of the burst, so it must be computed at the start.
+        """
         number = self._numbers[name]
         if self._playback is not None:
             seconds = self._playback.burst(name, train.terms)
@@ -258,7 +264,7 @@ class EventLoop:
         trained = self._learners[name].burst(train)
         self._at(self.now + seconds, name, self.lives[name], trained)
 
-    # Life and death
+    # Start and crash of nodes
 
     def _happen(self, event: tuple[str, Any]) -> None:
         what, detail = event
@@ -281,7 +287,7 @@ class EventLoop:
                 self._at(self.now, peer, self.lives[peer], PeerJoined(name, life))
 
     def _make(self, name: str) -> None:
-        """A participant at the beginning of its life."""
+        """Create the node, the reliable channel and the trainer of a new incarnation."""
         others = {peer: incarnation for peer, incarnation in self.lives.items() if peer != name}
         person = Node(self.job.roles[name](), ReliableChannel(name, self.lives[name], others, self._patience))
         self.people[name] = snapshotting(person, self.job)
@@ -309,20 +315,24 @@ class EventLoop:
 
     def _plan_faults(self) -> None:
         for fault in planned(self.runtime.faults, self.job.roles, self._faults):
-            if fault.at >= self.now:  # else it was in an earlier sitting
+            if fault.at >= self.now:  # a resumed run skips the crashes before its snapshot
                 self._at(fault.at, "", 0, ("crash", fault))
 
-    # The end
+    # Retransmission timeout and outcome
 
     def _resend_after(self) -> float:
-        """Later than anything should take: what is sent again must itself be handled, and others wait for that."""
+        """Return the retransmission timeout, in seconds.
+
+        The timeout exceeds every expected round trip. A needless retransmission costs handling time, for which other
+        messages wait.
+        """
         link, trial = self.runtime.link, np.random.default_rng(0)
         if self._playback is not None:
             longest, handling = self._playback.longest()
         else:
             longest = max(named(link.latency).draw(trial, 0, k) for k in range(32))
             handling = max(self._handling.draw(trial, 0, k) for k in range(32))
-        # All may have asked the same one at once, who has one line to answer.
+        # All nodes may send to the same node at once, which handles them in turn and answers over one uplink.
         queue = (handling + self.job.config.start.nbytes / link.bandwidth) * len(self.job.roles)
         return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + queue) + 1e-3)
 

@@ -1,4 +1,4 @@
-"""How much memory parameters take, counting what participants share once."""
+"""Memory accounting of simulated nodes, which counts shared arrays once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hogwild.messaging.snapshot import SnapshottingNode
 
 
 def held_bytes(people: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
-    """Bytes of all arrays that roles hold: each once, and as often as it is held."""
+    """Return the bytes of all arrays that roles hold: with each array counted once, and once per holder."""
     once: dict[int, int] = {}
     apart = 0
     for person in people:
@@ -25,6 +25,7 @@ def held_bytes(people: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
 
 
 def _arrays(things: Iterable[Any], depth: int) -> Iterable[np.ndarray]:
+    """Yield the arrays in values, and in containers nested up to ``depth`` levels."""
     for thing in things:
         if isinstance(thing, np.ndarray):
             yield thing

@@ -1,4 +1,4 @@
-"""Recorded times, one after the other."""
+"""Replay of recorded durations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from hogwild.messaging.trace import Trace
 
 
 class TraceReplay:
-    """Hands out what a trace has: for each participant in the order it was recorded, again from the beginning when
-    there is no more. What somebody never did takes as long as for another of his kind, or no time.
+    """Replays the durations of a trace.
+
+    Each node gets its recorded durations in their order, and from the beginning again after the last. If a node has no
+    record of a kind of event, the records of all nodes with the same role are used. Without those, the duration is 0.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -21,7 +23,7 @@ class TraceReplay:
         self._others: dict[tuple[str, str, str], Sequence[float]] = {}
 
     def burst(self, worker: str, terms: int) -> float:
-        """Seconds of the next burst of a worker: of as many terms, if such were recorded."""
+        """Return the seconds of a worker's next burst: the next recorded duration, scaled to this number of terms."""
         diary = self._diaries.get(worker)
         if diary is None or not diary.bursts:
             raise ParameterError(
@@ -31,15 +33,15 @@ class TraceReplay:
         return seconds * terms / max(1, recorded)
 
     def way(self, receiver: str, kind: str) -> float:
-        """Seconds that a message is on its way."""
+        """Return the seconds between sending and arrival of the receiver's next message of a kind."""
         return self._next("ways", receiver, kind)
 
     def handling(self, name: str, kind: str) -> float:
-        """Seconds that somebody who has nothing else to do takes to notice, and to react."""
+        """Return the seconds that an idle node takes to wake up for an event and to react."""
         return self._next("waking", name, kind) + self._next("handling", name, kind)
 
     def longest(self) -> tuple[float, float]:
-        """Seconds of the longest way, and of the longest reaction."""
+        """Return the seconds of the longest transmission, and of the longest wake-up and reaction together."""
         diaries = self._diaries.values()
         ways = [max(times) for diary in diaries for times in diary.ways.values()]
         waking = [max(times) for diary in diaries for times in diary.waking.values()]
@@ -53,6 +55,7 @@ class TraceReplay:
         return times[self._turn(what, name, kind, len(times))] if times else 0.0
 
     def _of_others(self, what: str, name: str, kind: str) -> Sequence[float]:
+        """Return the recorded durations of all nodes with the same role."""
         role = name.partition("-")[0]
         key = (what, role, kind)
         if key not in self._others:
@@ -61,6 +64,7 @@ class TraceReplay:
         return self._others[key]
 
     def _turn(self, what: str, name: str, kind: str, length: int) -> int:
+        """Return the index of the next record, modulo the number of records."""
         turn = self._turns[what, name, kind]
         self._turns[what, name, kind] = turn + 1
         return turn % length

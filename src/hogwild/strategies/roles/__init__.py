@@ -1,1 +1,1 @@
-"""What coordinators, servers and workers do: state machines that react to events with actions."""
+"""Roles of coordinators, servers and workers: state machines that react to events with actions."""

@@ -1,4 +1,4 @@
-"""A worker that has the parameters itself and meets one neighbour at a time half way, waiting for nobody."""
+"""Worker of asynchronous gossip (AD-PSGD), which averages its parameters with one neighbour at a time."""
 
 from __future__ import annotations
 
@@ -33,16 +33,20 @@ from hogwild.strategies.roles.iterate_average import IterateAverage
 from hogwild.strategies.roles.mixing import MixingPlan
 from hogwild.strategies.roles.shard_cursor import ShardCursor
 
-DRIFT = 8  # bursts after which a partner that has not answered is waited for
+DRIFT = 8  # Bursts without a reply of the partner, after which the worker waits for it.
 
 
 class ADPSGDWorker:
-    """Trains ``period`` terms, then sends its parameters to a neighbour at random, who takes half of the difference and
-    sends the other half back (AD-PSGD, Lian et al. 2018, arXiv 1710.06952). So the mean of all is kept.
+    """AD-PSGD worker (Lian et al. 2018, arXiv 1710.06952).
 
-    It trains on meanwhile: what comes is mixed in, and the change of a burst is added when it ends. Of a partner it has
-    not heard back from it asks nothing more, and asks nobody else; if that one dies, it is free again. Only when that
-    takes very long, as where partners are seldom given a core, it waits: or it would train alone.
+    After each burst of ``period`` terms the worker sends its parameters to a random neighbour, its partner. The partner
+    adds half of the difference, and replies with that half, which the worker subtracts. So the mean over all workers is
+    preserved.
+
+    The worker trains while it waits for the reply. It mixes messages that arrive during a burst at once, and adds the
+    delta of the burst at its end. It sends to no other neighbour until its partner has replied or crashed. After more
+    than ``DRIFT`` bursts without a reply the worker waits. Otherwise a worker whose partners seldom get a core would
+    train without averaging.
     """
 
     def __init__(
@@ -51,29 +55,30 @@ class ADPSGDWorker:
         self.me, self.config, self.period, self.compression = me, config, period, compression
         self.near = plan.near
         self.labour, self.iterates = ShardCursor(config), IterateAverage(config)
-        self.clock = 0  # bursts
-        self.view = -1
+        self.clock = 0  # Bursts that the worker has completed.
+        self.view = -1  # The membership view, or -1 before the first.
         self.members: set[int] = set()
-        self.absent: set[int] = set()  # who is not there
+        self.absent: set[int] = set()  # Workers that are not running.
         self.values: Floats = config.start.copy()
-        self.before: Floats = config.start  # where the burst that is going on began
-        self.mixed = 0  # how often something was mixed in since then
-        self.progress = 0.0  # how far all are, as far as it knows: mixed as the parameters are
+        self.before: Floats = config.start  # Parameters at the start of the current burst.
+        self.mixed = 0  # Vectors mixed in since the start of the current burst.
+        # The worker's estimate of the terms trained by all workers. Neighbours average it like the parameters.
+        self.progress = 0.0
         self.partner: int | None = None
-        self.early: list[tuple[str, GossipPush]] = []  # who wanted to meet before it had begun
+        self.early: list[tuple[str, GossipPush]] = []  # Messages that arrived before the worker had begun.
         self.training = self.waiting = self.halting = self.ended = False
-        self.alone = 0  # bursts since it asked its partner
-        self.delays: Counter[int] = Counter()
+        self.alone = 0  # Bursts since the worker sent to its partner.
+        self.delays: Counter[int] = Counter()  # Number of bursts by their staleness, in vectors mixed in.
 
     @property
     def epoch(self) -> int:
-        """In which walk over the data it is."""
+        """The epoch that the worker is in, if all workers are equally fast."""
         return self.labour.epoch
 
     def react(self, event: Event) -> Iterable[Action]:
-        """React to what happened."""
+        """React to an event with actions."""
         if isinstance(event, Started):
-            # Nobody tells of those who were gone before it came.
+            # No event reports workers that left before this worker started.
             self.absent = {k for k in range(self.config.workers) if k != self.me and worker(k) not in event.here}
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
@@ -95,7 +100,8 @@ class ADPSGDWorker:
             yield from self._begin(body)
         elif isinstance(body, Assign):
             self.labour.take(body)
-        elif isinstance(body, ViewChange):  # it stops for nobody, but others may need its parameters
+        elif isinstance(body, ViewChange):
+            # The worker does not stop for a new membership view, but new members need its parameters.
             yield from self.labour.report()
             values = None if self.view < 0 else frozen(self.values.copy())
             yield Send(COORDINATOR, ViewState(body.view, self.clock, round(self.progress), values))
@@ -111,18 +117,18 @@ class ADPSGDWorker:
         self.labour.take(body)
         new, self.view = self.view < 0, body.view
         if not new:
-            return  # whom it meets it knows from who is there
-        # That may have been long on its way: some who were there then are not now, and others are.
+            return  # Membership events tell the worker its neighbours.
+        # The list may be outdated when it arrives: workers in it may have left since, and others may have joined.
         self.members = self.members | {number_of(name) for name in body.members} - self.absent
         self.values = (self.config.start if body.values is None else body.values).copy()
         self.progress = float(body.progress)
         early, self.early = self.early, []
         for sender, mix in early:
             yield from self._met(sender, mix)
-        if not self.ended:  # it may have been told to end before it began
+        if not self.ended:  # The worker may have got a Stop before its Begin.
             yield from self._next()
 
-    # Bursts
+    # Bursts.
 
     def _next(self) -> Iterator[Action]:
         left = self.period if self.config.goal is None else self.config.goal - self.labour.done
@@ -151,7 +157,7 @@ class ADPSGDWorker:
         if not self.waiting:
             yield from self._next()
 
-    # Meeting others
+    # Averaging with neighbours.
 
     def _meet(self) -> Iterator[Action]:
         near = self.near(self.me, tuple(sorted(self.members | {self.me})), self.clock)
@@ -161,7 +167,7 @@ class ADPSGDWorker:
             yield Send(worker(self.partner), GossipPush(vector, self.clock, self.view, seen=round(self.progress)))
 
     def _met(self, sender: str, body: GossipPush) -> Iterator[Action]:
-        """Take half of the difference, and give the other half back."""
+        """Add half of the difference to a neighbour, and reply with that half."""
         if self.ended:
             yield Send(sender, GossipReply(None, body.clock))
         elif self.view < 0:
@@ -195,7 +201,7 @@ class ADPSGDWorker:
             yield from self._free()
 
     def _free(self) -> Iterator[Action]:
-        """Its partner has answered, or never will."""
+        """Continue after the partner has replied or crashed."""
         if self.waiting:
             self.waiting = False
             yield from self._next()
@@ -205,7 +211,7 @@ class ADPSGDWorker:
     def _sent(self, vector: Floats) -> Vector:
         return vector if self.compression is None else self.compression(vector)
 
-    # The end
+    # End of the worker.
 
     def _end(self) -> Iterator[Action]:
         self.ended = True
@@ -215,7 +221,7 @@ class ADPSGDWorker:
         yield from self._halted()
 
     def _halted(self) -> Iterator[Action]:
-        """Say so when nothing is on its way any more that belongs to its parameters."""
+        """Report the end to the coordinator, once no reply is outstanding that changes the parameters."""
         if self.ended and self.partner is None:
             delays = {worker(self.me): dict(self.delays)} if self.delays else {}
             yield Send(COORDINATOR, Stopped({"terms": self.labour.done, "clock": self.clock, "delays": delays}))

@@ -1,4 +1,4 @@
-"""A worker that has the parameters itself and tells all others of each change, waiting for nobody."""
+"""Worker that holds the parameters and sends each delta to all others, without waiting for them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
 class BroadcastWorker:
-    """Trains ``period`` terms, adds the change and sends it to all others, who add it as it comes.
+    """Asynchronous all-to-all worker.
 
-    Replicas stay the same only if each has every change, so when somebody comes or goes all begin anew from their mean:
-    a new view of the coordinator's. At the end each tells the others that nothing more will come.
+    The worker trains ``period`` terms, adds the delta to its parameters, and sends it to all other workers. They add it
+    when it arrives. Replicas stay equal only if each gets every delta. So after a join or a crash the coordinator forms
+    a new membership view, and all workers restart from the mean of their parameters. At the end each worker tells the
+    others that it sends no more deltas.
     """
 
     def __init__(
@@ -43,28 +45,29 @@ class BroadcastWorker:
     ) -> None:
         self.me, self.config, self.period, self.mean, self.sender = me, config, period, mean, Sender(compression)
         self.labour, self.iterates = ShardCursor(config), IterateAverage(config)
-        self.clock = 0  # bursts
-        self.view = -1
+        self.clock = 0  # Bursts that the worker has completed.
+        self.view = -1  # The membership view, or -1 before the first.
         self.members: tuple[int, ...] = ()
         self.values: Floats = config.start.copy()
-        self.before: Floats = config.start  # where the burst that is going on began
-        self.version = self.seen = 0  # changes in this view: that were added, and had been when the burst began
-        self.progress = 0
-        self.early: list[tuple[str, GossipPush]] = []  # changes of a view that has not begun here
+        self.before: Floats = config.start  # Parameters at the start of the current burst.
+        # Deltas added in this membership view, now and at the start of the current burst.
+        self.version = self.seen = 0
+        self.progress = 0  # Terms of all workers whose deltas are added.
+        self.early: list[tuple[str, GossipPush]] = []  # Deltas of a membership view that this worker has not begun.
         self.training = self.paused = self.halting = self.ended = self.silent = False
-        self.asked: int | None = None  # for which view it is to say where it stands, after its burst
-        self.here: set[int] = set()  # other workers that are there
-        self.awaited: set[int] = set()  # whose last change has not come
-        self.left: set[int] = set()
-        self.delays: dict[str, Counter[int]] = {}
+        self.asked: int | None = None  # Membership view for which the worker reports its state after its burst.
+        self.here: set[int] = set()  # Other workers that are running.
+        self.awaited: set[int] = set()  # Members whose Leave message the worker waits for.
+        self.left: set[int] = set()  # Workers whose Leave message has arrived.
+        self.delays: dict[str, Counter[int]] = {}  # Number of deltas by staleness, for each sender.
 
     @property
     def epoch(self) -> int:
-        """In which walk over the data it is."""
+        """The epoch that the worker is in, if all workers are equally fast."""
         return self.labour.epoch
 
     def react(self, event: Event) -> Iterable[Action]:
-        """React to what happened."""
+        """React to an event with actions."""
         if isinstance(event, Started):
             self.here = {number_of(name) for name in event.here if name.startswith("worker")}
             yield Send(COORDINATOR, Ready())
@@ -113,7 +116,7 @@ class BroadcastWorker:
             self._changed(sender, mix)
         yield from self._leave() if self.ended else self._next()
 
-    # Bursts
+    # Bursts.
 
     def _next(self) -> Iterator[Action]:
         left = self.period if self.config.goal is None else self.config.goal - self.labour.done
@@ -130,7 +133,8 @@ class BroadcastWorker:
         yield from self.labour.trained(event, self.clock)
         mix = GossipPush(self.sender(change(self.before, event.values)), self.clock, self.view, event.terms, self.seen)
         if self.asked is not None:
-            # Nobody else gets it any more: here it counts so much that their mean is what it would have been.
+            # No other worker gets this delta any more. It is scaled by the number of members, so that their mean is the
+            # same as if all had added it.
             add(self.values, mix.vector, self._times() * (1 + len(self.here.intersection(self.members))))
             self.progress += event.terms
             yield from self._stand()
@@ -145,7 +149,7 @@ class BroadcastWorker:
         if self.halting or not self.paused:
             yield from self._next()
 
-    # Changes
+    # Deltas.
 
     def _times(self) -> float:
         return 1 / len(self.members) if self.mean else 1.0
@@ -164,7 +168,7 @@ class BroadcastWorker:
         self.progress += round(mix.weight)
         self.iterates.add(self.values, self.progress)
 
-    # Changes of the view, and the end
+    # Changes of the membership view, and the end of the worker.
 
     def _stand(self) -> Iterator[Action]:
         assert self.asked is not None
@@ -179,13 +183,14 @@ class BroadcastWorker:
         yield from self._leave()
 
     def _leave(self) -> Iterator[Action]:
-        # To all who are there, if it has begun or not: to some it may be a member since its last life.
+        # The message goes to all running workers, even before the first Begin. Some of them may still count the
+        # previous incarnation of this worker as a member.
         for other in sorted(self.here):
             yield Send(worker(other), Leave())
         yield from self._halted()
 
     def _halted(self) -> Iterator[Action]:
-        """Say so when everything has come that there is."""
+        """Report the end to the coordinator, once all deltas of the other workers have arrived."""
         if self.ended and not self.silent and self.awaited <= self.left:
             self.silent = True
             delays = {name: dict(counts) for name, counts in self.delays.items()}

@@ -1,4 +1,4 @@
-"""How far each worker is, and how far the slowest."""
+"""Vector of the clocks of workers, with its minimum."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import Counter
 
 
 class ClockVector:
-    """A clock for each worker that is waited for. The least of them is known at once, however many there are.
+    """Clocks of the workers that a server waits for.
+
+    The minimum is available without a pass over all workers.
 
     >>> clocks = ClockVector()
     >>> clocks.at_least("a", 3); clocks.at_least("b", 1); clocks.least
@@ -19,7 +21,7 @@ class ClockVector:
 
     def __init__(self, clocks: dict[str, int] | None = None, least: int = 0) -> None:
         self._of = dict(clocks or {})
-        self._at = Counter(self._of.values())
+        self._at = Counter(self._of.values())  # Number of workers at each clock.
         self._least = least
 
     def __len__(self) -> int:
@@ -30,17 +32,18 @@ class ClockVector:
 
     @property
     def least(self) -> int:
-        """The clock of the slowest; without workers, what it last was."""
+        """The clock of the slowest worker, or its last value if there are no workers."""
         if self._of and self._least not in self._at:
-            self._least = min(self._at)  # there are as many as clocks are apart, not as workers
+            # The cost grows with the number of distinct clocks, not with the number of workers.
+            self._least = min(self._at)
         return self._least
 
     def of(self, worker: str) -> int:
-        """The clock of one worker."""
+        """Return the clock of a worker."""
         return self._of[worker]
 
     def at_least(self, worker: str, clock: int) -> None:
-        """A worker is here, if it is not further already."""
+        """Raise the clock of a worker to ``clock``, and add the worker if it is new. A clock never decreases."""
         before = self._of.get(worker, -1)
         if clock <= before:
             return
@@ -52,8 +55,8 @@ class ClockVector:
             self._least = clock
 
     def without(self, worker: str) -> bool:
-        """Wait for one no longer; say whether it was waited for."""
-        self._least = self.least  # which is what it last was, should this be the last one
+        """Remove a worker, and return whether it was in the vector."""
+        self._least = self.least  # The last worker may be removed now, and then this value remains.
         clock = self._of.pop(worker, None)
         if clock is None:
             return False
@@ -61,11 +64,11 @@ class ClockVector:
         return True
 
     def missing(self, here: set[str]) -> set[str]:
-        """Who is waited for and not here."""
+        """Return the workers in the vector that are not in ``here``."""
         return set(self._of) - here
 
     def copy(self) -> ClockVector:
-        """The same, to be changed apart."""
+        """Return an independent copy."""
         return ClockVector(self._of, self._least)
 
     def _leave(self, clock: int) -> None:

@@ -1,4 +1,4 @@
-"""The coordinator: gives out shards, starts, watches, measures, stops, and collects the result. The same for all."""
+"""Coordinator of a run by messages, for all strategies: shards, start, watchdog, evaluation, stop and result."""
 
 from __future__ import annotations
 
@@ -39,49 +39,54 @@ from hogwild.messaging.messages import (
 from hogwild.messaging.run_config import RunConfig
 from hogwild.strategies.roles.membership import Membership
 
-WATCH, TIME = "watch", "time"
+WATCH, TIME = "watch", "time"  # Names of the timers for the watchdog and for the time limit of the run.
 
 
 class Coordinator:
-    """Runs a run. ``holders`` are those who have the parameters: ``servers`` of them, or the workers if there are none.
+    """Coordinator of a run by messages.
 
-    With ``rounds`` workers end by themselves; else they are told to when all have done enough together. Workers that
-    have the parameters agree by ``views`` on who takes part.
+    The coordinator assigns shards to workers, starts and stops the run, evaluates each epoch and collects the result.
+    The ``servers`` hold the parameters, or the workers do if there are no servers.
+
+    With ``rounds`` workers end by themselves. Otherwise the coordinator stops them when all together have trained
+    enough terms. Workers that hold the parameters agree on their membership through ``views``.
     """
 
     def __init__(self, config: RunConfig, servers: int, rounds: bool, views: Membership | None = None) -> None:
         self.config, self.servers, self.rounds = config, [server(k) for k in range(servers)], rounds
         self.views = views
-        self.holding: set[str] = set()  # workers that have parameters
-        self.known: Floats = config.start  # parameters of all, when they were last known
-        self.ready: set[str] = set()
+        self.holding: set[str] = set()  # Workers that hold parameters.
+        self.known: Floats = config.start  # Latest parameters that the coordinator has collected.
+        self.ready: set[str] = set()  # Nodes that have reported that they are ready.
         self.living = {worker(k) for k in range(config.workers) if k not in config.late} | set(self.servers)
         self.begun = False
-        self.drawn = dict.fromkeys(range(config.workers), 0)  # terms of each shard
-        self.owners: dict[str, tuple[int, ...]] = {}  # who has which shards
+        self.drawn = dict.fromkeys(range(config.workers), 0)  # Terms drawn from each shard.
+        self.owners: dict[str, tuple[int, ...]] = {}  # Shards of each worker, by name.
         self.terms = self.samples = self.updates = 0
         self.loss = 0.0
         self.clock = 0
-        self.heard = 0  # messages since the watch last looked
-        self.reason = ""  # why it ends, once it does
-        self.halted: dict[str, dict[str, Any]] = {}
-        self.number = 0  # of the question that was last asked
-        self.last = False  # whether that is the last one
+        self.heard = 0  # Events since the watchdog timer last fired.
+        self.reason = ""  # Reason for the end of the run; empty until then.
+        self.halted: dict[str, dict[str, Any]] = {}  # Counters of nodes that have ended, by name.
+        self.number = 0  # Number of the last request for parameters.
+        self.last = False  # Whether that request is the last of the run.
         self.answers: dict[str, ParametersReply] = {}
-        self.asking: set[str] = set()
-        self.measured: tuple[int, int, float] = (0, 0, 0.0)  # epoch, samples, loss when last asked
-        self.record: dict[str, Any] = {}
+        self.asking: set[str] = set()  # Nodes whose parameters are outstanding.
+        # Epoch, samples and summed loss at the last request for parameters.
+        self.measured: tuple[int, int, float] = (0, 0, 0.0)
+        self.record: dict[str, Any] = {}  # Record of the evaluation that is running; empty if none is.
+        # Lowest watched loss, its epoch, and its parameters if patience may need them.
         self.best: tuple[float, int, Floats | None] = (math.inf, 0, None)
         self.records: list[dict[str, Any]] = []
         self.finished = False
 
     @property
     def epoch(self) -> int:
-        """How many walks over the data are done."""
+        """The number of completed epochs."""
         return self.terms // max(1, self.config.epoch)
 
     def react(self, event: Event) -> Iterable[Action]:
-        """React to what happened."""
+        """React to an event with actions."""
         if self.finished:
             return
         self.heard += not isinstance(event, TimerFired)
@@ -122,12 +127,12 @@ class Coordinator:
             self.halted[sender] = {**self.halted.get(sender, {}), **body.counts}
             yield from self._ask_last()
 
-    # Who is there
+    # Membership.
 
     def _is_ready(self, name: str) -> Iterator[Action]:
         self.ready.add(name)
         self.living.add(name)
-        self.halted.pop(name, None)  # of an earlier life
+        self.halted.pop(name, None)  # The report of an earlier incarnation is void.
         if not self.begun:
             if self.living <= self.ready and any(name.startswith("worker") for name in self.living):
                 yield from self._begin()
@@ -152,16 +157,17 @@ class Coordinator:
         if self.views is not None:
             self.views.begin(self._workers())
             yield Emit("topology", self.views.told())
-        if self.reason:  # it was over before it began, and not all have been told
+        # The run was stopped before it began, and workers that started later have got no Stop.
+        if self.reason:
             for name in self._workers():
                 if name not in self.halted:
                     yield Send(name, Stop())
         yield from self._ask_last()
 
     def _deal(self, newcomer: str = "") -> Iterator[Action]:
-        """Tell everybody which shards it has, if that has changed.
+        """Send each worker its shards, if they have changed.
 
-        Who is there but has not said that it is ready is dealt with when it does.
+        A worker that is running but not ready gets its shards when it reports that it is ready.
         """
         names = self._workers(self.ready)
         if self.views is not None and self.owners:
@@ -179,7 +185,7 @@ class Coordinator:
                 yield Send(name, Assign(known))
 
     def _share(self, names: tuple[str, ...]) -> None:
-        """Give out the shards: each worker its own, and those of the missing to the others in turn."""
+        """Assign each shard to its own worker, and the shards of absent workers to the others in turn."""
         owners: dict[str, list[int]] = {name: [] for name in names}
         for shard in self.drawn:
             own = worker(shard)
@@ -190,7 +196,7 @@ class Coordinator:
         return tuple((shard, self.drawn[shard]) for shard in self.owners[name])
 
     def _go_on(self, views: Membership) -> Iterator[Action]:
-        """All members of a view have said where they stand: it begins."""
+        """Begin a membership view after all of its members have reported their state."""
         clock, progress, self.known = views.agreed() or (self.clock, self.terms, self.known)
         self._share(views.members)
         for name in views.members:
@@ -209,7 +215,7 @@ class Coordinator:
             if self.living <= self.ready and self._workers():
                 yield from self._begin()
             return
-        if name not in self.servers:  # they come back
+        if name not in self.servers:  # Servers restart, so their answers stay outstanding.
             self.asking.discard(name)
         if self.views is None:
             self.owners.pop(name, None)
@@ -219,7 +225,7 @@ class Coordinator:
         yield from self._all_answered()
 
     def _joined(self, name: str) -> Iterator[Action]:
-        """Somebody is back or new; it says by itself when it is ready."""
+        """Record that a node has started. The node itself reports when it is ready."""
         self.living.add(name)
         yield Emit("joined", {"participant": name})
         if name in self.asking:
@@ -236,7 +242,7 @@ class Coordinator:
         self.heard = 0
         yield SetTimer(WATCH, self.config.silence)
 
-    # How far it is
+    # Progress and evaluation.
 
     def _progress(self, body: Progress) -> Iterator[Action]:
         self.drawn[body.shard] += body.terms
@@ -273,7 +279,7 @@ class Coordinator:
         return self.servers or [name for name in self._workers() if name in self.holding]
 
     def _ask(self, last: bool = False) -> Iterator[Action]:
-        """Find out what the parameters are now."""
+        """Request the current parameters of all nodes that hold them."""
         self.number += 1
         self.last, self.answers, self.asking = last, {}, set(self._holders())
         samples, loss = self.samples, self.loss
@@ -283,16 +289,17 @@ class Coordinator:
         self.measured = self.epoch, samples, loss
         for name in sorted(self.asking):
             yield Send(name, ParametersRequest(self.number, last))
-        yield from self._all_answered()  # there may be nobody left to ask
+        yield from self._all_answered()  # No node may be left that holds parameters.
 
     def _ask_last(self) -> Iterator[Action]:
-        """When all workers have ended, ask for the result."""
+        """Request the final parameters, once all workers have ended."""
         if self.last or self.record or not self.begun:
             return
         if not all(name in self.halted for name in self.living if name.startswith("worker")):
             return
         if not self._workers(set(self.halted)) and not (self.servers and self.reason):
-            return  # all workers are gone, perhaps to come back: there is more to do
+            # All workers have crashed with work left, and may restart.
+            return
         self.reason = self.reason or "epochs"
         yield from self._ask(last=True)
 
@@ -312,7 +319,11 @@ class Coordinator:
         yield Evaluate(self.number, values)
 
     def _together(self) -> tuple[Floats, float]:
-        """The parameters, and how far apart replicas of them are: root mean square, against the size of their mean."""
+        """Return the parameters, and the distance between their replicas.
+
+        The distance is the root mean square of the distances of the replicas from their mean, divided by the norm of
+        the mean.
+        """
         answers = sorted(self.answers.values(), key=lambda answer: answer.start)
         if self.servers:
             pieces = [answer.values for answer in answers]

@@ -1,4 +1,4 @@
-"""A worker on an elastic band: trains on parameters of its own, and is now and then pulled towards the centre."""
+"""EASGD worker: trains on its own parameters, which are periodically pulled towards a centre."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
 class EASGDWorker:
-    """Trains ``period`` terms, looks at the centre, and lets both move towards each other by a ``share``."""
+    """Elastic-averaging worker (EASGD, Zhang et al. 2015, arXiv 1412.6651).
+
+    After every ``period`` terms the worker pulls the centre from the servers. Then worker and centre move towards each
+    other, each by the fraction ``share`` of their difference.
+    """
 
     def __init__(
         self, config: RunConfig, parts: tuple[tuple[int, int], ...], period: int, share: float,
@@ -39,18 +43,18 @@ class EASGDWorker:
         self.config, self.parts, self.period, self.share = config, parts, period, share
         self.labour, self.sender = ShardCursor(config), Sender(compression)
         self.clock = 0
-        self.values: Floats | None = None  # its own, once it has seen the centre
-        self.last: Trained | None = None  # the burst before it looks at the centre
+        self.values: Floats | None = None  # The worker's own parameters; None before its first pull of the centre.
+        self.last: Trained | None = None  # The last burst, until the centre has moved for it.
         self.got: dict[int, PullReply] = {}
         self.awaits = self.halting = self.ended = False
 
     @property
     def epoch(self) -> int:
-        """In which walk over the data it is."""
+        """The epoch that the worker is in, if all workers are equally fast."""
         return self.labour.epoch
 
     def react(self, event: Event) -> Iterable[Action]:
-        """React to what happened."""
+        """React to an event with actions."""
         if isinstance(event, Started):
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
@@ -65,7 +69,7 @@ class EASGDWorker:
                 yield Send(event.peer, Pull(self.clock))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
-        if isinstance(body, Begin) and not self.ended:  # it was told to end before it began
+        if isinstance(body, Begin) and not self.ended:  # Stop may arrive before Begin.
             self.labour.take(body)
             yield from self._look()
         elif isinstance(body, Assign):

@@ -1,4 +1,4 @@
-"""The mean of what a worker's parameters were towards the end (Polyak)."""
+"""Average of a worker's iterates towards the end of a run (Polyak averaging)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hogwild.messaging.run_config import RunConfig
 
 
 class IterateAverage:
-    """Averages parameters from when the config says on; until then they are what they are."""
+    """Polyak average of the iterates in the last part of a run, whose start the configuration sets."""
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config
@@ -17,7 +17,7 @@ class IterateAverage:
         self.mean: Floats | None = None
 
     def add(self, values: Floats, progress: int) -> None:
-        """One more, after so many terms of all workers."""
+        """Add an iterate to the average, if the average has begun after ``progress`` terms of all workers."""
         if not self.config.begins_mean(progress):
             return
         self.count += 1
@@ -27,7 +27,7 @@ class IterateAverage:
             self.mean += (values - self.mean) / self.count
 
     def best(self, values: Floats) -> Floats:
-        """Their mean if it has begun, else these parameters; nobody writes to what is returned."""
+        """Return the average of the iterates, or ``values`` before the average has begun, as a read-only array."""
         if self.mean is not None:
             return frozen(self.mean.astype(values.dtype))
         return frozen(values.copy()) if values.flags.writeable else values

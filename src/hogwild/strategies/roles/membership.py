@@ -1,4 +1,4 @@
-"""Who takes part where workers have the parameters themselves, and from where they go on when that changes."""
+"""Membership views of runs whose workers hold the parameters, and the state from which a new view begins."""
 
 from __future__ import annotations
 
@@ -11,48 +11,51 @@ from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.messages import ViewChange, ViewState
 
-FEW = 256  # members whose topology is told of again after each change: eigenvalues of many take long
+# Most members with which a changed view is described with its topology. The eigenvalues of a larger view take too long.
+FEW = 256
 
 About = Callable[[tuple[str, ...]], dict[str, Any]]
-"""What to tell of the members of a view."""
+"""Function from the members of a view to the description of their topology."""
 
 
 class Membership:
-    """The coordinator's list of members. Each change of it makes a new view, which all agree on before it begins.
+    """Membership views of a run, held by the coordinator.
 
-    Members say where they stand, those who train when their burst is over. If another comes or goes meanwhile, that is
-    simply one more view: whoever is asked last has to answer, so nobody waits for the dead. All go on from the mean of
-    what they have; where they are ``replicas`` of one another, from those who are furthest, who have everything that
-    the others have.
+    Each join or departure makes a new view. Every member agrees to a view before the view begins: it reports its state,
+    after the end of its burst if it trains. A further join or departure meanwhile makes one more view. Only the members
+    of the newest view have to answer, so no view waits for a crashed worker.
+
+    All members resume from the weighted mean of their parameters. If they are ``replicas`` of each other, they resume
+    from those with the highest clock, which contain all deltas of the others.
     """
 
     def __init__(self, about: About | None = None, *, replicas: bool = False) -> None:
         self.about, self.replicas = about, replicas
-        self.number = 0
+        self.number = 0  # Number of the current view.
         self.members: tuple[str, ...] = ()
         self.standing: dict[str, ViewState] = {}
-        self.forming = False
+        self.forming = False  # Whether states of members are outstanding.
 
     def begin(self, members: tuple[str, ...]) -> None:
-        """The first view, which begins where the run does."""
+        """Set the members of the first view, which begins with the run."""
         self.members = members
 
     def told(self) -> dict[str, Any]:
-        """What to tell of this view."""
+        """Return the description of the current view for the event log."""
         news = {"view": self.number, "members": len(self.members)}
         if self.about is None or (self.number and len(self.members) > FEW):
             return news
         return news | self.about(self.members)
 
     def form(self, members: tuple[str, ...]) -> Iterator[Action]:
-        """Somebody has come or gone: ask those who are there where they stand."""
+        """Form a new view after a join or a departure, and ask its members for their state."""
         self.number += 1
         self.members, self.standing, self.forming = members, {}, bool(members)
         for name in members:
             yield Send(name, ViewChange(self.number))
 
     def heard(self, sender: str, standing: ViewState) -> bool:
-        """Somebody says where it stands; return whether everybody has."""
+        """Record the state of a member, and return whether all members of the view have reported."""
         if not self.forming or standing.view != self.number:
             return False
         self.standing[sender] = standing
@@ -60,7 +63,10 @@ class Membership:
         return not self.forming
 
     def agreed(self) -> tuple[int, int, Floats] | None:
-        """The clock, the progress and the parameters to go on from; None if nobody has any."""
+        """Return the clock, the progress and the parameters that a view begins with.
+
+        Return None if no member has parameters.
+        """
         have = [each for name in self.members if (each := self.standing[name]).values is not None]
         if not have:
             return None
@@ -72,7 +78,7 @@ class Membership:
 
 
 def mean(several: list[Any], weights: list[float]) -> Floats:
-    """The mean of vectors, each counting as much as its weight says.
+    """Return the weighted mean of vectors.
 
     >>> mean([np.array([1.0, 2.0], np.float32), np.array([4.0, 2.0], np.float32)], [2.0, 1.0])
     array([2., 2.], dtype=float32)

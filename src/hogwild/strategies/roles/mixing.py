@@ -1,4 +1,4 @@
-"""What workers in step give each other after a burst, and what they make of it."""
+"""Exchanges of synchronous workers: the messages after a burst, and the mixing of the replies."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from hogwild.messaging.run_config import RunConfig
 from hogwild.topologies.mixing_matrix import Weights, mixing
 from hogwild.topologies.topology import Links, Topology
 
-MOST_LINKS = 64  # layouts that are remembered
+MOST_LINKS = 64  # Most sets of links that ``near`` caches.
 
 
 class Exchange(Protocol):
-    """A worker's parameters, and how they are exchanged."""
+    """Exchange of one worker: the worker's parameters, and the messages that mix them with those of others."""
 
     @property
     def values(self) -> Floats:
-        """What it trains from."""
+        """The parameters from which the worker trains."""
 
     @property
     def weight(self) -> float:
-        """How much that counts when workers begin anew from their mean."""
+        """The weight of the worker's parameters in the mean from which a new membership view begins."""
 
     def begin(self, view: int, members: tuple[int, ...], values: Floats | None) -> None:
-        """Go on with these members, from these parameters or from the start."""
+        """Begin a membership view from the given parameters, or from the initial parameters if they are None."""
 
     def trained(self, event: Trained) -> None:
-        """Take in what a burst has made of them."""
+        """Apply the result of a burst."""
 
     def alone(self) -> None:
-        """Take that in for good: nobody is going to be heard in this round."""
+        """Complete the round without messages of others, because the membership view or the run ends."""
 
     def targets(self, clock: int) -> Iterable[int]:
-        """To whom to send in a round."""
+        """Return the workers to send to in a round."""
 
     def sources(self, clock: int) -> Iterable[int]:
-        """Of whom to hear in a round."""
+        """Return the workers to receive from in a round."""
 
     def message(self, clock: int) -> GossipPush:
-        """What to send."""
+        """Return the message of a round."""
 
     def mix(self, clock: int, got: Mapping[int, GossipPush]) -> None:
-        """Take in what came from all of them."""
+        """Mix the messages of all sources into the parameters."""
 
 
 class MixingPlan:
-    """Who sends to whom in a round of a view and with which weights, worked out once for all workers of a process."""
+    """Links and mixing weights of each round of a membership view, computed once for all workers of a process."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -61,7 +61,7 @@ class MixingPlan:
         self._links: dict[tuple[tuple[int, ...], int], Links] = {}
 
     def at(self, view: int, members: tuple[int, ...], clock: int) -> tuple[Links, Weights]:
-        """Links and weights of a round."""
+        """Return the links and the mixing weights of a round."""
         key = view, clock % self.topology.cycle(len(members))
         found = self._rounds.get(key)
         if found is None:
@@ -72,7 +72,10 @@ class MixingPlan:
         return found
 
     def near(self, me: int, members: tuple[int, ...], clock: int) -> list[int]:
-        """The neighbours of one, where each knows by itself who is there."""
+        """Return the neighbours of one worker in a round, sorted.
+
+        The worker gives its own list of ``members``, because in AD-PSGD the lists of two workers can differ.
+        """
         key = members, clock % self.topology.cycle(len(members))
         links = self._links.get(key)
         if links is None:
@@ -82,11 +85,12 @@ class MixingPlan:
 
 
 class AverageExchange:
-    """Gossip: everybody sends its parameters, and mixes those of its neighbours with its own.
+    """Gossip averaging: each worker sends its parameters to its neighbours, and mixes theirs with its own.
 
-    Where links are directed, weights need not add up to one for everybody. Then parameters are sent with a weight that
-    is mixed as they are, and what counts is their quotient (push-sum; Assran et al. 2019, arXiv 1811.10792).
-    What is lost to compression stays with its owner, so the mean of all is kept.
+    In a directed topology the weights of a worker need not sum to one. Then the parameters are sent with a scalar
+    weight that is mixed in the same way. The worker trains on their quotient (push-sum; Assran et al. 2019, arXiv
+    1811.10792). Each worker keeps the part of its parameters that compression removes from a message. So mixing
+    preserves the mean over all workers.
     """
 
     def __init__(self, me: int, config: RunConfig, plan: MixingPlan, compression: Compression | None = None) -> None:
@@ -94,37 +98,37 @@ class AverageExchange:
         self.directed = plan.topology.directed
         self.view = 0
         self.members: tuple[int, ...] = (me,)
-        self.values = self.mass = config.start  # the quotient, and what it is the quotient of
+        self.values = self.mass = config.start  # The quotient, and its numerator.
         self.weight = 1.0
 
     def begin(self, view: int, members: tuple[int, ...], values: Floats | None) -> None:
-        """Go on with these members."""
+        """Begin a membership view with weight 1."""
         self.view, self.members = view, members
         self.values = self.mass = self.config.start if values is None else values
         self.weight = 1.0
 
     def trained(self, event: Trained) -> None:
-        """What was learnt at the quotient goes to both."""
+        """Add the delta of a burst, which started at the quotient, to the mixed parameters and to the quotient."""
         self.mass = event.values if self.weight == 1.0 else frozen(self.mass + (event.values - self.values))
         self.values = event.values if self.weight == 1.0 else self._quotient()
 
     def alone(self) -> None:
-        """It has been taken in."""
+        """Do nothing, because ``trained`` has already applied the burst."""
 
     def targets(self, clock: int) -> Iterable[int]:
-        """Its neighbours."""
+        """Return the neighbours of the worker in a round."""
         return sorted(self.at(self.view, self.members, clock)[0][self.me])
 
     def sources(self, clock: int) -> Iterable[int]:
-        """Those whose neighbour it is."""
+        """Return the workers whose neighbour this worker is in a round."""
         return [source for source in self.at(self.view, self.members, clock)[1][self.me] if source != self.me]
 
     def message(self, clock: int) -> GossipPush:
-        """Its parameters and their weight."""
+        """Return the parameters of the worker and their weight."""
         return GossipPush(self._sent(), clock, self.view, self.weight)
 
     def mix(self, clock: int, got: Mapping[int, GossipPush]) -> None:
-        """The weighted mean of all."""
+        """Replace the parameters by the weighted mean of those received and its own."""
         sent = self._sent()
         total = self.mass.astype(np.float64) - sent if self.compression else np.zeros(len(self.mass), np.float64)
         weight = 0.0
@@ -146,7 +150,11 @@ class AverageExchange:
 
 
 class SumExchange:
-    """Everybody sends its change to everybody, and all add the same: their mean or their sum, in order of number."""
+    """All-to-all exchange of deltas: each worker sends its delta to all others.
+
+    All workers add the same mean or sum of the deltas, in the order of worker numbers. So the replicas stay equal to
+    the last bit.
+    """
 
     weight = 1.0
 
@@ -158,32 +166,35 @@ class SumExchange:
         self.own = GossipPush(frozen(np.zeros_like(config.start)), 0, 0)
 
     def begin(self, view: int, members: tuple[int, ...], values: Floats | None) -> None:
-        """Go on with these members."""
+        """Begin a membership view from the given parameters."""
         self.view, self.members = view, members
         self.values = self.config.start if values is None else values
 
     def trained(self, event: Trained) -> None:
-        """What it has changed, which it adds when all do."""
+        """Record the delta of a burst, for the worker to add together with the others' deltas."""
         self.own = GossipPush(self.sender(change(self.values, event.values)), 0, self.view, float(event.samples))
 
     def alone(self) -> None:
-        """What it adds by itself is such that the mean of all who do is what they would have had together."""
+        """Add the worker's own delta, scaled for the mean from which the next membership view begins.
+
+        If all members do so, the mean of their parameters equals the result of a complete round.
+        """
         values = self.values.copy()
         add(values, self.own.vector, 1.0 if self.mean else len(self.members))
         self.values = frozen(values)
 
     def targets(self, clock: int) -> Iterable[int]:
-        """All others."""
+        """Return all other members."""
         return [member for member in self.members if member != self.me]
 
     sources = targets
 
     def message(self, clock: int) -> GossipPush:
-        """Its change, and of how many samples."""
+        """Return the delta of the worker, with its number of samples as weight."""
         return GossipPush(self.own.vector, clock, self.view, self.own.weight)
 
     def mix(self, clock: int, got: Mapping[int, GossipPush]) -> None:
-        """Add all changes."""
+        """Add the mean or the sum of all deltas."""
         changes = [self.own if member == self.me else got[member] for member in self.members]
         samples = sum(each.weight for each in changes)
         values = self.values.copy()

@@ -1,4 +1,4 @@
-"""What a server does with the change that workers agree on: add it, or step along it with momentum."""
+"""Outer optimisers: the step of a server along the combined delta of its workers, plain or with momentum."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from hogwild.messaging.deltas import Floats
 
 
 class OuterOptimiser(Protocol):
-    """A step of the server's own."""
+    """Optimiser of a server, which applies the combined delta of a round."""
 
     @property
     def accumulates(self) -> bool:
-        """Whether it must have the change by itself, not added to the parameters."""
+        """Whether the optimiser needs the delta by itself, not already added to the parameters."""
 
     def __call__(self, values: Floats, change: Floats) -> Floats:
-        """The parameters after a change."""
+        """Return the parameters after a step along a delta."""
 
     def copy(self) -> OuterOptimiser:
-        """The same, to go on from after a crash."""
+        """Return a copy that a crash of the server does not change."""
 
 
 @dataclass
 class PlainOuter:
-    """Add it."""
+    """Outer step that adds the delta."""
 
     accumulates = False
 
@@ -34,14 +34,25 @@ class PlainOuter:
         return values + change
 
     def copy(self) -> PlainOuter:
-        """There is nothing to remember."""
+        """Return the object itself, because it has no state."""
         return self
 
 
 @dataclass
 class Nesterov:
-    """Nesterov's momentum on the changes of many local steps, as in DiLoCo (Douillard et al. 2023, arXiv 2311.08105).
+    """Nesterov momentum on the deltas of many local steps, as in DiLoCo (Douillard et al. 2023, arXiv 2311.08105).
 
+    Parameters
+    ----------
+    rate : float, default 0.7
+        Step size of the outer step.
+    momentum : float, default 0.9
+        Momentum of the outer step.
+    gathered : array, optional
+        Momentum vector; zero if left out.
+
+    Examples
+    --------
     >>> step = Nesterov(0.5, 0.5)
     >>> step(np.zeros(1), np.ones(1)), step(np.zeros(1), np.ones(1))
     (array([0.75]), array([0.875]))
@@ -59,5 +70,5 @@ class Nesterov:
         return (values + self.rate * (self.momentum * self.gathered + change)).astype(values.dtype)
 
     def copy(self) -> Nesterov:
-        """With what it has gathered, which is never changed in place."""
+        """Return a copy that shares the momentum vector, which is never changed in place."""
         return replace(self)

@@ -1,4 +1,4 @@
-"""A server: has a part of the parameters, adds what workers push, and lets them wait as long as the bound says."""
+"""Parameter server: holds a part of the parameters, adds pushed deltas, and delays pulls to bound the staleness."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
 
 
 class ParameterServerRole:
-    """Parameters from ``start`` to ``stop``.
+    """Parameter server for the parameters from index ``start`` up to ``stop`` (Dean et al. 2012; Ho et al. 2013).
 
-    Without a bound each push is added as it comes. With ``staleness=0`` those of one clock are added together, when all
-    are there, in the order of the workers; with more, a worker gets parameters only when all others have pushed what is
-    more than so many clocks behind it. Who has died or left is not waited for.
+    Without a bound (``staleness=None``) the server adds each delta when it arrives. With ``staleness=0`` it waits for
+    the deltas of one clock from all workers, and adds them together in the order of the workers. With ``staleness=s`` a
+    worker at clock c gets parameters only when all other workers have pushed the deltas of all clocks before c - s. The
+    server does not wait for workers that have crashed or left.
     """
 
     def __init__(
@@ -50,38 +51,42 @@ class ParameterServerRole:
         self.outer: OuterOptimiser = outer or PlainOuter()
         self.values: Floats = frozen(config.start[start:stop].copy())
         whole = config.size if config.parameters is None else config.parameters
-        self.parameters = min(max(whole - start, 0), stop - start)  # of this part
-        self.average: Floats | None = None
-        self.averaged = 0
-        self.version = 0  # pushes that were added
-        self.progress = 0  # terms they were made of
+        # Number of parameters in the part of this server. The values after them are state of the update rule.
+        self.parameters = min(max(whole - start, 0), stop - start)
+        self.average: Floats | None = None  # Polyak average of the iterates.
+        self.averaged = 0  # Iterates in the average.
+        self.version = 0  # Deltas added so far.
+        self.progress = 0  # Terms that the added deltas were computed from.
         self.clocks = ClockVector()
-        self.pending: dict[int, list[tuple[str, Push]]] = {}  # by clock, for a bound of zero
-        self.round = 0  # the clock whose pushes are added next, for a bound of zero
-        self.waiting: dict[str, int] = {}  # who wants parameters for which clock
-        self.asked: list[ParametersRequest] = []  # by the coordinator, for when all have left
+        # Deltas that wait for a complete clock, by clock (staleness=0 only).
+        self.pending: dict[int, list[tuple[str, Push]]] = {}
+        self.round = 0  # Clock whose deltas are added next (staleness=0 only).
+        self.waiting: dict[str, int] = {}  # Clock of the pull that each waiting worker has sent.
+        self.asked: list[ParametersRequest] = []  # Requests of the coordinator that are not answered yet.
         self.begun = False
-        self.ended = 0  # workers that have done their part: in the steps of the others they still count
-        self.here: set[str] = set()
-        self.left: set[str] = set()  # who has said so
-        self.delays: dict[str, Counter[int]] = {}  # of pushes, in pushes of others, by worker
-        self.lags: Counter[int] = Counter()  # of reads, in clocks
-        self.reads: dict[str, Floats] = {}  # what each worker has read, where a correction needs it
-        self._unkept = 0
-        self._answered_at = -1  # the least clock when all who wait were looked at
+        # Workers that have completed their terms. They still count in the step sizes of the others.
+        self.ended = 0
+        self.here: set[str] = set()  # Nodes that are running.
+        self.left: set[str] = set()  # Workers whose Leave message has arrived.
+        # Number of deltas by staleness, in deltas of other workers, for each worker.
+        self.delays: dict[str, Counter[int]] = {}
+        self.lags: Counter[int] = Counter()  # Number of pulls by lag, in clocks ahead of the slowest worker.
+        self.reads: dict[str, Floats] = {}  # Parameters that each worker last pulled, kept only for a correction.
+        self._unkept = 0  # Deltas received since the state was last persisted.
+        self._answered_at = -1  # Slowest clock at the last check of all waiting workers.
 
     @property
     def clock(self) -> int:
-        """How far the slowest worker is."""
+        """The clock of the slowest worker."""
         return self.clocks.least
 
     @property
     def epoch(self) -> int:
-        """How many walks over the data that makes."""
+        """The number of epochs that the added deltas make up."""
         return self.progress // max(1, self.config.epoch)
 
     def react(self, event: Event) -> Iterable[Action]:
-        """React to what happened."""
+        """React to an event with actions."""
         if isinstance(event, Started):
             self.here = set(event.here)
             if event.kept is not None:
@@ -111,7 +116,8 @@ class ParameterServerRole:
                 yield from self._answer(sender)
         elif isinstance(body, JoinRequest):
             self.clocks.at_least(sender, max(self.round, self.clocks.least))
-            yield from self._keep()  # or it would not be waited for after a crash, until it is heard of again
+            # Without this, a restarted server would not wait for the worker until its next message.
+            yield from self._keep()
             yield Send(sender, JoinReply(self.clocks.of(sender)))
         elif isinstance(body, Leave):
             self.ended += sender in self.clocks
@@ -119,7 +125,8 @@ class ParameterServerRole:
             yield from self._without(sender)
         elif isinstance(body, Begin) and not self.begun:
             self.begun = True
-            # It may have been said long ago: nobody tells any more that somebody of then is gone.
+            # The message may be old, and no event reports members that have left before it arrived. So only members
+            # that are running are added.
             for name in body.members:
                 if name in self.here and name not in self.left:
                     self.clocks.at_least(name, 0)
@@ -130,7 +137,7 @@ class ParameterServerRole:
             yield from self._settle()
 
     def _without(self, worker: str) -> Iterator[Action]:
-        """Somebody has died or left: others may have waited for it."""
+        """Remove a worker that has crashed or left, and answer the workers that waited for it."""
         self.waiting.pop(worker, None)
         self.reads.pop(worker, None)
         if self.clocks.without(worker):
@@ -139,7 +146,8 @@ class ParameterServerRole:
     def _pushed(self, sender: str, push: Push) -> Iterator[Action]:
         checked(push.change, self.stop - self.start)
         if self.staleness == 0:
-            self.pending.setdefault(push.clock, []).append((sender, push))  # one of its earlier life may be there
+            # A list, because a delta of an earlier incarnation of the sender may already be in it.
+            self.pending.setdefault(push.clock, []).append((sender, push))
         else:
             self._add([(sender, push)])
         self.clocks.at_least(sender, push.clock + 1)
@@ -148,17 +156,17 @@ class ParameterServerRole:
         if self._unkept >= max(1, len(self.clocks)):
             yield from self._keep()
 
-    # Adding
+    # Addition of deltas.
 
     def _settle(self) -> Iterator[Action]:
-        """Add what is complete, and answer whoever need not wait any more."""
+        """Add the deltas of complete clocks, and answer the pulls and requests that no longer have to wait."""
         if not self.begun:
             return
         while self.pending and (not self.clocks or self.clocks.least > min(self.pending)):
             self.round = min(self.pending)
             self._add(sorted(self.pending.pop(self.round), key=lambda item: number_of(item[0])))
             self.round += 1
-        if self.clocks.least != self._answered_at:  # else nobody who has waited so far can go on
+        if self.clocks.least != self._answered_at:  # At the same slowest clock, no waiting worker can continue.
             self._answered_at = self.clocks.least
             for worker in list(self.waiting):
                 yield from self._answer(worker)
@@ -169,7 +177,7 @@ class ParameterServerRole:
             yield Send(COORDINATOR, ParametersReply(ask.number, self._best(), self.start, self.clocks.least))
 
     def _answer(self, worker: str) -> Iterator[Action]:
-        """Give a worker its parameters, if it need not wait."""
+        """Send parameters to a worker, if the staleness bound allows it."""
         clock = self.waiting[worker]
         if self.begun and (self.staleness is None or self.clocks.least >= clock - self.staleness):
             del self.waiting[worker]
@@ -185,7 +193,11 @@ class ParameterServerRole:
         )
 
     def _add(self, pushes: list[tuple[str, Push]]) -> None:
-        """Add some pushes at once: each in full, or their mean, each counting as much as it has samples."""
+        """Add deltas of one or several workers at once.
+
+        Each delta is added in full, or their mean is added. In a mean of one clock each delta has its number of samples
+        as weight.
+        """
         total = sum(push.samples for _, push in pushes)
         change = np.zeros(self.stop - self.start, self.values.dtype) if self.outer.accumulates else self.values
         for worker, push in pushes:
@@ -198,7 +210,7 @@ class ParameterServerRole:
             if self.correction is not None:
                 late = Late(delay, self.config.workers, self.values, self.reads.get(worker), self.parameters, push.step)
                 vector = self.correction(vector, late)
-            if change is self.values:  # which others may have
+            if change is self.values:  # Other nodes may share this array, so it is not changed in place.
                 change = plus(change, vector, weight)
             else:
                 add(change, vector, weight)
@@ -209,7 +221,7 @@ class ParameterServerRole:
             self._average()
 
     def _average(self) -> None:
-        """The mean of the iterates (Polyak)."""
+        """Add the current parameters to the Polyak average of the iterates."""
         self.averaged += 1
         if self.average is None:
             self.average = self.values.astype(np.float64)
@@ -222,7 +234,7 @@ class ParameterServerRole:
     def _delays(self) -> dict[str, dict[int, int]]:
         return {worker: dict(counts) for worker, counts in self.delays.items()}
 
-    # Being there after a crash
+    # Persistence across crashes.
 
     def _keep(self) -> Iterator[Action]:
         self._unkept = 0

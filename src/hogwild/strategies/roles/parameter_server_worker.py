@@ -1,4 +1,4 @@
-"""A worker of servers: pull, train, push."""
+"""Parameter-server worker: pulls parameters, trains, and pushes deltas."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
 class ParameterServerWorker:
-    """Trains ``push_every`` terms, pushes the change to every server, and after ``pull_every`` pushes pulls again.
+    """Parameter-server worker (Downpour, Dean et al. 2012).
 
-    With ``rounds`` it ends by itself, after as many terms as every worker has; else when it is told to.
+    The worker trains ``push_every`` terms and pushes the delta to every server. After ``pull_every`` pushes it pulls
+    again. With ``rounds`` the worker ends by itself, after the same number of terms as every other worker. Otherwise it
+    ends when the coordinator sends Stop, or when it has trained all terms of the run itself. With ``together`` all
+    terms of a burst use the same parameters, as one large batch does.
     """
 
     def __init__(
@@ -45,22 +48,23 @@ class ParameterServerWorker:
         self.config, self.parts, self.push_every, self.pull_every = config, parts, push_every, pull_every
         self.rounds, self.together = rounds, together
         self.labour, self.sender = ShardCursor(config), Sender(compression)
-        self.clock = 0  # pushes so far
+        self.clock = 0  # Pushes so far.
         self.values: Floats = config.start
-        self.got: dict[int, PullReply] = {}  # by server
-        self.places: dict[int, int] | None = None  # while it enters
-        self.awaits = False  # whether it waits for parameters
+        self.got: dict[int, PullReply] = {}  # Last reply of each server, by number.
+        # Clocks that the servers have named, by number, while the worker joins late.
+        self.places: dict[int, int] | None = None
+        self.awaits = False  # Whether the worker waits for parameters.
         self.halting = False
         self.ended = False
-        self._own = 0  # pushes since it pulled
+        self._own = 0  # Pushes since the last pull.
 
     @property
     def epoch(self) -> int:
-        """In which walk over the data it is."""
+        """The epoch that the worker is in, if all workers are equally fast."""
         return self.labour.epoch
 
     def react(self, event: Event) -> Iterable[Action]:
-        """React to what happened."""
+        """React to an event with actions."""
         if isinstance(event, Started):
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
@@ -71,7 +75,7 @@ class ParameterServerWorker:
             yield from self._again(number_of(event.peer))
 
     def _heard(self, sender: str, body: Body) -> Iterator[Action]:
-        if isinstance(body, Begin) and not self.ended:  # it was told to end before it began
+        if isinstance(body, Begin) and not self.ended:  # Stop may arrive before Begin.
             self.labour.take(body)
             if body.clock < 0:
                 self.places = {}
@@ -96,7 +100,7 @@ class ParameterServerWorker:
                 yield from self._leave()
 
     def _again(self, number: int) -> Iterator[Action]:
-        """A server is back: it may have forgotten what it was asked."""
+        """Repeat an unanswered request to a restarted server, which may have lost it."""
         if self.places is not None and number not in self.places:
             yield Send(server(number), JoinRequest())
         elif self.awaits and number not in self.got:
@@ -122,7 +126,7 @@ class ParameterServerWorker:
         return self.labour.burst(self.values, self._terms(), progress, heard.members, self.together)
 
     def _terms(self) -> int:
-        """How many terms the next burst has; none if there is nothing left to do."""
+        """Return the number of terms of the next burst, and 0 if no terms are left."""
         limit = self.config.quota - self.clock * self.push_every if self.rounds else self._left()
         return max(0, min(self.push_every, limit))
 

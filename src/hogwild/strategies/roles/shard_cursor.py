@@ -1,4 +1,4 @@
-"""What a worker does whatever its strategy: draw terms from its shards, count them, and report."""
+"""Cursor of a worker over its shards, for all strategies: it draws terms, counts them and reports progress."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from hogwild.messaging.events import Trained
 from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress
 from hogwild.messaging.run_config import RunConfig
 
-REPORTS = 16  # an epoch of a worker's own part has about so many
+REPORTS = 16  # Approximate number of progress reports of a worker in one epoch.
 
 
 @dataclass(eq=False)
 class ShardCursor:
-    """A worker's shards and what it has drawn of each."""
+    """Shards of a worker, and the number of terms drawn from each shard."""
 
     config: RunConfig
-    shards: dict[int, int] = field(default_factory=dict)  # shard -> terms drawn of it so far
-    done: int = 0  # terms in this life
-    _turn: int = 0
-    _shard: int = 0  # of the burst that is going on
-    _unsaid: dict[int, Progress] = field(default_factory=dict)
+    shards: dict[int, int] = field(default_factory=dict)  # Terms drawn so far, by shard.
+    done: int = 0  # Terms trained in this incarnation of the worker.
+    _turn: int = 0  # Bursts so far, which select the next shard.
+    _shard: int = 0  # Shard of the current burst.
+    _unsaid: dict[int, Progress] = field(default_factory=dict)  # Unreported progress, by shard.
 
     @property
     def epoch(self) -> int:
-        """In which walk over the data it is, if the others are as fast."""
+        """The epoch that the worker is in, if all workers are equally fast."""
         return self.done * self.config.workers // max(1, self.config.epoch)
 
     def take(self, body: Begin | Assign) -> None:
-        """These shards are its own from now on; of those it has already it knows best how far it is."""
+        """Replace the shards of the worker.
+
+        For a shard that the worker already has, its own count of terms is at least as new as that of the coordinator.
+        """
         self.shards = {shard: max(drawn, self.shards.get(shard, 0)) for shard, drawn in body.shards}
 
     def burst(self, values: Floats, terms: int, progress: int, stride: int, together: bool = False) -> Train:
-        """Train on the next terms of the next shard."""
+        """Return a burst on the next terms of the next shard, with the shards in turn."""
         turns = sorted(self.shards)
         self._shard = turns[self._turn % len(turns)]
         self._turn += 1
@@ -43,7 +46,7 @@ class ShardCursor:
         return Train(values, shard, self.shards[self._shard], terms, progress, stride, together)
 
     def trained(self, event: Trained, clock: int) -> Iterator[Action]:
-        """Count a burst, and report now and then."""
+        """Count a burst, and report the progress about ``REPORTS`` times an epoch."""
         self.done += event.terms
         if self._shard in self.shards:
             self.shards[self._shard] += event.terms
@@ -56,7 +59,7 @@ class ShardCursor:
             yield from self.report()
 
     def report(self) -> Iterator[Action]:
-        """Say what was not said yet."""
+        """Report the progress since the last report to the coordinator."""
         for progress in self._unsaid.values():
             yield Send(COORDINATOR, progress)
         self._unsaid = {}

@@ -1,4 +1,4 @@
-"""A worker that has the parameters itself and goes in step with the others: train, send, wait, mix."""
+"""Synchronous worker without servers: it trains, sends, waits for its peers, and mixes."""
 
 from __future__ import annotations
 
@@ -30,39 +30,43 @@ from hogwild.strategies.roles.shard_cursor import ShardCursor
 
 
 class SynchronousWorker:
-    """Trains ``period`` terms a round, until all together have trained as many as they were to.
+    """Synchronous worker that holds the parameters.
 
-    Where some have died, the others go on for more rounds: what is left is divided among those who take part.
+    The worker trains ``period`` terms a round, until all workers together have trained the terms of the run. After a
+    crash the remaining workers train more rounds: the remaining terms are divided among the members of the membership
+    view.
 
-    Who takes part is a view of the coordinator's. When that changes it says where it stands after its burst, and goes
-    on when it is told from where; what comes from an earlier view is ignored, what comes from a later one is held.
+    The coordinator sets the membership view. When it changes, the worker reports its state after its burst, and waits
+    for the Begin of the new view. The worker ignores messages of an earlier view, and holds back messages of a later
+    view.
     """
 
     def __init__(self, me: int, config: RunConfig, period: int, exchange: Exchange) -> None:
         self.me, self.config, self.period, self.exchange = me, config, period, exchange
         self.labour, self.iterates = ShardCursor(config), IterateAverage(config)
-        self.clock = 0  # the round
-        self.view = -1
-        self.members = 1
-        self.base = 0, 0  # the round in which the view began, and how far all were
-        self.inbox: dict[tuple[int, int], dict[int, GossipPush]] = {}  # by view and round
+        self.clock = 0  # The current round.
+        self.view = -1  # The membership view, or -1 before the first.
+        self.members = 1  # Number of members of the membership view.
+        self.base = 0, 0  # Round in which the membership view began, and the terms that all had trained by then.
+        # Messages by membership view and round, then by sender.
+        self.inbox: dict[tuple[int, int], dict[int, GossipPush]] = {}
         self.training = self.waiting = self.halting = self.ended = False
-        self.asked: int | None = None  # for which view it is to say where it stands, after its burst
+        self.asked: int | None = None  # Membership view for which the worker reports its state after its burst.
         self.bursts = 0
 
     @property
     def epoch(self) -> int:
-        """In which walk over the data it is."""
+        """The epoch that the worker is in, if all workers are equally fast."""
         return self.labour.epoch
 
     @property
     def progress(self) -> int:
-        """How far all are together."""
+        """The number of terms that all workers together have trained."""
         clock, progress = self.base
         return progress + (self.clock - clock) * self.period * self.members
 
     def react(self, event: Event) -> Iterable[Action]:
-        """React to what happened."""
+        """React to an event with actions."""
         if isinstance(event, Started):
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
@@ -90,7 +94,7 @@ class SynchronousWorker:
                 self._alone()
                 yield from self._end()
 
-    # Rounds
+    # Rounds.
 
     def _begin(self, body: Begin) -> Iterator[Action]:
         members = tuple(number_of(name) for name in body.members)
@@ -133,7 +137,7 @@ class SynchronousWorker:
             yield from self._mix()
 
     def _mix(self) -> Iterator[Action]:
-        """Go on to the next round if all have been heard that are to be."""
+        """Mix and begin the next round, if the messages of all sources have arrived."""
         got = self.inbox.get((self.view, self.clock), {})
         if not self.waiting or any(source not in got for source in self.exchange.sources(self.clock)):
             return
@@ -152,7 +156,7 @@ class SynchronousWorker:
             self.exchange.alone()
             self._on()
 
-    # Changes of the view, and the end
+    # Changes of the membership view, and the end of the worker.
 
     def _stand(self, view: int) -> Iterator[Action]:
         self.asked = None

@@ -1,1 +1,1 @@
-"""Synchronous data-parallel training of a module, on ``torch.distributed``."""
+"""Synchronous data-parallel training of a ``torch.nn.Module``, on ``torch.distributed``."""

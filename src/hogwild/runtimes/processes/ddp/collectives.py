@@ -1,4 +1,4 @@
-"""The group in which synchronous workers talk to each other: PyTorch's own, over gloo or NCCL."""
+"""Collective operations of synchronous workers, on PyTorch's process groups over gloo or NCCL."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ from torch.distributed import PrefixStore, TCPStore, rendezvous  # type: ignore[
 
 from hogwild.errors import ParameterError, WorkerError
 
-LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun tells those it has started
-HOME = "127.0.0.1"
+LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # environment variables that torchrun sets
+HOME = "127.0.0.1"  # address at which workers of one machine find each other
 
 
 @dataclass(frozen=True, slots=True)
 class DDPConfig:
-    """What workers of a synchronous run must know besides their work."""
+    """Options of synchronous workers, beside those of :class:`WorkerConfig`."""
 
-    accumulate: int = 1  # batches of each worker in a step
-    correction: bool = True  # of momentum, when the step changes
-    port: int = 0  # on this machine, where workers that we start find each other
-    startup_timeout: float = 120.0  # seconds in which all must have come
-    heartbeat_timeout: float = 600.0  # seconds that one may keep the others waiting
+    accumulate: int = 1  # batches of each worker in one step
+    correction: bool = True  # whether to apply momentum correction (Goyal et al. 2017) when the step size changes
+    port: int = 0  # port of the rendezvous store on this machine; 0 if a launcher such as torchrun provides the store
+    startup_timeout: float = 120.0  # seconds within which all workers must have connected
+    heartbeat_timeout: float = 600.0  # seconds for which one worker may keep the other workers waiting
 
 
 def torchrun_environment() -> tuple[int, int] | None:
-    """This process's rank and the number of ranks, if a launcher such as ``torchrun`` has started it; else None."""
+    """Return the rank of this process and the number of ranks, as set by a launcher such as ``torchrun``.
+
+    Return None if no launcher has started this process. Raise :class:`ParameterError` if the variables are no numbers.
+    """
     if not all(name in os.environ for name in LAUNCHED):
         return None
     try:
@@ -48,13 +51,16 @@ def torchrun_environment() -> tuple[int, int] | None:
 
 
 def rendezvous_store(startup_timeout: float) -> Any:
-    """Where workers of this machine find each other, for as long as the one who has it keeps it."""
+    """Return a rendezvous store for workers of this machine; the store exists as long as the returned object."""
     return TCPStore(HOME, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=startup_timeout))
 
 
 @contextlib.contextmanager
 def translate_errors(mourning: float = 0.0) -> Iterator[None]:
-    """Say it plainly when others do not answer, after some seconds in which they may be heard themselves."""
+    """Turn errors of collective operations into ``WorkerError``, after a delay in seconds.
+
+    During the delay a worker that has crashed by itself can report its own error first.
+    """
     try:
         yield
     except RuntimeError as error:
@@ -65,7 +71,10 @@ def translate_errors(mourning: float = 0.0) -> Iterator[None]:
 
 
 class Collectives:
-    """All workers of a synchronous run; the first is the one whose word counts."""
+    """Process group of all workers of a synchronous run; worker 0 decides for all.
+
+    An existing process group is used if its rank and size fit; otherwise a ``ParameterError`` is raised.
+    """
 
     def __init__(self, rank: int, workers: int, device: str, together: DDPConfig) -> None:
         self.rank, self.workers = rank, workers
@@ -75,9 +84,10 @@ class Collectives:
             if (dist.get_rank(), dist.get_world_size()) != (rank, workers):
                 raise ParameterError("The process group that is there already is not that of this run's workers.")
         elif together.port:
-            os.environ["GLOO_SOCKET_IFNAME"] = _loopback()  # the name of a machine may lead nowhere
+            # By default gloo resolves the machine's host name, which may have no address.
+            os.environ["GLOO_SOCKET_IFNAME"] = _loopback()
             store = TCPStore(HOME, together.port, is_master=False, timeout=timedelta(seconds=together.startup_timeout))
-            # The one who watches us ends us first, and can say why.
+            # With 60 seconds more than the supervisor, the supervisor terminates the workers first and knows why.
             limit += timedelta(seconds=60)
             backend = _backend(device, workers)
             dist.init_process_group(backend, store=store, rank=rank, world_size=workers, timeout=limit)
@@ -89,7 +99,7 @@ class Collectives:
         self._talk = dist.group.WORLD if gloo else dist.new_group(backend="gloo", timeout=limit)
 
     def word(self, *numbers: float) -> tuple[float, ...]:
-        """What the first worker says, whatever the others say."""
+        """Broadcast the numbers of worker 0; return them in all workers and ignore the other workers' numbers."""
         if self.workers == 1:
             return numbers
         said = torch.tensor(numbers, dtype=torch.float64)
@@ -97,7 +107,7 @@ class Collectives:
         return tuple(said.tolist())
 
     def sizes(self, mine: list[int]) -> Tensor:
-        """The sizes of everybody's batches: a line for each worker, filled up with zeros to the longest."""
+        """Return the sizes of all workers' batches: one row for each worker, padded with zeros to equal length."""
         most = torch.tensor(len(mine))
         dist.all_reduce(most, dist.ReduceOp.MAX, group=self._talk)
         lines = torch.zeros((self.workers, int(most)), dtype=torch.int64)
@@ -105,12 +115,12 @@ class Collectives:
         return self.summed(lines)
 
     def summed(self, tensor: Tensor) -> Tensor:
-        """The sum of everybody's, in place."""
+        """Sum a tensor over all workers, in place."""
         dist.all_reduce(tensor, group=self._talk)
         return tensor
 
     def take_from_first(self, tensors: Iterable[Tensor]) -> None:
-        """Let everybody have the first worker's values."""
+        """Overwrite tensors in all workers with the values of worker 0."""
         for tensor in tensors:
             sent = tensor.detach().cpu().contiguous()
             dist.broadcast(sent, 0, group=self._talk)
@@ -118,7 +128,7 @@ class Collectives:
                 tensor.copy_(sent)
 
     def text(self, mine: str) -> str:
-        """What the first worker has written."""
+        """Broadcast the text of worker 0; return it in all workers."""
         content = mine.encode()
         length = int(self.word(len(content))[0])
         sent = torch.zeros(length, dtype=torch.uint8)
@@ -128,24 +138,30 @@ class Collectives:
         return bytes(sent.tolist()).decode()
 
     def leave(self) -> None:
-        """Give the connections back."""
+        """Close the connections, unless the user's program has opened them."""
         if self._ours and dist.is_initialized():
             dist.destroy_process_group()
 
 
-_stores: list[Any] = []  # what a launcher's variables lead to, opened once
-_runs = itertools.count()
+_stores: list[Any] = []  # rendezvous store of the launcher, opened once by each process
+_runs = itertools.count()  # numbers of the runs of this process, as prefixes in that store
 
 
 def _of_this_run(limit: timedelta) -> Any:
-    """A place of its own for each run, or workers of one would find the addresses that those of the last have left."""
+    """Return a store with a prefix of its own for this run.
+
+    Without the prefix, workers would find the addresses that the previous run has left in the launcher's store.
+    """
     if not _stores:
         _stores.append(next(rendezvous("env://", timeout=limit))[0])
     return PrefixStore(f"hogwild {next(_runs)}", _stores[0])
 
 
 def _backend(device: str, workers_here: int) -> str:
-    """NCCL where each worker has a GPU of its own; it refuses to work where two share one, and gloo does not."""
+    """Return "nccl" if each worker of this machine has a GPU of its own, else "gloo".
+
+    NCCL refuses to work if two workers share a GPU; gloo does not.
+    """
     own = device.startswith("cuda") and torch.cuda.device_count() >= workers_here
     return "nccl" if own and dist.is_nccl_available() else "gloo"
 

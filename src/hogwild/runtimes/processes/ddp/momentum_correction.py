@@ -1,4 +1,4 @@
-"""What momentum has gathered, when the step changes."""
+"""Momentum correction when the step size changes (Goyal et al. 2017)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from typing import Any
 
 import torch
 
-GATHERED = "momentum_buffer"  # what PyTorch's optimisers gather: gradients, not steps
+GATHERED = "momentum_buffer"  # name of the momentum in the state of PyTorch's optimisers: a sum of gradients, not steps
 
 
 def set_step_with_correction(
     optimiser: torch.optim.Optimizer, group: dict[str, Any], step: float, correction: bool
 ) -> None:
-    """Give a group of parameters another step.
+    """Set the step size of a parameter group, with or without momentum correction.
 
     Goyal et al. 2017 write momentum in two ways: ``u = m u + g, w = w - step u`` (their equation 9) and
-    ``v = m v + step g, w = w - v`` (10). While the step stays the same they are one. When it changes, (10) must
-    multiply what it has gathered by new / old ("momentum correction"), or it is as if the old step still held; (9)
-    need not. PyTorch's optimisers are of the form (9), so with the correction there is nothing to do for them, and
-    without it what they have gathered is multiplied by old / new. An optimiser of the form (10) says so by an
-    attribute ``gathers_steps``, the name of what it gathers in its state.
+    ``v = m v + step g, w = w - v`` (10). For a constant step size the two are equal. When the step size changes, form
+    (10) must multiply its momentum by new / old ("momentum correction"). Otherwise the momentum acts as if the old step
+    size still held. Form (9) needs no correction.
+
+    PyTorch's optimisers have the form (9). With the correction their momentum is left unchanged; without the
+    correction it is multiplied by old / new. An optimiser of the form (10) has an attribute ``gathers_steps``, the name
+    of the momentum in its state.
 
     >>> weight = torch.nn.Parameter(torch.zeros(1))
     >>> sgd = torch.optim.SGD([weight], lr=0.1, momentum=0.9)

@@ -1,4 +1,4 @@
-"""Workers that take each step together, each in a process of its own."""
+"""Synchronous worker in a process of its own, under a supervisor in the calling process."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hogwild.runtimes.processes.optimiser_state import state_tensors
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.worker_config import WorkerConfig
 
-MOURNING = 5.0  # seconds in which one that died by itself is heard before those who miss it
+MOURNING = 5.0  # seconds by which a worker delays the report of a lost peer, so that the peer's own error comes first
 
 
 class DDPProcess:
-    """A worker in a process of its own, whose overseer is the process that started it, at the other side of the board.
+    """Synchronous worker in a process of its own; its supervisor is the process that started it.
 
-    What it trains is a copy. The first worker copies that into the memory all have in common when there is something
-    to see: at the end of an epoch, and when all pause.
+    Worker and supervisor communicate through the shared counters (``board``). The worker trains a copy of the model.
+    Worker 0 copies its model to shared memory at the end of each epoch, at each pause, and at the end of the run.
     """
 
     def __init__(self, work: WorkerConfig, rank: int, board: SharedCounters) -> None:
@@ -42,7 +42,7 @@ class DDPProcess:
         self._waits = False
 
     def run(self) -> None:
-        """Meet the others, wait for the start, and train."""
+        """Connect to the other workers, wait for the start signal, and train."""
         torch.set_num_threads(self.work.threads)
         assert self.work.together is not None
         device = self.work.problem.device
@@ -63,15 +63,18 @@ class DDPProcess:
         self.show()
         rng_state.write_to(self.work.random[self.rank])
         mine[at.STATE] = at.FINISHED
-        while not all(state == at.FINISHED for state in self.board.states()):  # they may still wait for our last word
+        # The other workers may still take part in a collective operation that needs this worker's connections.
+        while not all(state == at.FINISHED for state in self.board.states()):
             self._rest(0.001)
         group.leave()
 
     def decide(self) -> tuple[int, float]:
+        """Return the supervisor's decision (``STOP``, ``PAUSE`` or ``GO_ON``), and the seconds of training."""
         flags = self.board.flags
         return STOP if flags[at.STOP] else PAUSE if flags[at.PAUSE] else GO_ON, time.monotonic() - self._begun
 
     def pause(self) -> None:
+        """Publish the model and the random generators' state, and wait until the supervisor ends the pause."""
         self.show()
         rng_state.write_to(self.work.random[self.rank])
         self.board.counts[self.rank, at.STATE] = at.PAUSED
@@ -80,20 +83,25 @@ class DDPProcess:
         self.board.counts[self.rank, at.STATE] = at.TRAINING
 
     def show(self) -> None:
+        """Copy the model and the optimiser's state to shared memory, if this is worker 0."""
         for shared, own in zip(self._shared, self._own, strict=True):
             shared.copy_(own)
 
     def epoch_over(self, epoch: int) -> None:
-        """The board has it."""
+        """Do nothing: the supervisor reads the epoch from the shared counters."""
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
+        """Mark a block in which this worker waits for the other workers; heartbeats continue within the block."""
         self._waits = True
         yield
         self._waits = False
 
     def _beat_while_waiting(self, silence: float) -> None:
-        """When one is silent, all wait for it: only that one shall seem dead."""
+        """Record heartbeats while this worker waits for the other workers.
+
+        When one worker hangs, all others wait for it. Only the worker that hangs may time out.
+        """
         while True:
             if self._waits:
                 self.board.beat(self.rank)
@@ -105,13 +113,13 @@ class DDPProcess:
 
 
 def run_ddp_worker(work: WorkerConfig, rank: int, board: SharedCounters, **_: Any) -> None:
-    """Be a worker."""
+    """Run a synchronous worker in this process."""
     with translate_errors(MOURNING):
         DDPProcess(work, rank, board).run()
 
 
 def _device(work: WorkerConfig, rank: int) -> str:
-    """A GPU of one's own where there are enough, else the one that the model is on."""
+    """Return a GPU of the worker's own if there are as many GPUs as workers, else the device of the model."""
     device: str = work.problem.device
     if device.startswith("cuda") and torch.cuda.device_count() >= work.workers:
         return f"cuda:{rank}"

@@ -1,4 +1,4 @@
-"""The loop of a worker that takes each step together with all others, on PyTorch's DistributedDataParallel."""
+"""Training loop of a synchronous worker, on PyTorch's DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfi
 from hogwild.runtimes.processes.write_policies import StopRequested
 
 GO_ON, PAUSE, STOP = range(3)
-# The option of older and of newer versions of PyTorch.
+# Newer versions of PyTorch call this option forward_sync_buffers, older versions broadcast_buffers.
 _OPTIONS = inspect.signature(DistributedDataParallel).parameters
 OWN_BUFFERS: dict[str, Any] = {
     "forward_sync_buffers" if "forward_sync_buffers" in _OPTIONS else "broadcast_buffers": False
@@ -34,32 +34,35 @@ OWN_BUFFERS: dict[str, Any] = {
 
 
 class DDPObserver(Protocol):
-    """Who decides, on the first worker's side, and what is done when all have heard it."""
+    """Protocol of the object that decides on stops and pauses, and that carries the decisions out in each worker."""
 
-    lines: list[int]  # of the board, that this worker writes
+    lines: list[int]  # rows of the shared counters that this worker writes
 
     def decide(self) -> tuple[int, float]:
-        """What all shall do now, and the seconds that have gone by. Only the first worker is asked."""
+        """Return the decision for all workers, and the seconds of training; called in worker 0 only.
+
+        The decision is ``GO_ON``, ``PAUSE`` or ``STOP``.
+        """
 
     def pause(self) -> None:
-        """All are between the same two steps."""
+        """Pause; called when all workers are between the same two steps."""
 
     def show(self) -> None:
-        """An epoch is about to be over, and others want to see what came of it."""
+        """Publish the model; called after the last step of an epoch, before the epoch is counted."""
 
     def epoch_over(self, epoch: int) -> None:
-        """All have ended an epoch."""
+        """React to the end of an epoch; called in every worker after its last step."""
 
     def waiting(self) -> AbstractContextManager[None]:
-        """While this worker waits for the others."""
+        """Return a context for the time in which this worker waits for the other workers."""
 
 
 class DDPWorker:
-    """One of the workers, with parameters of its own that are always the same as everybody else's.
+    """Synchronous worker, whose parameters are equal to those of all other workers after every step.
 
-    DistributedDataParallel divides the sum of the workers' gradients by their number. Each worker's mean loss is
-    weighted so that what comes out is the mean over all samples of the step, however they are divided among workers
-    and among batches.
+    DistributedDataParallel divides the sum of the workers' gradients by the number of workers. Each worker weights its
+    mean loss so that the result is the mean over all samples of the step. This holds for every division of the samples
+    among workers and batches.
     """
 
     def __init__(self, work: WorkerConfig, board: SharedCounters, group: Collectives, overseer: DDPObserver) -> None:
@@ -68,15 +71,16 @@ class DDPWorker:
         self.accumulate, self.correction = work.together.accumulate, work.together.correction
         self.net, self.optimiser = work.problem.net, work.optimiser
         unused = self._leaves_parameters_out()
-        # Batch statistics are each worker's own: those of its own batch, which is as large as if it were alone.
+        # Each worker keeps batch statistics of its own. Its batches are as large as those of a single worker would be.
         self.engine = DistributedDataParallel(self.net, find_unused_parameters=unused, **OWN_BUFFERS)
         self.problem = replace(work.problem, net=self.engine)
-        self.samples = board.samples  # of all workers; the board has them a little sooner or later
+        # Samples of all workers, counted here because the shared counters of other workers may be a step apart.
+        self.samples = board.samples
         self.seconds = 0.0
         self._begun = False
 
     def train(self) -> None:
-        """Train until the end, or until all are told to stop."""
+        """Train until the last epoch ends, or until worker 0 stops all workers."""
         self.net.train()
         with contextlib.suppress(StopRequested):
             for epoch in itertools.count(int(self.board.counts[self.group.rank, at.EPOCH])):
@@ -86,7 +90,10 @@ class DDPWorker:
                 self.overseer.epoch_over(epoch + 1)
 
     def _leaves_parameters_out(self) -> bool:
-        """Whether some parameters take no part in a loss: the engine must be told, or it would wait for them."""
+        """Return whether the loss leaves out parameters in any worker, found by a backward pass on one batch.
+
+        DistributedDataParallel must know, because it would otherwise wait for the gradients of these parameters.
+        """
         problem = self.work.problem
         batch = np.arange(min(problem.batch, len(problem)))
         with self._buffers_kept(True):
@@ -95,7 +102,7 @@ class DDPWorker:
         self.optimiser.zero_grad(set_to_none=True)
         return bool(self.group.summed(torch.tensor(int(found))))
 
-    # One epoch, one step
+    # Epochs and steps.
 
     def _epoch(self, epoch: int) -> None:
         work, rank = self.work, self.group.rank
@@ -105,7 +112,7 @@ class DDPWorker:
         batches = list(work.problem.batches(share))
         sizes = self.group.sizes([len(batch) for batch in batches])
         rounds = sizes.shape[1]
-        # One that has no more batches of its own comes along with one that does not count.
+        # A worker that has no batches left takes part in the remaining steps with a batch of weight 0.
         spare = batches[0] if batches else np.arange(min(share.batch, share.samples))
         feed = self.problem.training.batches([*batches, *[spare] * (rounds - len(batches))][done:])
         for first in range(done, rounds, self.accumulate):
@@ -120,7 +127,10 @@ class DDPWorker:
             self.board.counts[line, at.EPOCH] = epoch + 1
 
     def _heed(self) -> None:
-        """All do the same at the same step: what the first worker says."""
+        """Receive the decision of worker 0, so that all workers stop or pause before the same step.
+
+        Raise ``StopRequested`` if the decision is ``STOP``.
+        """
         self.board.beat(self.group.rank)
         mine = self.overseer.decide() if self.group.rank == 0 else (GO_ON, 0.0)
         with self.overseer.waiting():
@@ -131,7 +141,11 @@ class DDPWorker:
             self.overseer.pause()
 
     def _descend(self, feed: Iterator[Any], step: Tensor) -> float:
-        """Take one step on so many batches of each worker; return the sum of the losses of this worker's samples."""
+        """Take one step of all workers; return the sum of the losses of this worker's samples.
+
+        ``step`` has the sizes of the step's batches, one row for each worker. Raise ``DivergedError`` if the sum of the
+        losses is not finite.
+        """
         self._set_steps()
         mine, total = step[self.group.rank].tolist(), int(step.sum())
         self.optimiser.zero_grad(set_to_none=True)
@@ -155,7 +169,7 @@ class DDPWorker:
             self._average(self.work.mean)
         self.board.sums[self.group.rank, at.LOSS] += met
         for line in self.overseer.lines:
-            counts[line, at.STEPS] += line == 0  # all take one step
+            counts[line, at.STEPS] += line == 0  # All workers take one step together, so only row 0 counts steps.
             counts[line, at.BATCH] += step.shape[1]
             counts[line, at.SAMPLES] += sizes[line]
 
@@ -166,7 +180,8 @@ class DDPWorker:
         for group, step in zip(self.optimiser.param_groups, steps, strict=True):
             if self._begun:
                 set_step_with_correction(self.optimiser, group, step, self.correction)
-            group["lr"] = step  # the first one of a sitting is no change
+            # The first step size after a start or a resumption is not a change, so it needs no correction.
+            group["lr"] = step
         self._begun = True
 
     @contextlib.contextmanager

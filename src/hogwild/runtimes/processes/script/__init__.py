@@ -1,1 +1,1 @@
-"""``hogwild.shared``: worker processes that run the user's script again."""
+"""Implementation of ``hogwild.shared``: worker processes that run the user's script again."""

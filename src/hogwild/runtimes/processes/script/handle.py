@@ -1,4 +1,4 @@
-"""A worker in a loop of the user's own, and its part of the data."""
+"""Handle of a worker in the user's own training loop: its rank, its batches and its steps."""
 
 from __future__ import annotations
 
@@ -22,30 +22,53 @@ from hogwild.runtimes.processes.write_policies import StepLock
 
 
 class WorkerHandle:
-    """What a loop knows of itself and the others: ``rank``, of how many ``workers``, and its part of the data."""
+    """Worker in a training loop of the user's own: its ``rank``, the number of ``workers``, and its part of the data.
+
+    Examples
+    --------
+    See :func:`hogwild.shared`.
+    """
 
     def __init__(self, rank: int, board: SharedCounters, seed: int, look: Callable[[], None] | None = None) -> None:
         self.rank, self.workers = rank, board.workers
         self._board, self._seed, self._look = board, seed, look
-        self._epochs: dict[int, int] = {}  # begun, of data of each length
+        self._epochs: dict[int, int] = {}  # number of epochs begun, by the number of samples of the data
 
     def __repr__(self) -> str:
         return f"<worker {self.rank} of {self.workers}>"
 
     @property
     def steps(self) -> int:
-        """How many steps all workers together have taken in this block."""
+        """The number of optimiser steps that all workers together have taken in this block."""
         return self._board.steps
 
     def split(self, data: Any, batch: int | None = None) -> WorkerBatches:
-        """This worker's batches of a data set or ``DataLoader``: in each epoch one shuffle, dealt out to all workers.
+        """Return this worker's batches of a data set or ``DataLoader``; each iteration over them is one epoch.
 
-        A loader's batch size, collate function, reading processes and ``drop_last`` are used. Each walk is an epoch.
+        All workers divide the same shuffle of the data among them, a new one in each epoch.
+
+        Parameters
+        ----------
+        data : Dataset or DataLoader
+            Data to divide. A loader's batch size, collate function, reading processes and ``drop_last`` are used.
+        batch : int, optional
+            Samples of a batch. The default is the loader's batch size, or 32 for a data set.
+
+        Returns
+        -------
+        WorkerBatches
+            An iterable of batches, whose length is the number of this worker's batches in one epoch.
+
+        Raises
+        ------
+        ParameterError
+            If ``batch`` is no positive integer, or if the loader has no batch size, or a sampler that does not draw
+            each sample once.
         """
         return WorkerBatches(self, data, batch)
 
     def stop(self) -> None:
-        """Let all workers come to an end: whatever they split is empty from now on."""
+        """Stop all workers: their iterations over batches end before the next batch."""
         self._board.flags[at.STOP] = 1
 
     def _stepped(self) -> None:
@@ -63,13 +86,16 @@ class WorkerHandle:
         return WorkerShare(samples, *self._place(), epoch, self._seed, batch)
 
     def _place(self) -> tuple[int, int]:
-        """Which of how many parts is this worker's: that of one that is gone is dealt out among the others."""
+        """Return the number of this worker's part of the data, and the number of parts.
+
+        The data of a worker that has terminated is divided among the other workers.
+        """
         living = list(self._board.living())
         return living.index(self.rank), len(living)
 
 
 class WorkerBatches:
-    """One worker's batches of each epoch."""
+    """Batches of one worker; each iteration is one epoch."""
 
     def __init__(self, worker: WorkerHandle, data: Any, batch: int | None) -> None:
         loader = data if isinstance(data, DataLoader) else None
@@ -77,7 +103,7 @@ class WorkerBatches:
         self._batch, self._whole = _batch(loader, batch), loader is not None and loader.drop_last
 
     def __len__(self) -> int:
-        """How many batches an epoch has for this worker."""
+        """Return the number of this worker's batches in one epoch."""
         samples = len(self._feed) / self._batch
         batches = math.floor(samples) if self._whole else math.ceil(samples)
         place, places = self._worker._place()
@@ -100,7 +126,7 @@ class WorkerBatches:
 
 @contextmanager
 def counted_steps(worker: WorkerHandle, optimizer: torch.optim.Optimizer, alone: bool) -> Iterator[None]:
-    """Count the steps of an optimiser within the block; ``alone``, let no other worker take one at the same time."""
+    """Count the steps of an optimiser within the block; with ``alone``, lock out other workers during each step."""
     lock: AbstractContextManager[Any] = StepLock(worker.rank, worker._board) if alone else nullcontext()
     beside_others = concurrent_steps(optimizer) if worker.workers > 1 and not alone else nullcontext()
 
@@ -118,7 +144,7 @@ def counted_steps(worker: WorkerHandle, optimizer: torch.optim.Optimizer, alone:
     finally:
         for hook in hooks:
             hook.remove()
-        lock.__exit__(None, None, None)  # a step that failed has left it locked
+        lock.__exit__(None, None, None)  # A step that raised has not released the lock.
 
 
 def _feed(data: Any, loader: DataLoader[Any] | None) -> BatchLoader:

@@ -1,4 +1,4 @@
-"""What workers with a loop of their own have in common: which tensors, and who they are."""
+"""Handshake of script workers: options of worker 0, and a check that all workers have made the same model."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from hogwild.runtimes.processes.atomic_optimiser_step import fuse
 from hogwild.runtimes.processes.optimiser_state import allocate_state
 from hogwild.runtimes.processes.shared_tensors import SharedTensors
 
-Signature = tuple[tuple[str, str], ...]  # what is shared, and what each is like
+Signature = tuple[tuple[str, str], ...]  # name and description of each shared tensor, and of the optimiser
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptHandshake:
-    """What the first worker tells the others when they begin."""
+    """Options that worker 0 sends to the other workers at the start of a block."""
 
-    signature: Signature
-    seed: int
-    threads: int
-    alone: bool  # whether only one may take a step at any time
-    keep: bool  # whether there may be another block after this one
+    signature: Signature  # description of worker 0's model and optimiser
+    seed: int  # seed of the shuffles and of the workers' random generators
+    threads: int  # arithmetic threads of each worker
+    alone: bool  # whether only one worker at a time may take a step
+    keep: bool  # whether workers wait for another block after this one
 
 
 def shared_tensors(net: nn.Module, optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """All that is shared: parameters, buffers, what the optimiser has besides, and what it remembers.
+    """Return all tensors to share: parameters, buffers, further parameters of the optimiser, and its state.
 
     >>> net = nn.Linear(2, 1)
     >>> [tuple(tensor.shape) for tensor in shared_tensors(net, torch.optim.SGD(net.parameters(), momentum=0.9))]
@@ -40,7 +40,7 @@ def shared_tensors(net: nn.Module, optimiser: torch.optim.Optimizer) -> list[Ten
 
 
 def signature(net: nn.Module, optimiser: torch.optim.Optimizer) -> Signature:
-    """What must be the same in every worker.
+    """Return the description of a model and its optimiser, which must be the same in every worker.
 
     >>> net = nn.Linear(2, 1)
     >>> signature(net, torch.optim.SGD(net.parameters()))[-1]
@@ -55,7 +55,10 @@ def signature(net: nn.Module, optimiser: torch.optim.Optimizer) -> Signature:
 
 
 def attach(net: nn.Module, optimiser: torch.optim.Optimizer, arena: SharedTensors, terms: ScriptHandshake) -> None:
-    """Let a model and an optimiser, made by the same script in this process, have the tensors of the first process."""
+    """Replace the tensors of this process's model and optimiser by the shared tensors of worker 0.
+
+    Raise :class:`ParameterError` if the script has made a different model or optimiser in this process.
+    """
     fuse(optimiser)
     ours = signature(net, optimiser)
     if ours != terms.signature:
@@ -68,7 +71,7 @@ def attach(net: nn.Module, optimiser: torch.optim.Optimizer, arena: SharedTensor
 
 
 def configure_worker(terms: ScriptHandshake, rank: int) -> None:
-    """Have threads and random numbers of one's own."""
+    """Set the number of arithmetic threads of this process, and seed its random generators by its rank."""
     torch.set_num_threads(terms.threads)
     rng_state.seed(terms.seed, rank)
 

@@ -1,4 +1,4 @@
-"""The script that is running, run again from its beginning in another process, as ``torchrun`` does."""
+"""Running script of the user, which a worker process runs again from its beginning, as ``torchrun`` does."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-# Programs that call functions of a file in their own way: to run them again would not lead to the same call.
+# Programs that call functions of a file in their own way. Running the file again would not lead to the same call.
 GUESTS = ("_pytest", "unittest", "doctest", "IPython", "ipykernel")
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What Python was started with: a file, or a module (``python -m``)."""
+    """Main program with which Python was started: a file, or a module (``python -m``)."""
 
-    path: str
-    module: str | None = None
+    path: str  # file of the program
+    module: str | None = None  # name of the module, for ``python -m``
 
     def run(self) -> None:
-        """Run it as the main program of this process."""
+        """Run the script as the main program of this process."""
         if self.module is not None:
             runpy.run_module(self.module, run_name="__main__", alter_sys=True)
         else:
@@ -32,7 +32,9 @@ class Script:
 
 
 def running_script() -> Script | None:
-    """The script that led to this call; None in a notebook, ``python -c``, a test, another thread or a child process.
+    """Return the script that made this call; None if running the script again would not lead to the same call.
+
+    It would not in a notebook, in ``python -c``, in a test, in another thread or in a child process.
 
     >>> running_script() is None  # a doctest
     True
@@ -59,22 +61,23 @@ def _callers() -> Iterator[FrameType]:
 
 
 class MutedOutput:
-    """Keeps what this process prints to itself: the first process has printed the same before.
+    """Switch that discards the standard output of this process, because worker 0 has printed the same before.
 
-    It is the file that is changed, not ``sys.stdout``, so that loggers which keep that can be heard again later.
+    The switch redirects the file descriptor 1, not ``sys.stdout``. Loggers that keep a reference to ``sys.stdout``
+    therefore print again after :meth:`off`.
     """
 
     def __init__(self) -> None:
         self._real = os.dup(1)
 
     def on(self) -> None:
-        """Be silent."""
+        """Discard all output from this call on."""
         sys.stdout.flush()
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.close(nowhere)
 
     def off(self) -> None:
-        """Be heard."""
+        """Print output again; output since :meth:`on` stays discarded."""
         sys.stdout.flush()
         os.dup2(self._real, 1)

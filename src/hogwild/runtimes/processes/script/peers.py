@@ -1,4 +1,4 @@
-"""The other workers, seen from the first one, which trains as well and looks after them between its steps."""
+"""Peer workers of worker 0, which trains as well and monitors them between its steps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hogwild.runtimes.processes.shared_memory import SharedBlock
 from hogwild.runtimes.processes.shared_pickle import SharedArrays, dumps, frame
 from hogwild.runtimes.processes.shared_tensors import CPU, SharedTensors, return_freed_memory
 
-LOOK = 0.05  # seconds between two looks at who is still alive
-WAIT = 0.005  # the same, while there is nothing else to do
+LOOK = 0.05  # seconds between two checks for crashed workers while worker 0 trains
+WAIT = 0.005  # seconds between two checks for crashed workers while worker 0 waits
 
 
 class PeerWorkers:
-    """Starts them, tells them when to begin, hears of their death, and waits for them at the end."""
+    """Workers 1, 2, ... of a block: worker 0 starts them, detects their crashes, and waits for them at the end."""
 
     def __init__(self, board: SharedCounters, runtime: Processes, arena: SharedTensors, run: Any, work: Any) -> None:
         self.board, self._runtime, self._owner = board, runtime, os.getpid()
@@ -37,11 +37,11 @@ class PeerWorkers:
 
     @property
     def ended(self) -> bool:
-        """Whether they are all gone for good."""
+        """Whether :meth:`close` has terminated all peer workers."""
         return self._fleet is None
 
     def invite(self, arena: SharedTensors, terms: ScriptHandshake) -> None:
-        """Tell those that run the script where the tensors of the next block are."""
+        """Send the shared tensors and the options of the next block to all peer workers."""
         content = frame(arena.describe(), dumps(terms, arena, SharedArrays()))
         letter, tensors = SharedBlock(len(content)), arena.blocks[CPU]
         assert isinstance(tensors, SharedBlock)
@@ -52,7 +52,10 @@ class PeerWorkers:
         letter.close()
 
     def begin(self, runtime: Processes) -> None:
-        """Wait until all are there, and let them begin."""
+        """Wait until all peer workers are ready, and give the start signal.
+
+        Raise :class:`WorkerError` if a worker is not ready after ``runtime.startup_timeout`` seconds.
+        """
         self._runtime = runtime
         until = time.monotonic() + runtime.startup_timeout
         while late := self._those_before(at.READY):
@@ -69,20 +72,26 @@ class PeerWorkers:
         self.board.flags[at.GO] = 1
 
     def look(self) -> None:
-        """See, now and then, whether one has died; to be called often."""
+        """Check for crashed workers, at most every ``LOOK`` seconds; worker 0 calls this method at each step and batch.
+
+        Raise :class:`WorkerError` for a crashed worker if the runtime's ``on_worker_failure`` is "stop".
+        """
         now = time.monotonic()
         if now - self._looked > LOOK:
             self._looked = now
             self._hear(0)
 
     def wait(self) -> None:
-        """Wait until all that live have finished; one that is silent for too long counts as dead."""
+        """Wait until all running workers have finished.
+
+        A worker without a heartbeat for ``heartbeat_timeout`` seconds is killed and counts as crashed.
+        """
         while self._those_before(at.FINISHED):
             self._hear(WAIT)
             self._mind_the_silent()
 
     def close(self) -> None:
-        """End them."""
+        """Terminate all peer workers; do nothing in a fork of the process that started them."""
         if self._fleet is not None and self._owner == os.getpid():
             fleet, self._fleet = self._fleet, None
             fleet.close()

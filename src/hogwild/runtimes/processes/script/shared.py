@@ -1,9 +1,9 @@
-"""``hogwild.shared``: a training loop of one's own, run by several workers around one model.
+"""Implementation of ``hogwild.shared``: several workers run the user's own training loop on one shared model.
 
-Like ``torchrun``, it runs the whole script in every worker. The first process is worker 0, and starts the others when
-it comes to the block; each of them runs the script up to there, and then has the tensors of the first one. When the
-block is over the others sleep, so that what follows is run once. Should the script come to another block, they wake
-up, run what is between the two, and take part again.
+Every worker runs the whole script, as with ``torchrun``. The first process is worker 0, and starts the other workers
+when it reaches the block. Each of them runs the script up to the block, and then replaces its tensors by those of
+worker 0. At the end of the block the other workers suspend, so that only worker 0 runs the code that follows. When
+worker 0 reaches another block, the other workers resume, run the code between the two blocks, and take part again.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ NO_SCRIPT = (
     "loop into a function train(worker, net, optimizer) and call hogwild.shared(net, optimizer, workers=...).run(train)"
 )
 
-_blocks = 0  # that this process has come to
-_others: PeerWorkers | None = None  # which run this script as well
+_blocks = 0  # number of blocks that this process has reached
+_others: PeerWorkers | None = None  # peer workers that run this script as well; None before the first block
 
 
 def shared(
@@ -59,12 +59,38 @@ def shared(
     seed: int | None = None,
     keep: bool = True,
 ) -> Shared:
-    """Let several workers run a loop around one model in shared memory, with what its optimiser remembers.
+    """Share a model and its optimiser's state among worker processes that run the user's own training loop.
 
-    ``workers`` is one per core where nothing is said. ``runtime`` says what happens when one dies, and how long to wait
-    for one. The ``seed`` of the shuffles is PyTorch's (``torch.manual_seed``) unless given. With ``keep=False`` the
-    other workers end with the block instead of sleeping until the script comes to another one.
+    Use the result in a ``with`` statement, whose block all workers run, or call its method ``run`` with a function.
 
+    Parameters
+    ----------
+    net : torch.nn.Module
+        Model to train. Its parameters and buffers are moved to shared memory in place.
+    optimizer : torch.optim.Optimizer
+        Optimiser of the model. Its state is moved to shared memory as well.
+    workers : int, optional
+        Number of workers, with the calling process. The default is one for each usable core.
+    runtime : Processes, default Processes()
+        Reaction to the crash of a worker, timeouts in seconds, and threads of each worker.
+    seed : int, optional
+        Seed of the shuffles. The default is PyTorch's seed (``torch.manual_seed``).
+    keep : bool, default True
+        Whether the other workers suspend at the end of the block until the script reaches another block. With False
+        they terminate.
+
+    Returns
+    -------
+    Shared
+        A context manager, whose value is the :class:`WorkerHandle` of this worker.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter has the wrong type or is outside its range.
+
+    Examples
+    --------
     >>> net = nn.Linear(1, 1)
     >>> optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     >>> x = torch.ones(64, 1)
@@ -89,7 +115,10 @@ def shared(
 
 @dataclass(eq=False)
 class Shared:
-    """A block that several workers run, or with ``run`` a function."""
+    """Block of code, or with ``run`` a function, that several workers run on one shared model.
+
+    The fields are the parameters of :func:`shared`.
+    """
 
     net: nn.Module
     optimizer: torch.optim.Optimizer
@@ -111,10 +140,27 @@ class Shared:
         self._within.__exit__(kind, error, trace)
 
     def run(self, train: Train[T]) -> T:
-        """Call ``train(worker, net, optimizer)`` in every worker, and return, when all are done, what it gave here.
+        """Call ``train(worker, net, optimizer)`` in every worker, and wait until all workers have finished.
 
-        For notebooks and wherever else there is no script that others could run again.
+        Use this method in notebooks, and wherever else there is no script that other workers could run again.
 
+        Parameters
+        ----------
+        train : callable
+            Function of the :class:`WorkerHandle`, the model and the optimiser.
+
+        Returns
+        -------
+        object
+            The result of ``train`` in worker 0.
+
+        Raises
+        ------
+        WorkerError
+            If a worker crashes, or is not ready within the runtime's ``startup_timeout``.
+
+        Examples
+        --------
         >>> net = nn.Linear(1, 1)
         >>> shared(net, torch.optim.SGD(net.parameters()), workers=1).run(lambda worker, net, optimizer: worker.rank)
         0
@@ -133,7 +179,7 @@ class Shared:
 
     @contextmanager
     def _lead_script(self) -> Iterator[WorkerHandle]:
-        """Be the first worker of those that run this script."""
+        """Run the block as worker 0, with peer workers that run the same script."""
         others = self._those_who_run_the_script()
         terms, arena = self._terms(others.board.workers, self.keep), self._adopted()
         try:
@@ -188,10 +234,11 @@ class Shared:
         return _others
 
     def _start(self, workers: int, script: Script | None) -> PeerWorkers:
+        # Peer workers start without tensors, because the invitation to each block carries that block's tensors.
         board, nothing = (
             SharedCounters(workers),
             move_to_shared_memory([]),
-        )  # tensors come with the invitation to each block
+        )
         try:
             return PeerWorkers(board, self.runtime, nothing, script_worker.run_script_worker, script)
         finally:
@@ -219,7 +266,7 @@ class Shared:
 
 @contextmanager
 def _follow(copy: ScriptWorker, net: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[WorkerHandle]:
-    """Be one of the others that run the script."""
+    """Run the block as a peer worker that runs the script again."""
     terms = copy.join(net, optimizer)
     worker = WorkerHandle(copy.rank, copy.board, terms.seed)
     try:
@@ -236,7 +283,7 @@ def _call(
     board: SharedCounters,
     **_: Any,
 ) -> None:
-    """Be one of the others that call a function."""
+    """Call the function of :meth:`Shared.run` as a peer worker."""
     train, net, optimizer, terms = work
     configure_worker(terms, rank)
     wait_for_start(board, rank)

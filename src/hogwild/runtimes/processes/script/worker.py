@@ -1,4 +1,4 @@
-"""A worker that runs the user's script again: what it does until, at and after the block that it is there for."""
+"""Peer worker that runs the user's script again: its actions before, at and after a block of ``hogwild.shared``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from hogwild.runtimes.processes.start_barrier import wait_for_start
 
 
 class ScriptWorker:
-    """This process, if it is such a worker."""
+    """Peer worker in this process, which runs the user's script again.
+
+    The worker discards the script's standard output outside blocks, because worker 0 prints the same.
+    """
 
     def __init__(self, rank: int, board: SharedCounters, report: Report, orders: int) -> None:
         self.rank, self.board, self._report = rank, board, report
@@ -34,12 +37,15 @@ class ScriptWorker:
         self._mute.on()
 
     def join(self, net: Any, optimiser: Any) -> ScriptHandshake:
-        """The script has come to a block: share the tensors of the first process, and wait until all are here."""
+        """Enter a block: take the shared tensors of worker 0, and wait until all workers are ready.
+
+        If this fails, report the exception to worker 0 and terminate this process.
+        """
         try:
             arena, terms = self._invited or self._invitation()
             attach(net, optimiser, arena, terms)
             arena.close()
-        except Exception:  # whatever it is, the first process is told of it, and this one ends
+        except Exception:  # Every exception is reported to worker 0, and this process terminates.
             self.fail()
         self._invited, self._terms = None, terms
         configure_worker(terms, self.rank)
@@ -48,7 +54,10 @@ class ScriptWorker:
         return terms
 
     def finish(self) -> None:
-        """The block is over: end, or wait for another one, which may never come."""
+        """Leave a block: terminate, or suspend until worker 0 reaches another block.
+
+        If worker 0 reaches no other block, this process terminates when worker 0 closes the socket of orders.
+        """
         assert self._terms is not None
         sys.stdout.flush()
         self.board.counts[self.rank, at.STATE] = at.FINISHED
@@ -59,7 +68,7 @@ class ScriptWorker:
         self._mute.on()
 
     def fail(self) -> NoReturn:
-        """Report the exception that is being handled, and end, whatever the script would do about it."""
+        """Report the exception that is being handled, and terminate before the script could handle it."""
         error = sys.exc_info()[1]
         self._report({"kind": "failed", "error": f"{type(error).__name__}: {error}",
                       "traceback": traceback.format_exc()})  # fmt: skip
@@ -67,7 +76,7 @@ class ScriptWorker:
 
     def _leave(self, status: int) -> NoReturn:
         flush()
-        for child in multiprocessing.active_children():  # that read data for us
+        for child in multiprocessing.active_children():  # Data-loading processes of this worker.
             child.kill()
         os._exit(status)
 
@@ -87,7 +96,7 @@ _current: ScriptWorker | None = None
 
 
 def current_script_worker() -> ScriptWorker | None:
-    """This process as a worker that runs the script again; None in any other.
+    """Return the peer worker of this process; None in a process that does not run the script again.
 
     >>> current_script_worker() is None
     True
@@ -98,10 +107,11 @@ def current_script_worker() -> ScriptWorker | None:
 def run_script_worker(
     script: Script, rank: int, board: SharedCounters, *, report: Report, orders: int, **_: Any
 ) -> None:
-    """Be such a worker."""
+    """Run the user's script again as a peer worker; raise ``WorkerError`` if the script ends without a block."""
     global _current
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(line_buffering=True)  # whole lines, so that those of several workers are not mixed
+        # With line buffering, lines of several workers are not mixed.
+        sys.stdout.reconfigure(line_buffering=True)
     _current = ScriptWorker(rank, board, report, orders)
     try:
         script.run()
