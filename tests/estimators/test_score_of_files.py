@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import dump_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 
@@ -107,3 +107,13 @@ def test_columns_beyond_the_models_are_left_out(tmp_path):
     model = HogwildClassifier(**QUICK).fit(X, CLASSES)
     model._reading = {"base": 1}
     assert model.score(wider) == model.score(X, CLASSES)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_several_classes_are_fitted_from_a_packed_folder(tmp_path, n_jobs):
+    flowers, kinds = load_iris(return_X_y=True)
+    flowers = (flowers - flowers.mean(axis=0)) / flowers.std(axis=0)
+    dump_svmlight_file(flowers, kinds, str(tmp_path / "iris.svm"))
+    hogwild.data.pack([tmp_path / "iris.svm"], tmp_path / "packed")
+    model = HogwildClassifier(max_iter=50, tol=None, n_jobs=n_jobs, random_state=0).fit(tmp_path / "packed")
+    assert model.score(tmp_path / "packed") > 0.8

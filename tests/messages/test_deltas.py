@@ -84,3 +84,8 @@ def test_names():
 def test_what_does_not_fit_is_refused(vector):
     with pytest.raises(MessageError, match="does not fit 3 parameters"):
         checked(vector, 3)
+
+
+def test_a_wrong_share_is_named():
+    with pytest.raises(ParameterError, match="'share' parameter must be above 0"):
+        named("top-k:2")

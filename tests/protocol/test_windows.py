@@ -80,3 +80,17 @@ def test_on_threads_neither() -> None:
     outcome = Local(faults=(Crash("coordinator", 0.0),)).play(job)
     assert outcome.values is None
     assert outcome.reason == "the coordinator crashed"
+
+
+def test_the_expected_message_is_taken_however_many_later_ones_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hogwild.messaging.reliable_channel.MOST_HELD", 3)
+    sender = ReliableChannel("worker-0", 0, {"server-0": 0}, patience=1.0)
+    receiver = ReliableChannel("server-0", 0, {"worker-0": 0}, patience=1.0)
+    first, *later = [sender.sealed("server-0", Ready()) for _ in range(5)]
+    for envelope in (*later, first):
+        assert envelope is not None
+        receiver.receive(envelope)
+    delivered = []
+    while (body := receiver.deliver("worker-0")) is not None:
+        delivered.append(body)
+    assert len(delivered) == 4  # the fifth is sent again later

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, add, frozen
 from hogwild.registry import invalid_parameter, kebab, lookup
 
@@ -106,6 +107,8 @@ def named(compression: str | Compression | None) -> Compression | None:
     try:
         found: Compression = kind(float(number)) if number else kind()
         return found
+    except ParameterError:
+        raise
     except (ValueError, TypeError):
         raise invalid_parameter(
             "compression", "a name, or a name and a share such as 'top-k:0.05'", compression

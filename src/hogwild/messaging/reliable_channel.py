@@ -158,7 +158,8 @@ class ReliableChannel:
             self._receipted(sender, body)
             return False
         box = self._box(sender)
-        if envelope.sequence >= box.expected and len(box.held) < MOST_HELD:
+        # The expected message is stored even if the box is full: else no message could ever leave the box.
+        if envelope.sequence == box.expected or (envelope.sequence > box.expected and len(box.held) < MOST_HELD):
             box.held[envelope.sequence] = body
         return True
 

@@ -9,6 +9,7 @@ from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import invalid_parameter
+from hogwild.strategies import delay_correction
 from hogwild.strategies.delay_correction import Correction
 from hogwild.strategies.message_passing import parts_of, server_roles
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
@@ -41,7 +42,7 @@ class ParameterServer(Strategy):
     combine : {"mean", "sum"}, optional
         Whether servers add the mean of the deltas, or each delta in full. Left out, it is the sum without a bound, and
         the mean with one.
-    correction : Correction, optional
+    correction : Correction or str, optional
         Correction of stale deltas: :class:`DelayAdaptive` or :class:`DelayCompensation`.
     compression : str or Compression, optional
         Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
@@ -71,7 +72,7 @@ class ParameterServer(Strategy):
     push_every: int = 1
     pull_every: int | None = None
     combine: str | None = None
-    correction: Correction | None = None
+    correction: Correction | str | None = None
     compression: Any = None
     within: Strategy | str | None = None
 
@@ -79,6 +80,7 @@ class ParameterServer(Strategy):
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
+        delay_correction.named(self.correction)
         for name in ("shards", "push_every"):
             check_count(name, getattr(self, name))
         if self.staleness is not None and (not isinstance(self.staleness, int) or self.staleness < 0):
@@ -128,7 +130,7 @@ class ParameterServer(Strategy):
             self.shards,
             self.bounded,
             lambda number, start, stop: ParameterServerRole(
-                number, start, stop, config, staleness=bound, mean=mean, correction=self.correction
+                number, start, stop, config, staleness=bound, mean=mean, correction=delay_correction.named(self.correction)
             ),
             lambda: ParameterServerWorker(
                 config, parts, push_every=self.push_every, pull_every=self.pushes_a_pull, rounds=self.bounded,

@@ -178,11 +178,13 @@ class PackedDataset(Dataset):
 
     def with_labels(self, encode: Encode) -> PackedDataset:
         """Return the same rows; the labels of each chunk pass through ``encode``."""
-        return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, encode, self._change)
+        both = encode if self._encode is None else _Both(self._encode, encode)
+        return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, both, self._change)
 
     def with_rows(self, change: Change) -> PackedDataset:
         """Return the same data; the rows of each chunk pass through ``change``."""
-        return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, self._encode, change)
+        both = change if self._change is None else _Both(self._change, change)
+        return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, self._encode, both)
 
     def _part(self, first: int, last: int) -> PackedDataset:
         return PackedDataset.__new__(PackedDataset)._become(self._stored, first, last, self._encode, self._change)
@@ -194,6 +196,17 @@ class PackedDataset(Dataset):
         if self._encode is None and self._change is None:
             return self._stored
         return _Changed(self._stored, self._encode, self._change)
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """Two functions one after the other, in a form that can be pickled."""
+
+    first: Callable[[Any], Any]
+    second: Callable[[Any], Any]
+
+    def __call__(self, given: Any) -> Any:
+        return self.second(self.first(given))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def _converted(names: Array, kind: str, strict: bool = False) -> Any:
     """
     if kind == "U":
         return [str(name) for name in names]
-    numbers = [int(name) if name.lstrip("-").isdecimal() else None for name in names.tolist()]
+    numbers = [int(name) if name.removeprefix("-").isdecimal() else None for name in names.tolist()]
     if strict and None in numbers:
         odd = names[numbers.index(None)]
         raise DataError(f"names are whole numbers so far, and here is {odd!r}", remedy="Fit anew, with all names.")
