@@ -1,6 +1,8 @@
 """Stochastic gradient descent with many workers that do not wait for each other.
 
-run = minimise(problem, rule, schedule, strategy, runtime, budget)
+Entry point::
+
+    run = minimise(problem, rule, schedule, strategy, runtime, budget)
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Every public name and the module it lives in, imported when it is first used.
+# Public names of each module. ``__getattr__`` imports a module when one of its names is first used.
 _HOMES = {
     "hogwild.training.minimise": ("minimise",),
     "hogwild.training.checkpoints": ("Checkpoints",),
@@ -130,7 +132,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME)]
 
 
-_NEEDS_TORCH = (
+_NEEDS_TORCH = (  # public names whose modules need PyTorch, which is optional
     "CUDAGraphStep", "Module", "RecordLoader", "SparseMLP", "CSRDataset", "SparseTable", "StepProfile", "load_weights",
     "shared",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``python -m hogwild`` is the command line."""
+"""Command line: ``python -m hogwild``."""
 
 from __future__ import annotations
 

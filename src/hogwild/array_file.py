@@ -1,4 +1,4 @@
-"""Arrays and a record in one file: safetensors, whose loading runs no code. Models and checkpoints are such files."""
+"""Files of arrays and a record, for models and checkpoints: safetensors, a format that runs no code on loading."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from hogwild.errors import HogwildError
 from hogwild.files import clear_leftovers, write_file
 
-RECORD = "hogwild"  # the key under which the record stands in the file's metadata
+RECORD = "hogwild"  # key of the record in the file's metadata
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def save(path: str | Path, arrays: Arrays, record: Mapping[str, Any]) -> None:
-    """Write arrays and a record, atomically, with a checksum of both.
+    """Write arrays and a record to a file, atomically, with a checksum of both.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +38,7 @@ def save(path: str | Path, arrays: Arrays, record: Mapping[str, Any]) -> None:
 
 
 def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Read arrays and record back; whatever is wrong with the file is raised as ``error``."""
+    """Return the arrays and the record of a file; raise ``error`` if the file is missing or damaged."""
     from safetensors import SafetensorError, safe_open
 
     try:

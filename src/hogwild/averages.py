@@ -1,4 +1,4 @@
-"""Means of the iterates: what a run keeps instead of its last parameters."""
+"""Averages of the iterates, which a run returns instead of its last parameters."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ from hogwild.registry import invalid_parameter
 
 @dataclass(frozen=True, slots=True)
 class EMA:
-    """A mean in which each iterate counts ``decay`` times as much as the next one: for ``minimise(average=EMA())``.
+    """Exponential moving average of the iterates, for ``minimise(average=EMA())``.
 
+    Parameters
+    ----------
+    decay : float, default 0.999
+        Weight of each iterate relative to the next one, between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If ``decay`` is not between 0 and 1.
+
+    Examples
+    --------
     >>> EMA(1.5)
     Traceback (most recent call last):
         ...

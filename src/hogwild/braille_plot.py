@@ -1,4 +1,4 @@
-"""Curves made of dots smaller than a letter: a letter of braille has eight, in four lines and two columns."""
+"""Rasterised curves in braille characters, each of which has eight dots in four rows and two columns."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The eight dots of a braille letter, [row][column], as bits of its code.
+# Bit of each dot in the code of a braille character, by row and column.
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-_BLANK = 0x2800
+_BLANK = 0x2800  # code point of the braille character without dots
 
 
 def rasterise(across: NDArray[Any], down: NDArray[Any], columns: int, height: int) -> NDArray[np.int64]:
-    """The codes of the letters, line by line, that a curve over rising ``across`` is drawn with, from side to side.
+    """Return the codes of the characters that draw a curve over increasing ``across``, for each line and column.
 
     ``down`` is 0 at the top and 1 at the bottom.
 
@@ -35,7 +35,7 @@ def rasterise(across: NDArray[Any], down: NDArray[Any], columns: int, height: in
 
 
 def braille_character(code: int, ascii_only: bool = False) -> str:
-    """The letter with such dots; where there is no braille, a star.
+    """Return the braille character with these dots; with ``ascii_only``, a star for any dots.
 
     >>> braille_character(0xFF), braille_character(0), braille_character(0x40, ascii_only=True)
     ('⣿', ' ', '*')

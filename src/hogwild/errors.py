@@ -1,16 +1,16 @@
-"""Every error this package raises on purpose.
+"""Errors that this package raises.
 
     HogwildError
-    ├── DataError          the input is damaged or not what it should be
+    ├── DataError          the input is damaged or has the wrong form
     ├── ParameterError     a parameter, a name or a combination cannot work
-    ├── DivergedError      the loss exploded, five times, at ever smaller steps
+    ├── DivergedError      the loss diverged again after five halvings of the step size
     ├── CheckpointError    a checkpoint cannot be read or belongs to another run
     ├── ModelError         a model file cannot be read
-    ├── WorkerError        a worker process failed, was killed or went silent
-    ├── MessageError       a message that cannot be what its sender meant
+    ├── WorkerError        a worker process failed, was killed or timed out
+    ├── MessageError       a message is malformed
     └── MissingExtraError  an optional dependency is not installed
 
-Each says what was wrong, where, and what to do about it.
+Each message says what is wrong, where, and what to do about it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,29 @@ from pathlib import Path
 
 
 class HogwildError(Exception):
-    """The root of the tree: catch this to catch everything."""
+    """Base class of all errors that this package raises."""
 
 
 class DataError(HogwildError, ValueError):
-    """The input is damaged or not what it should be.
+    """Error of damaged input, or of input in the wrong form.
 
+    Parameters
+    ----------
+    what : str
+        Description of the problem.
+    path : path, optional
+        File of the input.
+    line : int, optional
+        Line of the file.
+    row : int, optional
+        Row of the data.
+    column : int or str, optional
+        Number or name of the column.
+    remedy : str, default ""
+        Advice to the user, as a sentence.
+
+    Examples
+    --------
     >>> print(DataError("index -3 is negative", path="ads.svm", line=12, column=4,
     ...                 remedy="Indices count from 0 or from 1."))
     ads.svm, line 12, column 4: index -3 is negative. Indices count from 0 or from 1.
@@ -54,31 +71,41 @@ class DataError(HogwildError, ValueError):
 
 
 class ParameterError(HogwildError, ValueError):
-    """A parameter, a name or a combination of them cannot work."""
+    """Error of a parameter, a name or a combination of them that cannot work."""
 
 
 class DivergedError(HogwildError, ArithmeticError):
-    """The loss exploded again and again, at ever smaller steps."""
+    """Error of a loss that diverges repeatedly, at ever smaller step sizes."""
 
 
 class CheckpointError(HogwildError):
-    """A checkpoint cannot be read, or belongs to another run."""
+    """Error of a checkpoint that cannot be read, or belongs to another run."""
 
 
 class ModelError(HogwildError):
-    """A model file cannot be read."""
+    """Error of a model file that cannot be read."""
 
 
 class WorkerError(HogwildError, RuntimeError):
-    """A worker process failed, was killed or went silent."""
+    """Error of a worker process that failed, was killed or timed out."""
 
 
 class MessageError(HogwildError, ValueError):
-    """A message that cannot be what its sender meant."""
+    """Error of a malformed message."""
 
 
 class MissingExtraError(HogwildError, ImportError):
-    """An optional dependency is not installed."""
+    """Error of an optional dependency that is not installed.
+
+    Parameters
+    ----------
+    what : str
+        Feature that needs the dependency.
+    package : str
+        Name of the missing package.
+    extra : str
+        Extra of hogwild that installs the package.
+    """
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs the package '{package}'. Install it with: pip install 'hogwild[{extra}]'")

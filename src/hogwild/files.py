@@ -1,7 +1,8 @@
-"""Files and folders that are either complete or not there, and sizes as people write them.
+"""Atomic writing of files and folders, and sizes in human-readable form.
 
-Everything is written beside its destination, flushed to the disk and renamed: a crash at any moment leaves the old
-content, or the new, and perhaps a left-over whose name starts with a dot, which the next writer removes.
+A file or folder is written beside its destination, flushed to the disk, and renamed. A crash at any time leaves either
+the old content or the new. A crash can also leave a temporary file whose name starts with a dot. The next writer
+removes that file.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _UNITS = {
     "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
-_OURS: set[str] = set()  # what this process made beside its destination
+_OURS: set[str] = set()  # names of the temporary files and folders of this process
 
 
 def parse_size(size: str | int) -> int:
-    """The number of bytes in ``"512MB"``, ``"2GiB"``, ``"1.5G"`` or a plain number.
+    """Return the number of bytes in ``"512MB"``, ``"2GiB"``, ``"1.5G"`` or a plain number.
 
-    ``KB``, ``MB``, ... are powers of 1,000; ``KiB``, ``MiB``, ... and the bare letters are powers of 1,024.
+    ``KB``, ``MB``, ... are powers of 1,000. ``KiB``, ``MiB``, ... and the bare letters are powers of 1,024.
 
     >>> parse_size("512MB"), parse_size("2GiB"), parse_size("1.5G"), parse_size(4096)
     (512000000, 2147483648, 1610612736, 4096)
@@ -43,7 +44,7 @@ def parse_size(size: str | int) -> int:
 
 
 def format_size(size: int) -> str:
-    """A number of bytes for people.
+    """Return a number of bytes in human-readable form.
 
     >>> format_size(512), format_size(1536), format_size(3 * 2**30)
     ('512 B', '1.5 KiB', '3.0 GiB')
@@ -60,7 +61,7 @@ def format_size(size: int) -> str:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file to write that takes its place, and its name, only when the block ends without an error.
+    """Open a temporary file for writing, which replaces ``path`` when the block ends without an error.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +83,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: str | Path, content: bytes) -> None:
-    """Write a whole file at once, so that a reader sees all of it or what was there before.
+    """Write a whole file, so that a reader sees either all of it or the old content.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +97,9 @@ def write_file(path: str | Path, content: bytes) -> None:
 
 @contextmanager
 def new_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A folder to fill that gets its name only when the block ends without an error; otherwise nothing is left.
+    """Yield a temporary folder to fill, which is renamed to ``path`` when the block ends without an error.
+
+    After an error the temporary folder is removed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as parent:
@@ -122,7 +125,10 @@ def new_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def clear_leftovers(path: str | Path) -> None:
-    """Remove what crashed processes left beside ``path``; put back a folder they had only moved aside."""
+    """Remove the temporary files that crashed processes left beside ``path``.
+
+    If a crashed process had moved the folder ``path`` aside and not replaced it, rename that folder back.
+    """
     path = Path(path).absolute()
     for aside in path.parent.glob(f".{path.name}.replaced-*"):
         if _is_orphan(aside):
@@ -136,13 +142,13 @@ def clear_leftovers(path: str | Path) -> None:
 
 
 def flush(file: BinaryIO) -> None:
-    """See that what was written is on the disk."""
+    """Flush a file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def flush_folder(folder: Path) -> None:
-    """See that the names in a folder are on the disk."""
+    """Flush the entries of a folder to the disk, so that a rename in it survives a crash of the machine."""
     _flush_path(folder)
 
 
@@ -168,7 +174,10 @@ def _refuse_existing(path: Path, overwrite: bool) -> None:
 
 
 def _take_place(partial: Path, path: Path) -> None:
-    """Rename; a folder cannot be renamed onto a full one, so the old one steps aside first."""
+    """Rename a folder to its final name.
+
+    A folder cannot be renamed to the name of a folder that is not empty, so the old folder is moved aside first.
+    """
     if not path.exists():
         partial.rename(path)
         flush_folder(path.parent)
@@ -188,7 +197,7 @@ def _is_orphan(path: Path) -> bool:
     match = re.search(r"-(\d+)-[0-9a-f]+$", path.name)
     if match is None:
         return False
-    if int(match[1]) == os.getpid():  # in a container a crashed process may well have had the same number
+    if int(match[1]) == os.getpid():  # in a container, a crashed process may have had the same number as this one
         return path.name not in _OURS
     try:
         os.kill(int(match[1]), 0)

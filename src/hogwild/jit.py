@@ -1,8 +1,8 @@
-"""How Python functions become machine code here.
+"""Compilation of Python functions to machine code.
 
-Losses, rules and ways of sharing are small plain functions. A kernel is written once against their *names*;
-:func:`specialise` makes a compiled copy of it in which those names mean the functions asked for. The copy is compiled
-on its first call and kept on disk, under a name that contains a digest of everything that went into it.
+Losses, rules and ways of sharing parameters are small plain functions. A kernel is written once, and calls them by
+global *names*. :func:`specialise` makes a compiled copy of a kernel in which these names refer to the given functions.
+The copy is compiled on its first call and kept on disk. The name of the copy on disk contains a digest of all its code.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from hogwild.kernel_parts import PartCompiler
 
 Function = Callable[..., Any]
 
-# Multiply-adds may be fused; nothing else about floating point is relaxed, so that NaN stays visible to the
-# divergence guard and one seed gives the same bits.
+# Multiply-adds may be fused. Nothing else about floating point is relaxed: NaN must remain visible to the divergence
+# guard, and one seed must give the same bits.
 OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "fastmath": {"contract"}}
 UNFUSED = {**OPTIONS, "fastmath": False}
-# What Python would need to call a function is not compiled, which takes as long as the function itself.
+# The wrapper through which Python calls a function is not compiled: that takes as long as the function itself.
 UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
 
 
 def compiled(function: Function) -> Any:
-    """Compile a function on first use, keep the result on disk, and let other threads run meanwhile.
+    """Compile a function on its first call, keep the result on disk, and run it without the global interpreter lock.
 
     >>> @compiled
     ... def double(x):
@@ -45,7 +45,7 @@ def compiled(function: Function) -> Any:
 
 
 def is_cached(function: Any) -> bool:
-    """Whether a compiled function need not be compiled again: it was in this process, or is on the disk.
+    """Return whether a function is compiled already, in this process or on disk.
 
     >>> def negative(x):
     ...     return -x
@@ -62,7 +62,9 @@ def _in_a_file(function: Function) -> bool:
 
 
 def compiled_part(function: Function) -> Any:
-    """Let compiled functions call this one, which Python must not: it is compiled as a part of them, without a way in.
+    """Return a function that compiled functions can call, and Python cannot.
+
+    The function is compiled as a part of its callers, without a wrapper for Python.
 
     >>> @compiled_part
     ... def square(x):
@@ -77,7 +79,7 @@ def compiled_part(function: Function) -> Any:
 
 
 def bind(template: Function, **parts: Function) -> Function:
-    """Copy ``template`` so that each global name in ``parts`` means the function given for it.
+    """Return a copy of ``template`` in which each global name in ``parts`` refers to the given function.
 
     >>> def shout(text):
     ...     return change(text) + "!"
@@ -95,10 +97,10 @@ def bind(template: Function, **parts: Function) -> Function:
 
 
 def always_inline(function: Function) -> Function:
-    """Let a part of kernels be compiled into them whatever its size.
+    """Mark a part of kernels to be inlined, whatever its size.
 
-    For one that is called in every row: an array is some ten arguments, and it takes as long to pass a few of them as
-    to add up ten products. Not for all: the compiler would take twice as long.
+    The mark is for parts that are called for every row. An array is passed as about ten arguments, and passing two or
+    three arrays takes as long as adding ten products. With all parts inlined, compilation would take twice as long.
 
     >>> @always_inline
     ... def square(x):
@@ -112,7 +114,7 @@ def always_inline(function: Function) -> Function:
 
 @functools.cache
 def constant(number: int) -> Function:
-    """A function that returns this number, which the compiler knows wherever the function is a part.
+    """Return a function that returns ``number``; the compiler treats its result as a constant.
 
     >>> constant(2)()
     2
@@ -125,9 +127,9 @@ def constant(number: int) -> Function:
 
 
 def specialise(template: Function, *, cache: bool = True, fused: bool = True, **parts: Function) -> Any:
-    """Compile a copy of ``template`` in which each global name in ``parts`` is the function given for it.
+    """Compile a copy of ``template`` in which each global name in ``parts`` refers to the given function.
 
-    Unless multiply-adds are ``fused``, every operation rounds by itself, as in most other compiled code.
+    If ``fused`` is False, every operation rounds separately, as in most other compiled code.
 
     >>> def apply_twice(x):
     ...     return part(part(x))
@@ -141,9 +143,10 @@ def specialise(template: Function, *, cache: bool = True, fused: bool = True, **
 
 @functools.cache
 def entry(template: Function, **parts: Function) -> Any:
-    """Compile a copy of ``template`` as :func:`specialise` does, but as a function of C that takes one address.
+    """Compile a copy of ``template`` as :func:`specialise` does, but as a C function of one pointer.
 
-    Threads of other libraries can call it, at its ``address``; so can Python, as ``ctypes``, and lets others run.
+    Threads of other libraries can call the function at its ``address``. Python can call it as its attribute ``ctypes``,
+    which releases the global interpreter lock.
 
     >>> def set_first(address):
     ...     numba.carray(address, (1,), np.int64)[0] = number()
@@ -164,7 +167,7 @@ def _specialised(template: Function, cache: bool, fused: bool, parts: tuple[tupl
 
 
 def _named(template: Function, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Function:
-    """A copy with its parts, under the name that it has in numba's cache on disk."""
+    """Return a copy of a function with its parts, under its name in Numba's cache on disk."""
     copy = _with_calls_compiled(bind(template, **dict(parts)), fused)
     copy.__qualname__ = f"{template.__name__}_{_digest(copy)}"
     return copy
@@ -173,15 +176,15 @@ def _named(template: Function, fused: bool, parts: tuple[tuple[str, Function], .
 @functools.cache
 def _compiled_part(function: Function, fused: bool) -> Any:
     copy = _with_calls_compiled(function, fused)
-    # Machine code from the disk brings its parts along, by name. Where two parts had one name, the linker would take
-    # whichever came first, for both.
+    # Machine code from the disk includes its parts, by name. Of two parts with the same name, the linker would use the
+    # first for both.
     copy.__qualname__ = f"{function.__name__}_{_digest(copy)}"
     inline = getattr(function, "inlined", False)
     return numba.njit(**(OPTIONS if fused else UNFUSED), **UNCALLED, forceinline=inline)(copy)
 
 
 def _with_calls_compiled(function: Function, fused: bool) -> Function:
-    """A copy of a function in which the plain Python functions it calls are compiled ones."""
+    """Return a copy of a function in which the plain Python functions that it calls are compiled."""
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     copy = bind(function, **{n: _compiled_part(f, fused) for n, f in called.items() if isinstance(f, FunctionType)})
     if not copy.__closure__:
@@ -194,20 +197,21 @@ def _with_calls_compiled(function: Function, fused: bool) -> Function:
 
 
 def _digest(function: Function) -> str:
-    """Names what is compiled, so that a changed loss never meets the machine code of the old one."""
+    """Return a digest of the compiled code, so that a changed loss never uses the machine code of the old one."""
     sha = hashlib.sha256()
     _feed(sha, function, set())
     return sha.hexdigest()[:16]
 
 
 def _feed(sha: Any, function: Any, seen: set[int]) -> None:
-    function = getattr(function, "py_func", getattr(function, "_defn", function))  # of a compiled one, or an intrinsic
+    # The Python function of a compiled function (``py_func``) or of an intrinsic (``_defn``).
+    function = getattr(function, "py_func", getattr(function, "_defn", function))
     if not isinstance(function, FunctionType) or id(function) in seen:
         return
     seen.add(id(function))
     sha.update(b"inlined" * getattr(function, "inlined", False))
     _feed_code(sha, function.__code__)
-    # Functions it calls, and constants it reads or closes over, count as well.
+    # The digest includes the functions that this one calls, and the constants that it reads or closes over.
     read = {name: function.__globals__.get(name) for name in _names(function.__code__)}
     closed = zip(
         function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True
@@ -229,7 +233,7 @@ def _feed_code(sha: Any, code: CodeType) -> None:
 
 
 def _names(code: CodeType) -> set[str]:
-    """The global names that a function and the functions inside it use."""
+    """Return the global names that a function and the functions inside it use."""
     return set(code.co_names).union(*(_names(compiled_part) for compiled_part in _inner(code)))
 
 

@@ -1,4 +1,4 @@
-"""Records: plain values only, as JSON has them."""
+"""Conversion of values to the types that JSON has, for records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def to_jsonable(value: Any) -> Any:
-    """Turn a value into what JSON has; what is not a finite number becomes null.
+    """Return a value as types that JSON has; a number that is not finite becomes None.
 
     >>> from pathlib import Path; import numpy as np
     >>> to_jsonable({"loss": float("nan"), "counts": np.array([1, 2]), "out": Path("m"), 3: (np.float32(0.5), None)})
@@ -23,7 +23,7 @@ def to_jsonable(value: Any) -> Any:
         return {str(key): to_jsonable(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy
         return to_jsonable(value.tolist())
     if isinstance(value, (list, tuple, set, frozenset)):
         return [to_jsonable(item) for item in value]

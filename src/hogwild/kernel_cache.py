@@ -1,9 +1,11 @@
-"""Compiled kernels on disk, shared by all processes and runs.
+"""Cache of compiled kernels on disk, shared by all processes and runs.
 
-Numba keeps machine code beside the source, or in ``NUMBA_CACHE_DIR``. It takes a file for current while the source file
-that *defines* a function is unchanged. Here what counts is a digest of the function and of everything it calls.
-And where several processes want a kernel that nobody has compiled yet, as in a parallel search, one compiles it and
-the others wait for the file.
+Numba keeps machine code beside the source, or in ``NUMBA_CACHE_DIR``. Numba considers a file current while the source
+file that *defines* a function is unchanged. This cache compares a digest of the function and of everything that it
+calls.
+
+Several processes may need a kernel that is not compiled yet, as in a parallel hyperparameter search. One of them then
+compiles it, and the others wait for the file.
 """
 
 # mypy: disable-error-code="no-untyped-call, attr-defined"
@@ -24,29 +26,38 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache
 
-LONGEST_WAIT_SECONDS = 120.0  # for another process that compiles the same kernel; then this one does too
-LOOK_SECONDS = 0.02  # between two looks whether it is done
+# Longest wait for another process that compiles the same kernel, in seconds; then this process compiles it too.
+LONGEST_WAIT_SECONDS = 120.0
+LOOK_SECONDS = 0.02  # Seconds between two attempts to lock a kernel.
 _PROCESS = uuid.uuid4().hex[:12]
-_lock_files: dict[Path, int | None] = {}  # of each folder; they stay open, since closing one gives up all its locks
+# Descriptor of the lock file of each folder; None: the folder cannot be locked. The descriptor stays open, because
+# closing it would release all locks of this process on the file.
+_lock_files: dict[Path, int | None] = {}
 
 if sys.platform != "win32":
     import fcntl
 
 
 class KernelCache(FunctionCache):
-    """The files of one function."""
+    """Cache files of one function, with a lock so that only one process compiles it."""
 
     def __init__(self, function: Callable[..., Any], digest: Callable[[Any], str]) -> None:
         super().__init__(function)
         self._digest, self._stamped, self._locked = digest, False, False
-        # Numba numbers the files of one function, a file for each signature. Two processes that compile at the same
-        # time would count to the same number, and one signature would be given the other's machine code.
+        # Numba numbers the files of one function, one file for each signature. Two processes that compile at the same
+        # time would choose the same number. One signature would then load the machine code of the other. The identifier
+        # of the process prevents that.
         file = self._cache_file
         file._data_name_pattern = file._data_name_pattern.replace(".{number:d}.", f".{{number:d}}-{_PROCESS}.")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load machine code; if there is none, see to it that nobody else compiles it meanwhile."""
-        if not self._stamped:  # not when it is made: what it calls may be defined further down
+        """Load machine code for a signature.
+
+        Without any, lock the function, so that no other process compiles it at the same time.
+        """
+        # The digest is computed at the first call, not in the constructor: functions that this one calls may be defined
+        # later in its module.
+        if not self._stamped:
             self._cache_file._source_stamp, self._stamped = self._digest(self._py_func), True
         found = self._read(sig, target_context)
         if found is None and self._lock():
@@ -56,21 +67,24 @@ class KernelCache(FunctionCache):
         return found
 
     def _read(self, sig: Any, target_context: Any) -> Any:
-        """Read a file; one that is damaged, or names modules that are called otherwise by now, counts as missing."""
+        """Read a file; return None for a damaged file, or for one that names modules which no longer exist."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # unpickling can fail in any way
+        except Exception:  # Unpickling can raise any exception.
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep machine code, and let others have it."""
+        """Write machine code to disk, and release the lock."""
         try:
             super().save_overload(sig, data)
         finally:
             self.release()
 
     def _lock(self) -> bool:
-        """Wait while another process compiles this function; whether it did, so that another look is worth it."""
+        """Wait while another process compiles this function; return whether this process waited.
+
+        After a wait the caller reads the cache again, because the other process has probably written the file.
+        """
         if self._locked or not self._enabled:
             return False
         waited, limit = False, time.monotonic() + LONGEST_WAIT_SECONDS
@@ -83,13 +97,16 @@ class KernelCache(FunctionCache):
         return waited
 
     def release(self) -> None:
-        """Let other processes compile this function, if they have to."""
+        """Release the lock, so that other processes can compile this function."""
         if self._locked:
             self._locked = False
             self._try(lock=False)
 
     def _try(self, lock: bool) -> bool:
-        """Lock or unlock the byte of the folder's lock file that stands for this function; False: another has it."""
+        """Lock or unlock the byte of the folder's lock file that belongs to this function.
+
+        Return False if another process holds the lock, and True where the platform or file system has no locks.
+        """
         file = self._lock_file()
         if file is None:
             return True
@@ -98,7 +115,7 @@ class KernelCache(FunctionCache):
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB if lock else fcntl.LOCK_UN, 1, byte)
         except BlockingIOError:
             return False
-        except OSError:  # a file system without locks
+        except OSError:  # The file system has no locks.
             return True
         return True
 
@@ -107,15 +124,16 @@ class KernelCache(FunctionCache):
         if folder not in _lock_files:
             _lock_files[folder] = None
             if sys.platform != "win32":
-                with contextlib.suppress(OSError):  # nothing can be kept there either
+                # Without write access to the folder, nothing can be cached there, and no lock is needed.
+                with contextlib.suppress(OSError):
                     self._impl.locator.ensure_cache_path()
                     _lock_files[folder] = os.open(folder / "hogwild-kernels.lock", os.O_CREAT | os.O_RDWR)
         return _lock_files[folder]
 
 
 def kept_on_disk(dispatcher: Any, digest: Callable[[Any], str]) -> Any:
-    """Let what a dispatcher compiles be kept in a :class:`KernelCache`."""
-    if numba.config.DISABLE_JIT:  # it is the plain function
+    """Attach a :class:`KernelCache` to a dispatcher, and return the dispatcher."""
+    if numba.config.DISABLE_JIT:  # With NUMBA_DISABLE_JIT the dispatcher is the plain function.
         return dispatcher
     cache = KernelCache(dispatcher.py_func, digest)
     compile_one = dispatcher._compiler.compile
@@ -135,7 +153,7 @@ def kept_on_disk(dispatcher: Any, digest: Callable[[Any], str]) -> Any:
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Let nobody look for garbage: a compiler makes millions of objects that live until it is done."""
+    """Disable garbage collection: a compilation allocates millions of objects that stay reachable until its end."""
     if not gc.isenabled():
         yield
         return

@@ -1,7 +1,7 @@
-"""How parts of kernels are compiled: up to the point where they can be linked into the kernels that call them.
+"""Compilation of kernel parts, up to the point where they can be linked into the kernels that call them.
 
-Numba makes machine code of every function that it compiles, also of one that Python never calls. For the parts of a
-kernel that is a tenth of the time of compiling, and memory that nobody uses.
+Numba generates machine code of every function that it compiles, even of one that Python never calls. For the parts of a
+kernel, that machine code takes a tenth of the compilation time, and memory that is never used.
 """
 
 # mypy: disable-error-code="no-untyped-call, attr-defined"
@@ -18,7 +18,7 @@ from numba.core.typed_passes import NativeLowering
 
 
 class PartCompiler(CompilerBase):
-    """Numba's usual passes, but for the last."""
+    """Compiler with Numba's usual passes, except for the last one (lowering)."""
 
     def define_pipelines(self) -> list[Any]:
         """List the passes."""
@@ -33,7 +33,7 @@ class PartCompiler(CompilerBase):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class PartLowering(NativeLowering):
-    """Make LLVM's code of a function, optimised and ready to be linked, and no machine code."""
+    """Lowering pass that makes optimised LLVM code of a function, ready to be linked, and no machine code."""
 
     _name = "hogwild_part_lowering"
 
@@ -42,7 +42,8 @@ class PartLowering(NativeLowering):
         context = state.targetctx
         library = state.library = context.codegen().create_library(state.func_id.func_qualname)
         library._finalize_final_module = partial(_ready_to_be_linked, library)
-        context.get_executable = _nothing_to_call  # the compiler is held by this thread alone
+        # Only this thread uses the compiler, because Numba holds its global lock.
+        context.get_executable = _nothing_to_call
         try:
             done: bool = super().run_pass(state)
         finally:
@@ -57,7 +58,7 @@ def _ready_to_be_linked(library: Any) -> None:
 
 
 def _nothing_to_call(library: Any, function: Any, environment: Any) -> Any:
-    """What stands for a function that only other compiled functions call."""
+    """Return a placeholder of a function that only other compiled functions call."""
     library._ensure_finalized()
     name = function.qualname.split(".")[-1]
     return _dynfunc.make_function(function.lookup_module(), name, "", 0, environment, (library,))

@@ -1,4 +1,4 @@
-"""What this machine has: cores, caches, memory, vector units. Read from the system, never guessed."""
+"""Description of this machine: cores, caches, memory and vector units, as the operating system reports them."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from pathlib import Path
 
 ROOT = Path("/")
 
-# Which of the compiler's names for instruction sets are worth a mention.
+# LLVM's names of the vector instruction sets that are reported.
 VECTOR_SETS = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "neon", "sve", "sve2", "rvv")
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """One cache as one core sees it."""
+    """Processor cache, as one core sees it."""
 
     level: int
     kind: str  #    "data", "instruction" or "unified"
-    size: int  #    in bytes
-    shared: int  #  by how many logical cores
+    size: int  #    bytes
+    shared: int  #  number of logical cores that share the cache
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine as this process may use it."""
+    """Resources of a machine that this process may use."""
 
     system: str
     processor: str
     logical_cores: int
     physical_cores: int | None
-    allowed_cores: int  #       that this process may run on
-    quota: float | None  #      cores' worth of time that the control group grants; None: no limit
-    memory: int  #              bytes
-    available: int  #           bytes that are free to use now
-    memory_limit: int | None  # of the control group
+    allowed_cores: int  #       logical cores that this process may run on (affinity)
+    quota: float | None  #      CPU quota of the control group, in cores; None: no limit
+    memory: int  #              bytes of physical memory
+    available: int  #           bytes that can be allocated now
+    memory_limit: int | None  # bytes that the control group allows; None: no limit
     caches: tuple[Cache, ...]
     cache_line: int | None
     numa_nodes: int
@@ -43,7 +43,7 @@ class Machine:
 
     @property
     def usable_cores(self) -> int:
-        """How many threads can run at the same time: the allowed cores, or fewer if a quota says so.
+        """The number of threads that can run at the same time: the allowed cores, or fewer with a quota.
 
         >>> this_machine().usable_cores >= 1
         True
@@ -52,12 +52,12 @@ class Machine:
 
     @property
     def usable_memory(self) -> int:
-        """Bytes that this process can get now."""
+        """The number of bytes that this process can allocate now."""
         return self.available if self.memory_limit is None else min(self.available, self.memory_limit)
 
 
 def this_machine() -> Machine:
-    """Look at the machine.
+    """Return a description of this machine.
 
     >>> machine = this_machine()
     >>> machine.logical_cores >= machine.allowed_cores >= 1 and machine.memory > machine.available > 0
@@ -84,9 +84,10 @@ def this_machine() -> Machine:
 
 
 def usable_cores() -> int:
-    """How many threads of this process can run at the same time: what affinity and the control group's quota allow.
+    """Return the number of threads of this process that can run at the same time.
 
-    The default number of workers, threads and readers everywhere.
+    CPU affinity and the quota of the control group limit this number. The package uses it as the default number of
+    workers, threads and readers.
 
     >>> usable_cores() == this_machine().usable_cores
     True
@@ -99,7 +100,7 @@ def _within(allowed: int, quota: float | None) -> int:
 
 
 def allowed_cores() -> int:
-    """On how many cores this process may run.
+    """Return the number of logical cores that this process may run on.
 
     >>> allowed_cores() >= 1
     True
@@ -108,7 +109,7 @@ def allowed_cores() -> int:
 
 
 def processor_name(root: Path = ROOT) -> str:
-    """What the processor calls itself.
+    """Return the model name of the processor.
 
     >>> processor_name() != ""
     True
@@ -120,13 +121,13 @@ def processor_name(root: Path = ROOT) -> str:
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
-    """Cores' worth of time that the control groups of this process grant (the least of them), or None."""
+    """Return the smallest CPU quota of this process's control groups, in cores; None without a quota."""
     granted = []
-    for folder in _control_groups(root, ""):  # version 2
+    for folder in _control_groups(root, ""):  # Control groups of version 2
         limit, _, period = _text(folder / "cpu.max").partition(" ")
         if limit.isdigit() and period.strip().isdigit():
             granted.append(int(limit) / int(period))
-    for folder in _control_groups(root, "cpu"):  # version 1
+    for folder in _control_groups(root, "cpu"):  # Control groups of version 1
         limit1, period1 = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
         if limit1 is not None and limit1 > 0 and period1:
             granted.append(limit1 / period1)
@@ -134,14 +135,14 @@ def cpu_quota(root: Path = ROOT) -> float | None:
 
 
 def memory_limit(total: int, root: Path = ROOT) -> int | None:
-    """Bytes that the control groups of this process allow (the least of them), or None when that is everything."""
+    """Return the smallest memory limit of this process's control groups, in bytes; None if none is below ``total``."""
     limits = [_number(folder / "memory.max") for folder in _control_groups(root, "")]
     limits += [_number(folder / "memory.limit_in_bytes") for folder in _control_groups(root, "memory")]
     return min((limit for limit in limits if limit is not None and 0 < limit < total), default=None)
 
 
 def caches(root: Path = ROOT) -> tuple[Cache, ...]:
-    """List the caches of the first core, the nearest first."""
+    """List the caches of the first core, the one of the lowest level first."""
     found = []
     for folder in sorted((_cpu0(root) / "cache").glob("index*")):
         level, size = _number(folder / "level"), _text(folder / "size").strip()
@@ -153,12 +154,12 @@ def caches(root: Path = ROOT) -> tuple[Cache, ...]:
 
 
 def numa_nodes(root: Path = ROOT) -> int:
-    """Into how many parts memory is divided, each nearer to some cores than to others."""
+    """Return the number of NUMA nodes; at least 1."""
     return max(1, len(list((root / "sys/devices/system/node").glob("node[0-9]*"))))
 
 
 def vectors() -> tuple[str, ...]:
-    """Vector instruction sets that compiled code will use here."""
+    """List the vector instruction sets that compiled code uses on this machine."""
     import llvmlite.binding
 
     has = llvmlite.binding.get_host_cpu_features()
@@ -166,9 +167,10 @@ def vectors() -> tuple[str, ...]:
 
 
 def _control_groups(root: Path, controller: str) -> list[Path]:
-    """The folders of this process's control group and of those around it, as far as they can be seen.
+    """List the folders of this process's control group and of its ancestors, outermost first.
 
-    ``controller`` is empty for version 2, where one tree has them all.
+    ``controller`` is empty for version 2, where one tree has all controllers. Folders that are not visible to this
+    process are listed as well; reading from them gives no limit.
     """
     mount = root / "sys/fs/cgroup" / controller
     folders = [mount]
@@ -186,7 +188,7 @@ def _cpu0(root: Path) -> Path:
 
 
 def _count_list(text: str) -> int:
-    """How many numbers a list such as ``0-3,8`` has."""
+    """Count the numbers in a list such as ``0-3,8``."""
     total = 0
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
@@ -198,7 +200,7 @@ def _count_list(text: str) -> int:
 def _text(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
-    except OSError:  # not on this system, or not for us to see
+    except OSError:  # The file does not exist on this system, or cannot be read by this process.
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Names for things: ``"round-robin"`` on the command line is ``RoundRobin`` in Python."""
+"""Names of classes on the command line, such as ``"round-robin"`` for ``RoundRobin``, and errors about parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def kebab(name: str) -> str:
-    """Turn a class name into the name used on the command line.
+    """Convert the name of a class to its name on the command line.
 
     >>> kebab("ParameterServer"), kebab("SGD"), kebab("AdaGrad")
     ('parameter-server', 'sgd', 'adagrad')
@@ -23,8 +23,15 @@ def kebab(name: str) -> str:
 
 
 def lookup(kind: str, name: str, choices: Mapping[str, T]) -> T:
-    """Look a name up, forgiving case, spaces and underscores; the error proposes what was probably meant.
+    """Return the choice of a name, regardless of case, spaces and underscores.
 
+    Raises
+    ------
+    ParameterError
+        If the name is unknown; the message proposes the most similar name.
+
+    Examples
+    --------
     >>> lookup("rule", "AdaGrad", {"sgd": 1, "adagrad": 2})
     2
     >>> lookup("rule", "adagard", {"sgd": 1, "adagrad": 2})
@@ -39,7 +46,7 @@ def lookup(kind: str, name: str, choices: Mapping[str, T]) -> T:
 
 
 def invalid_parameter(parameter: str, be: str, got: object, choices: Iterable[str] = ()) -> ParameterError:
-    """The one error sentence: *The 'x' parameter must be ... Got ... instead.*
+    """Return the error of an invalid parameter: *The 'x' parameter must be ... Got ... instead.*
 
     >>> invalid_parameter("workers", "a positive integer", -2)
     ParameterError("The 'workers' parameter must be a positive integer. Got -2 instead.")
@@ -50,7 +57,7 @@ def invalid_parameter(parameter: str, be: str, got: object, choices: Iterable[st
 
 
 def quoted_list(names: Iterable[str]) -> str:
-    """List names for a message.
+    """Return names as a sorted list in quotes, for a message.
 
     >>> quoted_list(["b", "a"])
     "'a', 'b'"

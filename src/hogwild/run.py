@@ -1,4 +1,4 @@
-"""What a run leaves behind: parameters, history, events, timings."""
+"""Budget, events and result of a run."""
 
 from __future__ import annotations
 
@@ -12,44 +12,51 @@ from typing import Any, Protocol
 from hogwild.registry import invalid_parameter
 
 Event = dict[str, Any]
-"""Something that happened: ``{"event": "epoch", ...}``, plain values only."""
+"""Event of a run, such as ``{"event": "epoch", ...}``; its values are of types that JSON has."""
 
-PASSING = ("progress", "cluster")  # events that tell how things stand at a moment: they are told, but not kept
+# Events about the present state of a run: callbacks receive them, but ``Run.events`` does not keep them.
+PASSING = ("progress", "cluster")
 
-AFFORDABLE = 2**27  # non-zeros and features that nobody minds waiting for: about a second
+# Values (non-zeros and features) that a default budget passes over in a run: about one second of training.
+AFFORDABLE = 2**27
 
 
 MONITORED = ("objective", "loss", "training_objective", "score")
 
 
 class Callback(Protocol):
-    """Anything that wants to hear of events as they happen."""
+    """Callable that receives each event of a run when it happens."""
 
     def __call__(self, event: Event) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When to stop: whichever limit is reached first.
+    """Limits of a run; the run stops at the limit that it reaches first.
 
     Parameters
     ----------
     epochs : int, optional
-        Number of epochs. Without ``epochs`` and ``seconds`` the size of the data decides: 1,000 for very small data,
-        10 for large data.
+        Number of epochs. Without ``epochs`` and ``seconds`` the size of the data decides: 1,000 for very small data, 10
+        for large data.
     seconds : float, optional
         Seconds of training.
     target : float, optional
-        A loss: of the held-out data if there is any, else of the training data.
+        Loss at which the run stops: of the held-out data if there is any, else of the training data.
     patience : int, optional
-        Epochs without a better held-out loss; the run then returns its best parameters.
+        Epochs without a lower held-out loss after which the run stops. The run then returns its best parameters.
     tolerance : float, optional
-        How much the monitored value must improve on its best within ``stall_epochs``.
+        Least improvement of the monitored value on its best within ``stall_epochs``.
     stall_epochs : int, default 5
-        Epochs without such an improvement after which the run stops.
+        Consecutive epochs without an improvement by ``tolerance`` after which the run stops.
     monitor : {"objective", "loss", "training_objective", "score"}, default "objective"
-        The value that ``tolerance`` is about. "training_objective" is the objective summed up during the epoch, by a
-        rule that tracks it; "score" is the accuracy or R^2 of held-out data.
+        Value that ``tolerance`` applies to. "training_objective" is the objective summed over the updates of an epoch,
+        by a rule that tracks it. "score" is the accuracy or R^2 of the held-out data.
+
+    Raises
+    ------
+    ParameterError
+        If a limit is not a positive number, or ``monitor`` is unknown.
 
     Examples
     --------
@@ -83,18 +90,38 @@ class Budget:
                 raise invalid_parameter(name, "a number", value)
 
     def usually(self, epochs: int | None) -> Budget:
-        """The same budget, with so many epochs if nothing else limits them.
+        """Return this budget with a default number of epochs, if neither epochs nor seconds limit it.
 
+        Parameters
+        ----------
+        epochs : int or None
+            Default number of epochs.
+
+        Returns
+        -------
+        Budget
+            This budget, or a copy with ``epochs``.
+
+        Examples
+        --------
         >>> Budget().usually(30).epochs, Budget(epochs=5).usually(30).epochs
         (30, 5)
         """
         return self if self.epochs is not None or self.seconds is not None else replace(self, epochs=epochs)
 
     def for_data(self, work: int) -> Budget:
-        """The same budget; if nothing else limits its epochs, they are chosen by the work of one.
+        """Return this budget with a number of epochs that suits the data, if neither epochs nor seconds limit it.
 
-        That is the number of values an epoch passes over: the non-zeros of the data, and the features, since what is
-        done once an epoch visits each of those.
+        Parameters
+        ----------
+        work : int
+            Number of values that an epoch passes over: the non-zeros of the data and the features. The features count
+            because the work done once an epoch visits each of them.
+
+        Returns
+        -------
+        Budget
+            This budget, or a copy with 2**27 / ``work`` epochs, at least 10 and at most 1,000.
         """
         if self.epochs is not None or self.seconds is not None:
             return self
@@ -106,13 +133,21 @@ def _is_number(value: Any, numbers: type) -> bool:
 
 
 def budget_of(budget: Budget | int | None) -> Budget:
-    """A budget from a number of epochs, or from itself."""
+    """Return a budget from a number of epochs; a budget is returned as it is."""
     return budget if isinstance(budget, Budget) else Budget(epochs=budget)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WarmStart:
-    """Parameters to start from: the ``state`` of another run, or values alone, after so many ``updates``."""
+    """Parameters that a run starts from.
+
+    Parameters
+    ----------
+    state : tuple of arrays
+        The ``state`` of another run, or the values of its parameters alone.
+    updates : int, default 0
+        Number of updates before this run; the schedule continues from there.
+    """
 
     state: tuple[Any, ...]
     updates: int = 0
@@ -120,21 +155,42 @@ class WarmStart:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run that has ended.
+    """Result of a run that has ended.
 
-    ``history`` has one record per epoch; ``events`` has everything that happened; ``model`` predicts and can be saved.
-    A run whose workers sent each other messages sums up its ``staleness``, its ``traffic`` and its ``idle`` time.
+    A run whose workers exchange messages also summarises its ``staleness``, its ``traffic`` and its ``idle`` time.
+
+    Parameters
+    ----------
+    model : model
+        Model with the parameters that were kept; it predicts and can be saved.
+    config : mapping
+        Problem, rule, schedule, strategy and seed, as they were used.
+    history : list of dict
+        One record per epoch.
+    events : list of dict
+        All events of the run, except those about a passing state ("progress", "cluster").
+    stop_reason : {"epochs", "seconds", "target", "patience", "tolerance", "interrupted"}
+        Limit that ended the run.
+    state : tuple
+        All parameters with the state of the rule, for ``WarmStart``.
+    seconds : float
+        Seconds of training alone.
+    compile_seconds : float
+        Seconds of compilation and preparation.
+    trace : Trace, optional
+        Durations of bursts and messages, if the runtime recorded them.
     """
 
     model: Any
-    config: Mapping[str, Any] = field(repr=False)  # problem, rule, schedule, strategy, seed, as they were used
+    config: Mapping[str, Any] = field(repr=False)  # Problem, rule, schedule, strategy and seed, as they were used.
     history: list[Event] = field(repr=False)
     events: list[Event] = field(repr=False)
-    stop_reason: str  # why it ended: "epochs", "seconds", "target", "patience", "tolerance" or "interrupted"
-    state: tuple[Any, ...] = field(repr=False)  # all parameters with what the rule remembers, to start another run from
-    seconds: float  # training alone
+    stop_reason: str  # "epochs", "seconds", "target", "patience", "tolerance" or "interrupted"
+    # All parameters with the state of the rule; another run can start from them.
+    state: tuple[Any, ...] = field(repr=False)
+    seconds: float  # Seconds of training alone.
     compile_seconds: float
-    trace: Any = field(default=None, repr=False)  # what took how long, where a runtime recorded it
+    trace: Any = field(default=None, repr=False)  # Durations of bursts and messages, if the runtime recorded them.
 
     @property
     def loss(self) -> float:
@@ -143,27 +199,27 @@ class Run:
 
     @property
     def objective(self) -> float:
-        """The mean loss and the penalty: what was minimised."""
+        """The objective: mean loss and penalty."""
         return float(self.result["objective"])
 
     @property
     def result(self) -> Event:
-        """The record of the parameters that were kept: the best with patience, else the last."""
+        """The record of the parameters that were kept: the best with ``patience``, else the last."""
         return next(event for event in reversed(self.events) if event["event"] == "result")
 
     @property
     def staleness(self) -> Event | None:
-        """How old what workers trained on was: how many changes by others landed between a read and its change.
+        """The staleness of the updates: the number of updates by others between a worker's read and its write.
 
-        ``mean``, ``median``, ``p95``, ``most`` and a ``histogram`` in all; ``workers`` has the figures of each, and
-        ``shards`` those that each server, or each worker that is sent changes, has seen. None for workers in one
-        memory.
+        The record has ``mean``, ``median``, ``p95``, ``most`` and a ``histogram`` over all updates. ``workers`` has the
+        figures of each worker. ``shards`` has the figures of each server, or of each worker that receives deltas. None
+        for workers in one memory.
         """
         return self._last("staleness")
 
     @property
     def traffic(self) -> Event | None:
-        """How many ``messages`` and ``bytes`` were sent, what was ``lost`` and ``resent``, and the ``kinds`` of it.
+        """The number of ``messages`` and ``bytes`` sent, of messages ``lost`` and ``resent``, and these by ``kinds``.
 
         None for workers in one memory.
         """
@@ -171,7 +227,7 @@ class Run:
 
     @property
     def idle(self) -> Event | None:
-        """For how much of their time workers did not train: the ``idle_share``, and ``workers`` one by one.
+        """The ``idle_share`` of the workers' time, in which they did not train, and the same for each of ``workers``.
 
         None for workers in one memory.
         """
@@ -186,5 +242,11 @@ class Run:
         return next((event for event in reversed(self.events) if event["event"] == kind), None)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a file."""
+        """Write the model to a file.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        """
         self.model.save(path)

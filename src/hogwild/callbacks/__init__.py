@@ -1,4 +1,4 @@
-"""Callbacks: anything that hears of events as they happen. One file and one line here each."""
+"""Callbacks: callables that receive the events of a run. Each has a module of its own and an entry here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everybody on a cluster, as a table or as plain lines."""
+"""State of all nodes of a cluster, as a table or as plain lines."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ if TYPE_CHECKING:
 
 COLOURS = {"working": "green", "ready": "green", "silent": "bold yellow", "gone": "bold red"}
 FIGURES = ("bursts", "updates/s", "staleness", "pushes/s", "bytes/s", "restarts", "heard of")
-SHORT = 8  # characters of a node's name that are shown
-WIDE = 104  # columns of a terminal that has room for all
-LEFT_OUT = ("bursts", "heard of")  # where there is less: who is not heard of has another state anyway
-MOST = 40  # rows that are shown: those that are not well, and then the first ones
+SHORT = 8  # characters of a machine's name that are shown
+WIDE = 104  # columns of a terminal that has room for all figures
+# Figures that a narrower terminal omits. The state of a node that is silent is visible without them.
+LEFT_OUT = ("bursts", "heard of")
+MOST = 40  # rows that are shown: first those of nodes in another state than "working", then the others by order
 
 Row = Mapping[str, Any]
 
 
 def table_of(rows: Iterable[Row], width: int = WIDE) -> Table:
-    """A line for each participant: where it is, how it is, how fast and how stale, and when it was last heard of.
+    """Return a table with one row per node: machine, state, rates, staleness, restarts, seconds since its last message.
 
     >>> table_of([{"participant": "worker-0", "node": "4ac1f00d77", "state": "working", "bursts": 12}]).row_count
     1
@@ -46,7 +47,7 @@ def table_of(rows: Iterable[Row], width: int = WIDE) -> Table:
 
 
 def staleness_of(workers: Mapping[str, Mapping[str, float]]) -> Table:
-    """A line for each worker: how many changes by others landed between its reads and its changes.
+    """Return a table with one row per worker: the distribution of the updates by others between its reads and writes.
 
     >>> staleness_of({"worker-0": {"mean": 1.3, "median": 0, "p95": 10, "most": 10, "count": 10}}).row_count
     1
@@ -66,7 +67,7 @@ def staleness_of(workers: Mapping[str, Mapping[str, float]]) -> Table:
 
 
 def lines_of(rows: Iterable[Row]) -> Iterator[str]:
-    """The same in plain lines.
+    """Yield the rows of the cluster table as plain lines.
 
     >>> list(lines_of([{"participant": "worker-0", "node": "4ac1f00d77", "state": "starting"}]))
     ['worker-0 on 4ac1f00d: starting']
@@ -88,7 +89,7 @@ def _chosen(rows: list[Row]) -> list[Row]:
 
 
 def _figures(row: Row) -> dict[str, str]:
-    """Empty where there is nothing to tell."""
+    """Return the figures of a row as text; empty where there is no value to show."""
     stale, restarts, silent = row.get("staleness"), row.get("restarts", 0), row.get("silent", 0.0)
     return {
         "bursts": f"{row['bursts']:,}" if row.get("bursts") else "",

@@ -1,4 +1,4 @@
-"""A run to watch: its curve as it grows, how fast it is, how stale, and how long still."""
+"""Dashboard of a run in the terminal: loss curves, throughput, staleness and time left."""
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ if TYPE_CHECKING:
     from rich.console import Console, Group, RenderableType
     from rich.text import Text
 
-OFTEN = 4  # times a second it is drawn
-TALL, LOW = 11, 4  # lines of the curve, if there is room for them
-WIDE = 110  # letters, however wide the terminal
-AROUND = 6  # lines besides the curve and the table
+OFTEN = 4  # redraws per second
+TALL, LOW = 11, 4  # greatest and least height of the curves, in lines
+WIDE = 110  # greatest width of the curves, in characters
+AROUND = 6  # lines besides the curves and the table
 LOSS, HELD_OUT = "green", "yellow"
 
 
 class Live:
-    """Draws the loss (and that of held-out data) over the epochs, rows/s and time left while a run goes on.
+    """Dashboard that draws the training and held-out loss over the epochs, rows/s and the time left.
 
-    On a cluster there is everybody's rate and staleness below it; after any run by messages, how stale what each worker
-    trained on was. The last picture stays on the screen. Where there is no terminal it is silent.
+    On a cluster a table below shows the rate and staleness of each node. After any message-passing run, the table shows
+    the distribution of each worker's staleness. The last picture stays on the screen. Without a terminal there is no
+    output.
+
+    Parameters
+    ----------
+    console : rich.console.Console, optional
+        Console to draw on; by default standard error.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -37,7 +43,7 @@ class Live:
         self._records: list[Event] = []
         self._rates = Rates()
         self._below: Any = None
-        self._lines = 0  # of what is below
+        self._lines = 0  # height of the table below, in lines
         self._screen = Live(
             get_renderable=self.picture, console=self._console, refresh_per_second=OFTEN, transient=False
         )
@@ -85,7 +91,7 @@ class Live:
         self._phase, self._over = f"Done, by {event['stop_reason']}", True
 
     def picture(self) -> Group:
-        """What there is to see now."""
+        """Return the present picture."""
         from rich.console import Group
         from rich.text import Text
 
@@ -96,7 +102,7 @@ class Live:
         return Group(*parts, *([] if self._below is None else [self._below]))
 
     def _curve(self) -> Text:
-        records = list(self._records)  # events go on meanwhile
+        records = list(self._records)  # a copy, because events arrive while the picture is drawn
         height = max(LOW, min(TALL, self._console.height - AROUND - self._lines))
         lines = [([record["loss"] for record in records], LOSS),
                  ([record.get("test_loss") for record in records], HELD_OUT)]  # fmt: skip
@@ -118,7 +124,7 @@ class Live:
         return words
 
     def _course(self) -> RenderableType:
-        """What is going on, how much of it is done, how fast it is, and how long it will take."""
+        """Return a line with the phase of the run, its progress, its throughput and the time left."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
@@ -135,5 +141,5 @@ class Live:
         return line
 
     def close(self) -> None:
-        """Draw it a last time, and leave it there."""
+        """Draw the last picture, and leave it on the screen."""
         self._screen.stop()

@@ -1,4 +1,4 @@
-"""Events as lines of JSON."""
+"""Callback that writes events as lines of JSON."""
 
 from __future__ import annotations
 
@@ -10,8 +10,19 @@ from hogwild.run import PASSING, Event
 
 
 class JsonLines:
-    """Appends every event to a file, one JSON object a line, flushed at once: it can be followed while a run goes on.
+    """Writer that appends every event to a file, as one JSON object per line.
 
+    Each line is flushed at once, so that other programs can follow the run.
+
+    Parameters
+    ----------
+    path : path
+        File to append to; its folder is created if necessary.
+    progress : bool, default False
+        Whether to write "progress" and "cluster" events as well.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     log = JsonLines(Path(folder, "events.jsonl"))

@@ -1,4 +1,4 @@
-"""Curves over epochs for a terminal: several in one picture, each in a colour of its own."""
+"""Curves over epochs for a terminal: several in one picture, each in its own colour."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hogwild.braille_plot import braille_character, rasterise
 if TYPE_CHECKING:
     from rich.text import Text
 
-STEEP = 10.0  # times the smallest value that the largest is where the axis is logarithmic
-OLD = str.maketrans("┤│└─", "||+-")  # for terminals that have no such lines
+STEEP = 10.0  # ratio of the largest to the smallest value above which the axis is logarithmic
+OLD = str.maketrans("┤│└─", "||+-")  # replacements of line-drawing characters for terminals that have only ASCII
 
 Values = Sequence[float | None]
 
@@ -23,10 +23,10 @@ Values = Sequence[float | None]
 def curves(
     epochs: Sequence[float], lines: Sequence[tuple[Values, str]], width: int, height: int, ascii_only: bool = False
 ) -> Text:  # fmt: skip
-    """Draw values over rising epochs, each line in its style, into ``height`` lines of ``width`` letters and an axis.
+    """Draw curves over increasing epochs, each in its style, into ``height`` lines of ``width`` characters and an axis.
 
-    A value may be missing (None), or be no number that can be drawn: the curve then goes straight past it. Where they
-    fall far, the axis is logarithmic.
+    A value may be missing (None) or not finite. The curve then runs straight from its predecessor to its successor. The
+    axis is logarithmic if the largest value is more than ten times the smallest.
 
     >>> print(curves([1, 2, 3, 4], [([8.0, 4.0, 2.0, 1.0], "green")], width=20, height=4))
        8 ┤⠑⢄
@@ -56,7 +56,8 @@ def curves(
         picture.append(tick.translate(OLD) if ascii_only else tick, "dim")
         used = range(len(np.trim_zeros(codes[row], "b")))
         styles = [next((style for each, style in drawn[::-1] if each[row, column]), None) for column in used]
-        for style, run in groupby(used, styles.__getitem__):  # a colour is told once for all that have it
+        # Consecutive characters of one colour are appended together.
+        for style, run in groupby(used, styles.__getitem__):
             picture.append("".join(braille_character(codes[row, column], ascii_only) for column in run), style)
         picture.append("\n")
     axis = " " * (margin + 1) + "└" + "─" * columns + "\n"
@@ -67,16 +68,16 @@ def curves(
 
 
 def _names(low: float, high: float, steep: bool, height: int) -> dict[int, str]:
-    """The numbers beside the first line, the last one and that in the middle."""
+    """Return the labels of the vertical axis at the first, middle and last line, by line."""
     if high <= low:
         return {height // 2: f"{high:.4g}"}
-    part = (4 * (height // 2) + 1.5) / (4 * height - 1)  # of the way down
+    part = (4 * (height // 2) + 1.5) / (4 * height - 1)  # share of the way down to the middle line
     middle = np.exp((1 - part) * np.log(high) + part * np.log(low)) if steep else (1 - part) * high + part * low
     return {0: f"{high:.4g}", height // 2: f"{middle:.3g}", height - 1: f"{low:.4g}"}
 
 
 def _filled(epochs: Sequence[float], values: Values) -> NDArray[np.float64] | None:
-    """A value for every epoch, between those that are known; None where none is."""
+    """Return a value for every epoch, interpolated between the known ones; None if none is known."""
     given = np.array([np.nan if value is None else value for value in values], np.float64)
     there = np.isfinite(given)
     if not there.any():
@@ -86,7 +87,7 @@ def _filled(epochs: Sequence[float], values: Values) -> NDArray[np.float64] | No
 
 
 def _down(values: NDArray[np.float64], low: float, high: float, steep: bool) -> NDArray[np.float64]:
-    """How far below the top each value is, from 0 to 1."""
+    """Return the distance of each value from the top of the axis, from 0 to 1."""
     if high <= low:
         return np.full(len(values), 0.5)
     if steep:

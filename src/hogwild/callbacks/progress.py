@@ -1,4 +1,4 @@
-"""A progress bar: how far, how fast, how good, how long still."""
+"""Progress bar of a run: epoch, throughput, loss and time left."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from hogwild.run import Event
 if TYPE_CHECKING:
     from rich.console import Console
 
-LINES = 30.0  # seconds between two tellings of how a cluster stands, where there is no terminal
+LINES = 30.0  # seconds between two reports on a cluster where there is no terminal
 
 
 class Progress:
-    """Draws a bar with epoch, rows/s (of each worker process, if there are any), loss and time left on a terminal.
+    """Progress bar with epoch, rows/s (of each worker process, if there are any), loss and time left.
 
-    On a cluster there is a table of everybody below it. Where there is no terminal it is silent, but for a cluster,
-    which is told of in plain lines now and then.
+    On a cluster a table of all nodes is shown below the bar. Without a terminal the callback reports only on a cluster,
+    in plain lines every 30 seconds.
+
+    Parameters
+    ----------
+    console : rich.console.Console, optional
+        Console to draw on; by default standard error.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -77,12 +82,12 @@ class Progress:
         self._bar.update(self._task, description="Training", figures=figures, **update)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.stop()
 
 
 def _bar() -> Any:
-    """A bar of rich's that may have something below it."""
+    """Return a subclass of rich's progress bar that can show another object below the bar."""
     from rich.progress import Progress
 
     class Bar(Progress):

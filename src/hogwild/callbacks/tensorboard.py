@@ -1,4 +1,4 @@
-"""Events as TensorBoard scalars."""
+"""Callback that writes the figures of epochs for TensorBoard."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from hogwild.run import Event
 
 
 class TensorBoard:
-    """Writes the figures of every epoch for TensorBoard, over the number of updates."""
+    """Writer of the figures of every epoch for TensorBoard, over the number of updates.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of TensorBoard's event files.
+
+    Raises
+    ------
+    MissingExtraError
+        If the package ``tensorboard`` is not installed.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         try:
@@ -30,5 +41,5 @@ class TensorBoard:
         self._writer.add_event(self._event(step=event["updates"], summary=self._summary(value=values)))
 
     def close(self) -> None:
-        """Write out what is still in memory."""
+        """Write all figures that are still in memory, and close the file."""
         self._writer.close()

@@ -1,4 +1,4 @@
-"""How fast a run goes, and how long it will still take."""
+"""Throughput of a run, and the time that it has left."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import time
 
 from hogwild.run import Event
 
-SPAN = 0.05  # seconds over which a rate is worth telling: some events come in bursts
+# Least interval in seconds over which a rate is computed. A rate over less is unreliable, because events can arrive in
+# bursts.
+SPAN = 0.05
 
 
 class Rates:
-    """Hears of progress and of epochs, and puts into words how fast they come.
+    """Throughput of a run in words, computed from its "progress" and "epoch" events.
 
     >>> rates = Rates()
     >>> rates.progress({"updates": 10, "fraction": 0.5, "workers": [1200.0, 873.2]})
@@ -19,18 +21,19 @@ class Rates:
     """
 
     def __init__(self) -> None:
-        self.words = ""  # nothing yet
-        self._last = (0.0, 0)  # when, and how many updates there were
+        self.words = ""  # empty until a rate is known
+        self._last = (0.0, 0)  # time of the last rate in seconds, and the updates at that time
         self._simulated = False
-        self._first: tuple[float, float] | None = None  # when, and how much of the budget was gone
+        # Time of the first event in seconds, and the share of the budget spent at that time
+        self._first: tuple[float, float] | None = None
         self._now = (0.0, 0.0)
 
     def started(self, event: Event) -> None:
-        """A run has begun."""
+        """Note the runtime when a run starts."""
         self._simulated = str(event.get("runtime", "")).startswith("Simulator")
 
     def progress(self, event: Event) -> None:
-        """So much is done."""
+        """Update the throughput from a "progress" event."""
         now, (then, updates) = time.perf_counter(), self._last
         if then and now - then > SPAN and event["updates"] > updates:
             self.words = f"{(event['updates'] - updates) / (now - then):,.0f} rows/s"
@@ -42,8 +45,8 @@ class Rates:
         self._first = self._first or self._now
 
     def epoch(self, event: Event) -> None:
-        """An epoch is over: what it took in all is the best that is known of short ones."""
-        if self._simulated:  # where they are no seconds of this clock
+        """Update the throughput from an "epoch" event: for short epochs, the total rate is the best estimate."""
+        if self._simulated:  # a simulation's seconds are not those of this clock
             return
         if event["seconds"] and "samples/s" not in self.words:
             self.words = f"{event['updates'] / event['seconds']:,.0f} rows/s"
@@ -51,7 +54,7 @@ class Rates:
 
     @property
     def left(self) -> float | None:
-        """In how many seconds the budget will be spent, if that goes on as it has; None where nobody knows."""
+        """The seconds until the budget is spent, if the run continues at its mean speed; None if not known."""
         if self._first is None:
             return None
         (began, before), (now, spent) = self._first, self._now
@@ -61,7 +64,7 @@ class Rates:
 
 
 def short(rate: float) -> str:
-    """A rate in few characters, for a line that has one for each worker.
+    """Return a rate in short form, for a line that has one for each worker.
 
     >>> short(873.2), short(12_345.0), short(4.2e6)
     ('873', '12.3k', '4.2M')

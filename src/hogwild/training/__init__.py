@@ -1,1 +1,1 @@
-"""The verb: checks the combination, starts the runtime, steers the run to its end."""
+"""Training: resolves and checks a job, starts its runtime, and drives the run to its end."""

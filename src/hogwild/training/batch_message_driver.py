@@ -1,4 +1,4 @@
-"""A model, learnt by participants who talk to each other."""
+"""Driver of message-passing runs that train a PyTorch module."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ from hogwild.training.torch_optimisers import check_gradients, describe_optimise
 
 
 def run(job: Job) -> Run:
-    """Train a model by messages.
+    """Train a module by message passing.
 
-    Every worker has a copy of the model and an optimiser of its own: with n workers there are n of each in memory. An
-    update is that of one minibatch. What is exchanged are parameters and floating buffers, in single precision; what
-    optimisers remember is not: it is in checkpoints, and lost with a worker that crashes. Samples are read by the
-    workers themselves, whatever number of reading processes a ``DataLoader`` asks for. After each epoch the loss of all
-    training data is measured.
+    Every worker has its own copy of the model and its own optimiser: n workers hold n of each in memory. An update is
+    the step of one minibatch.
+
+    Workers exchange parameters and floating-point buffers, in single precision. Workers do not exchange the state of
+    their optimisers. Checkpoints contain that state, and a worker that crashes loses it.
+
+    The workers themselves read the samples, however many reader processes a ``DataLoader`` asks for. After each epoch
+    the loss of all training data is evaluated.
     """
     assert isinstance(job.problem, Module)
     problem, schedule, strategy, runtime, budget = job.problem, job.schedule, job.strategy, job.runtime, job.budget
@@ -80,7 +83,10 @@ def run(job: Job) -> Run:
 
 
 def task_of_batches(batches: BatchSource, test: Any) -> LocalTask:
-    """A task for minibatches. Each life of a worker has a learner of its own, which begins as the model does now."""
+    """Return the task of training on minibatches.
+
+    Each incarnation of a worker has its own trainer, which starts from the present parameters of the model.
+    """
     problem = batches.problem
     start, parameters = FlatParameters(problem.net).values(), FlatParameters(problem.net).parameters
     spare = replace(problem, net=copy.deepcopy(problem.net))
@@ -101,7 +107,7 @@ def task_of_batches(batches: BatchSource, test: Any) -> LocalTask:
 
 
 def sums_updates(strategy: Strategy) -> bool:
-    """Whether the changes of all workers are added each in full; not where they are averaged or parameters are mixed.
+    """Return whether the deltas of all workers are added in full, instead of being averaged or mixed.
 
     >>> from hogwild.strategies import ElasticAveraging, ParameterServer
     >>> [sums_updates(each) for each in (ParameterServer(), ParameterServer(staleness=0), ElasticAveraging())]
@@ -114,19 +120,22 @@ def sums_updates(strategy: Strategy) -> bool:
 
 
 def threads_per_worker(workers: int) -> int:
-    """How many threads each of so many workers in this process has for its arithmetic."""
+    """Return the number of arithmetic threads for each of ``workers`` workers in this process."""
     return max(1, usable_cores() // workers)
 
 
 def _read_here(feed: BatchLoader) -> BatchLoader:
-    """The same, without processes that read: bursts are too short to start some for each."""
+    """Return the loader without reader processes: a burst is too short to start processes for it."""
     feed.options = {}
     return feed
 
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """So many threads of PyTorch's for each worker; in a simulation one, so that sums are added in the same order."""
+    """Set PyTorch's number of threads for the block.
+
+    A simulation uses one thread, so that sums are added in the same order in every run.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -137,7 +146,7 @@ def _threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def _generators() -> Iterator[None]:
-    """Random numbers outside go on as if nothing had been drawn meanwhile."""
+    """Restore the states of all random number generators after the block, so that the caller's sequences continue."""
     before = rng_state.capture()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which problems, strategies, runtimes and options go together, and what is said of those that do not.
+"""Compatibility of problems, strategies, runtimes and options, and the errors for combinations that cannot work.
 
 ========================  ====================  ==============================  =======================
 problem                   strategies in memory  ``Synchronous``                 strategies by messages
@@ -23,19 +23,19 @@ Refusal = str | ParameterError
 
 
 def check(job: Job) -> None:
-    """Refuse what cannot work, before any data is read.
+    """Check that the parts of a job work together, before any data is read.
 
     Raises
     ------
     ParameterError
-        With what is wrong, and what to do instead.
+        With the reason, and a combination that works.
     """
     for refusal in (*_pair(job), *_average(job), *_checkpoint(job), *_budget(job), *_options(job)):
         raise ParameterError(refusal) if isinstance(refusal, str) else refusal
 
 
 def _pair(job: Job) -> Iterator[Refusal]:
-    """Where the workers of a strategy can run, for a kind of problem."""
+    """Check that the runtime can run the strategy's workers for this kind of problem."""
     strategy, runtime, name = job.strategy, job.runtime, type(job.problem).__name__
     batches = job.problem.terms == "batches"
     if runtime.passes_messages:
@@ -65,7 +65,7 @@ def _pair(job: Job) -> Iterator[Refusal]:
 
 
 def _average(job: Job) -> Iterator[Refusal]:
-    """Which means of the iterates there are."""
+    """Check that the run supports the requested average of the iterates."""
     average = job.options.average
     if isinstance(average, EMA):
         if job.problem.terms != "batches":
@@ -95,7 +95,7 @@ def _checkpoint(job: Job) -> Iterator[Refusal]:
 
 
 def _budget(job: Job) -> Iterator[Refusal]:
-    """What a budget's limits need."""
+    """Check that the run has everything that the budget's limits need."""
     budget, in_memory = job.budget, job.problem.terms == "rows" and not job.runtime.passes_messages
     if budget.patience and job.options.test is None:
         yield "The 'patience' of a budget counts epochs without a better held-out loss: give test data."
@@ -119,7 +119,7 @@ def _budget(job: Job) -> Iterator[Refusal]:
 
 
 def _options(job: Job) -> Iterator[Refusal]:
-    """Which options are for which kind of run."""
+    """Check that the options apply to this kind of run."""
     options, batches = job.options, job.problem.terms == "batches"
     if options.count_conflicts and (batches or job.runtime.passes_messages):
         yield (

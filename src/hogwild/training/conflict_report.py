@@ -1,4 +1,4 @@
-"""What was seen of workers in one memory, beside what was to be expected of them."""
+"""Report on conflicts of workers in one memory: the measured counts beside the predicted ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from hogwild.training.message_report import figures
 
 
 def conflict_monitor(problem: Any, rule: Any, strategy: Any, workers: int, budget: Budget) -> ConflictMonitor:
-    """Eyes for the workers of a run; refuse what cannot be watched."""
+    """Return a monitor of the conflicts of a run's workers.
+
+    Raises
+    ------
+    ParameterError
+        If the problem, rule or strategy has no conflicts that can be counted.
+    """
     if not problem.counts_conflicts or rule.single_worker:
         raise ParameterError(
             "'count_conflicts' takes a Linear problem with one output, and a rule for several "
@@ -29,7 +35,9 @@ def conflict_monitor(problem: Any, rule: Any, strategy: Any, workers: int, budge
 
 
 def conflict_probability(frequencies: NDArray[Any], rows: int) -> float:
-    """How many coordinates two different rows have in common, on average: nobody meets a worker with its own row.
+    """Return the mean number of coordinates that two different rows share.
+
+    A row is not paired with itself, because no two workers process the same row at the same time.
 
     >>> conflict_probability(np.array([2, 1]), rows=2)
     1.0
@@ -39,15 +47,17 @@ def conflict_probability(frequencies: NDArray[Any], rows: int) -> float:
 
 
 def conflict_report(seen: ConflictMonitor, problem: Any, seed: int) -> dict[str, Any]:
-    """What was seen, as plain values.
+    """Return the measured and predicted conflicts as plain values.
 
-    ``staleness`` is how many updates by others landed between a worker's look at a term and its own update. Of an
-    update, ``collided`` is how likely it was that some coordinate of its term had been changed meanwhile, ``met`` how
-    many of them had, ``missed`` how often, and ``lost`` how many changes by others it overwrote unseen.
-
-    ``predicted`` has what Omega, Delta, rho and the number of workers say about that, and what the staleness that was
-    measured does. ``groups`` has the same for coordinates from the most frequent to the rarest, and ``heat`` how often
-    each worker wrote to each at each moment: ``heat[worker][moment][group]``.
+    - ``staleness`` is the distribution of the number of updates by others between a worker's read and its write.
+    - ``collided`` is the share of updates of which at least one coordinate was changed between read and write.
+    - ``met`` is the number of such coordinates per update.
+    - ``missed`` is the number of such changes per update.
+    - ``lost`` is the number of changes by others that an update overwrote unseen.
+    - ``predicted`` has the predictions from Omega, Delta, rho and the number of workers. The entries with the suffix
+      ``_by_staleness`` follow from the measured staleness.
+    - ``groups`` has the counts of each group of coordinates, from the most frequent to the rarest.
+    - ``heat[worker][moment][group]`` is the number of writes of a worker to a group, in each interval of the run.
     """
     tally, workers = seen.tally, len(seen.eyes)
     histograms = [Counter({delay: int(n) for delay, n in enumerate(each) if n}) for each in seen.delays]

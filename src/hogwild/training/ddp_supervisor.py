@@ -1,4 +1,4 @@
-"""Synchronous runs: how workers are brought together, and runs whose workers ``torchrun`` has started."""
+"""Synchronous data-parallel runs: rendezvous of workers, and supervision in a worker started by ``torchrun``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from hogwild.training.process_supervisor import ProcessSupervisor
 
 
 def check_synchronous(runtime: Processes) -> None:
-    """Refuse what workers that wait for each other cannot do."""
+    """Raise ParameterError for runtime options that workers of a synchronous strategy cannot honour."""
     if runtime.on_worker_failure == "continue":
         raise ParameterError(
             "Workers of Synchronous wait for each other, so none can go on without one that died: leave out "
@@ -41,7 +41,10 @@ def check_synchronous(runtime: Processes) -> None:
 
 
 def torchrun_rank(strategy: Any) -> tuple[int, int] | None:
-    """Which worker this process is, and how many there are, if a launcher started it for a synchronous run."""
+    """Return the rank of this process and the number of workers, if a launcher started it for a synchronous run.
+
+    Return None for other strategies and without a launcher.
+    """
     found = torchrun_environment() if isinstance(strategy, Synchronous) else None
     if found is not None and strategy.workers not in (None, found[1]):
         raise ParameterError(
@@ -53,7 +56,11 @@ def torchrun_rank(strategy: Any) -> tuple[int, int] | None:
 
 @contextlib.contextmanager
 def rendezvous(strategy: Any, runtime: Processes, rank: int | None) -> Iterator[DDPConfig | None]:
-    """What workers that take their steps together must know; None for others."""
+    """Yield the configuration with which synchronous workers find each other; None for other strategies.
+
+    The supervising process hosts the rendezvous store for the duration of the block. With a launcher (``rank`` is
+    given), the launcher's store is used, and the port is 0.
+    """
     if not isinstance(strategy, Synchronous):
         yield None
         return
@@ -66,18 +73,18 @@ def rendezvous(strategy: Any, runtime: Processes, rank: int | None) -> Iterator[
 
 
 class InlineEvaluator:
-    """Measures held-out data in the process that trains, between two steps."""
+    """Evaluator of held-out data in the process that trains, between two steps."""
 
     def __init__(self, lead: TorchrunSupervisor) -> None:
         self._lead, self._feed = lead, lead.work.problem.feed(lead.test)
         self._orders: list[dict[str, Any]] = []
 
     def tell(self, what: dict[str, Any]) -> None:
-        """Take an order."""
+        """Queue a request for an evaluation."""
         self._orders.append(what)
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """Do what was ordered."""
+        """Evaluate the held-out data for each queued request, and yield the figures."""
         while self._orders:
             order = self._orders.pop(0)
             with self._mean_in_place(order["mean"]):
@@ -103,17 +110,17 @@ class InlineEvaluator:
 
 @dataclass(eq=False)
 class TorchrunSupervisor(ProcessSupervisor):
-    """A run in which this process is one of the workers; the first of them also does what else is to be done.
+    """Supervisor of a synchronous run in which this process is one of the workers.
 
-    No process is started: held-out data is measured and checkpoints are written between two steps, while the others
-    wait for the first one's next word.
+    No process is started. The worker of rank 0 also evaluates held-out data and writes checkpoints, between two steps.
+    The other workers wait meanwhile for its next decision.
     """
 
     rank: int = 0
     lines: list[int] = field(default_factory=list)
 
     def run(self) -> None:
-        """Train with the others; in the end all have the same model, and know the same of the run."""
+        """Train together with the other workers; at the end all have the same model, history and result."""
         work = self.work
         assert work.together is not None
         self.lines = list(range(work.workers))
@@ -143,7 +150,10 @@ class TorchrunSupervisor(ProcessSupervisor):
         self._agree()
 
     def _begin_where_the_first_does(self) -> None:
-        """It may have begun where a checkpoint left off, and models are not always made from the same seed."""
+        """Copy the model, optimiser state, averages, random states and counters of rank 0 to all workers.
+
+        Only rank 0 reads a checkpoint, and models are not always initialised from the same seed.
+        """
         counts, loss = torch.from_numpy(self.board.counts), torch.from_numpy(self.board.sums[:, at.LOSS].copy())
         self._group.take_from_first([
             *self.work.values, *state_tensors(self.work.optimiser), *(self.work.mean.tensors if self.work.mean else ()),
@@ -151,10 +161,13 @@ class TorchrunSupervisor(ProcessSupervisor):
         ])  # fmt: skip
         self.board.sums[:, at.LOSS] = loss.numpy()
 
-    # What the workers' loop asks for
+    # Callbacks of the training loop (DDPWorker)
 
     def decide(self) -> tuple[int, float]:
-        """What all shall do now; only the first worker is asked."""
+        """Return the command for all workers (continue, pause or stop) and the seconds of training.
+
+        Only rank 0 calls this method.
+        """
         self._tell_progress()
         if self.interrupt.pressed:
             self._stop("interrupted")
@@ -164,26 +177,26 @@ class TorchrunSupervisor(ProcessSupervisor):
         return STOP if self.board.flags[at.STOP] else PAUSE if due else GO_ON, self.seconds
 
     def pause(self) -> None:
-        """A checkpoint in the middle of an epoch."""
+        """Write a checkpoint in the middle of an epoch."""
         self._gather()
         if self.checkpoints is not None:
             self._write()
 
     def show(self) -> None:
-        """What is trained is the model itself: it can be seen as it is."""
+        """Do nothing: the worker trains the model of this process itself, so that its parameters are visible."""
 
     def epoch_over(self, epoch: int) -> None:
-        """Make a record of it, and a checkpoint; the last one's are made in the end."""
+        """Record the epoch and write a checkpoint; for the last epoch, ``_conclude`` does both."""
         self._gather()
         if self.rank == 0 and epoch != self.budget.epochs:
             self.records.make(epoch, self.seconds)
             self._tell_what_comes()
 
     def waiting(self) -> contextlib.AbstractContextManager[None]:
-        """Nobody looks whether this process is alive; the group has a limit to how long it waits."""
+        """Return an empty context: no supervisor checks heartbeats here, and collectives have their own timeout."""
         return contextlib.nullcontext()
 
-    # What a watcher does by looking at others
+    # Overridden methods of ProcessSupervisor
 
     def _hear(self, seconds: float = 0.0) -> None:
         evaluator: Any = self.records.evaluator
@@ -194,7 +207,7 @@ class TorchrunSupervisor(ProcessSupervisor):
         self._write()
 
     def _gather(self) -> None:
-        """Let the board and the list of generators have everybody's line."""
+        """Collect every worker's row of the shared counters and of the random states on all workers."""
         rng_state.write_to(self.work.random[self.rank])
         for kept in (torch.from_numpy(self.board.sums[:, at.LOSS]), self.work.random):
             mine = torch.zeros_like(kept)
@@ -202,7 +215,7 @@ class TorchrunSupervisor(ProcessSupervisor):
             kept.copy_(self._group.summed(mine))
 
     def _agree(self) -> None:
-        """Let all have what the first one kept."""
+        """Copy the parameters, stop reason, history and result of rank 0 to all workers."""
         result = [event for event in self.event_log.events if event["event"] == "result"]
         said = json.loads(self._group.text(json.dumps(to_jsonable([self.stop_reason, self.records.history, result]))))
         self._group.take_from_first(self.work.values)

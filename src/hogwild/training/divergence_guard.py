@@ -1,4 +1,4 @@
-"""The divergence guard: notices an exploding loss, goes back, and takes smaller steps."""
+"""Divergence guard: detects an exploding loss, returns to the last good parameters, and halves the step size."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 
 from hogwild.errors import DivergedError
 
-DIVERGENCE_FACTOR = 1e3  # times the loss at the start
-MOST = 5  # halvings before a run gives up
+# Multiple of the initial loss (or of 1, if that is larger) above which a loss counts as diverged.
+DIVERGENCE_FACTOR = 1e3
+MOST = 5  # number of halvings of the step size after which a run fails
 
 
 @dataclass(slots=True)
 class DivergenceGuard:
-    """Judges losses against the loss at the start, and counts how often the step was halved.
+    """Guard that compares losses with the initial loss, and counts the halvings of the step size.
 
     >>> guard = DivergenceGuard(start=0.7)
     >>> guard.has_diverged(0.5), guard.has_diverged(float("nan")), guard.has_diverged(1e9)
@@ -26,15 +27,21 @@ class DivergenceGuard:
 
     start: float
     halvings: int = 0
-    factor: float = DIVERGENCE_FACTOR  # how many times the loss at the start counts as diverged
+    factor: float = DIVERGENCE_FACTOR  # multiple of the initial loss that counts as diverged
 
     def has_diverged(self, *losses: float) -> bool:
-        """Whether any of these losses is not a number or absurdly large."""
+        """Return whether any loss is not finite, or above ``factor`` times the initial loss (or 1, if larger)."""
         limit = self.factor * max(self.start, 1.0)
         return not all(math.isfinite(loss) and loss <= limit for loss in losses)
 
     def halve(self) -> float:
-        """Halve the step, and return what is left of it; after five times there is no use in going on."""
+        """Halve the step size, and return the remaining factor.
+
+        Raises
+        ------
+        DivergedError
+            After five halvings, because further ones would not help.
+        """
         if self.halvings == MOST:
             raise DivergedError(
                 f"The loss exploded {MOST + 1} times, the last time with {2.0**-MOST:.3g} of the step. "
@@ -46,12 +53,14 @@ class DivergenceGuard:
 
     @property
     def scale(self) -> float:
-        """What is left of the step."""
+        """The factor of the step size after all halvings."""
         return 2.0**-self.halvings
 
 
 def all_finite(parts: Iterable[Any]) -> bool:
-    """Whether no parameter is infinite or NaN. The loss does not always tell: a hinge takes NaN for a good margin.
+    """Return whether all parameters are finite.
+
+    The loss alone does not show NaN parameters: the hinge loss takes a NaN margin for a good one, with loss 0.
 
     >>> all_finite([np.ones(3), np.zeros((2, 1))]), all_finite([np.array([1.0, np.nan])])
     (True, False)

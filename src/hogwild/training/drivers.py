@@ -1,4 +1,4 @@
-"""Which module runs a job: one for each kind of problem and of runtime."""
+"""Choice of the driver for a job: one module for each kind of problem and of runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import cast
 from hogwild.run import Run
 from hogwild.training.job import Job
 
-DRIVERS = {  # (the problem's terms, whether workers send each other messages): a module with ``run(job)``
+# Module with a function ``run(job)``, by the problem's kind of terms and whether the runtime passes messages.
+DRIVERS = {
     ("rows", False): "hogwild.training.thread_driver",
     ("rows", True): "hogwild.training.row_message_driver",
     ("batches", False): "hogwild.training.process_driver",
@@ -18,6 +19,9 @@ DRIVERS = {  # (the problem's terms, whether workers send each other messages): 
 
 
 def driver_for(job: Job) -> Callable[[Job], Run]:
-    """The function that runs a job; its module is imported now, since some need PyTorch."""
+    """Return the function that runs a job.
+
+    The driver's module is imported here, because the drivers of batches need PyTorch, which is optional.
+    """
     found = importlib.import_module(DRIVERS[job.problem.terms, job.runtime.passes_messages])
     return cast(Callable[[Job], Run], found.run)

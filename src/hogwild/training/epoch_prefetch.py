@@ -1,4 +1,4 @@
-"""What an epoch needs, worked out while the one before it is under way."""
+"""Prefetch of an epoch: its order of rows and step sizes, computed while the epoch before it is trained."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from hogwild.data.dataset import Chunk, Epoch, EpochPlan
 from hogwild.training.step_sizes import StepSizes
 
-MOST_ROWS = 2**22  # of an epoch whose order and steps may be in memory besides those of the present one
+# Largest number of rows of an epoch that is prefetched; its order and step sizes need memory beside the present ones.
+MOST_ROWS = 2**22
 
 
 class PreparedEpoch:
-    """An epoch that remembers all its chunks once it was asked for them."""
+    """Epoch that keeps its plan after the first request for it."""
 
     def __init__(self, epoch: Epoch) -> None:
         self._epoch = epoch
@@ -28,11 +29,11 @@ class PreparedEpoch:
         return self._epoch[number]
 
     def done(self, number: int) -> None:
-        """Pass it on."""
+        """Mark a chunk of the underlying epoch as done."""
         self._epoch.done(number)
 
     def whole(self) -> EpochPlan | None:
-        """All of it at once, where it is in memory."""
+        """Return the plan of the whole epoch; None if its data is not in memory."""
         if not self._whole:
             self._whole.append(self._epoch.whole())
         return self._whole[0]
@@ -40,17 +41,17 @@ class PreparedEpoch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpochPrefetch:
-    """One epoch, and its steps as the clock had them when they were worked out."""
+    """Prefetched epoch, with its step sizes and the ``StepSizes`` from which they were computed."""
 
     number: int
     epoch: Epoch
     clock: StepSizes
-    before: int  # updates before it
+    before: int  # updates before this epoch
     steps: Callable[[int, int], NDArray[Any]] | None
 
 
 def prefetch_epoch(number: int, epoch: Epoch, clock: StepSizes, rows: int) -> EpochPrefetch | None:
-    """What the epoch of this number needs; None where that would take too much memory."""
+    """Compute the order and step sizes of an epoch; return None for more than ``MOST_ROWS`` rows."""
     if rows > MOST_ROWS:
         return None
     kept, before = PreparedEpoch(epoch), number * rows

@@ -1,4 +1,4 @@
-"""Everything that happens in a run, kept and told to whoever listens."""
+"""Log of the events of a run, which also passes them to the callbacks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hogwild.run import PASSING, Callback, Event
 
 
 class EventLog:
-    """Keeps events and passes them on. Passing moments of progress are told but not kept.
+    """Log of events. Callbacks also receive "progress" and "cluster" events, which the log does not keep.
 
     >>> heard = []
     >>> event_log = EventLog([heard.append])
@@ -25,7 +25,7 @@ class EventLog:
         self._started = time.perf_counter()
 
     def emit(self, event: str, **what: Any) -> None:
-        """Record that something happened."""
+        """Record an event, and pass it to all callbacks."""
         if event in PASSING and not self._callbacks:
             return
         record = {"event": event, "at": round(time.perf_counter() - self._started, 6), **what}

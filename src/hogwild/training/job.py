@@ -1,4 +1,4 @@
-"""A job: one call of ``minimise`` with all its parts resolved."""
+"""Job: one call of ``minimise`` with all its parts resolved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hogwild.training.divergence_guard import DIVERGENCE_FACTOR
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """What ``minimise`` takes by keyword; see there."""
+    """Keyword arguments of :func:`~hogwild.training.minimise.minimise`, which documents them."""
 
     test: Any = None
     average: float | EMA = 0.0
@@ -38,10 +38,10 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What to minimise, how, where and for how long: objects, not names.
+    """Problem, rule, schedule, strategy, runtime and budget of a run, as objects instead of names.
 
-    ``rule`` is a :class:`~hogwild.rules.Rule`, and ``schedule`` a :class:`~hogwild.schedules.Schedule`; a ``Module``
-    has PyTorch's optimisers instead of rules, and None for a schedule that its optimiser's own step makes.
+    ``rule`` is a :class:`~hogwild.rules.Rule`, and ``schedule`` a :class:`~hogwild.schedules.Schedule`. A ``Module``
+    has an optimiser of PyTorch instead of a rule. Its schedule may be None: the optimiser's own step size is then used.
     """
 
     problem: Problem
@@ -57,7 +57,7 @@ class Job:
         cls, problem: Problem, rule: Any, schedule: Any, strategy: Strategy | str, runtime: Runtime | str | None,
         budget: Budget | int | None, options: Options,
     ) -> Job:  # fmt: skip
-        """Names become objects; what was left out becomes what suits the problem."""
+        """Return a job in which names are replaced by objects, and missing parts by defaults that suit the problem."""
         if not isinstance(problem, Problem):
             raise invalid_parameter("problem", "a problem such as Linear((X, y))", type(problem).__name__)
         rule, schedule = problem.complete(rule, schedule)
@@ -68,12 +68,12 @@ class Job:
 
     @property
     def workers(self) -> int:
-        """How many workers the strategy has on this machine."""
+        """The number of workers of the strategy on this machine."""
         return strategies.worker_count(self.strategy)
 
     @property
     def checkpoints(self) -> Checkpoints | None:
-        """Where checkpoints are written and found, if anywhere."""
+        """The folder of the checkpoints; None if the run has none."""
         given = self.options.checkpoint
         if given is None or isinstance(given, Checkpoints):
             return given

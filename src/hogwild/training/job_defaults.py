@@ -1,4 +1,4 @@
-"""What a run is made ready with: where it begins, its held-out data, and its step."""
+"""Preparation of a run: initial state, held-out data, and step size."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step
 from hogwild.training.event_log import EventLog
 from hogwild.training.step_search import choose_step
 
-TRIED_EPOCHS = 10  # what a trial of the step assumes where only time is limited
+TRIED_EPOCHS = 10  # number of epochs that trials of the step size assume if the budget limits only seconds
 
 
 def load_initial_state(init: WarmStart, state: Any) -> None:
-    """Let a run begin where another ended; what only its values are given of has a fresh memory."""
+    """Copy a warm start into the state of a run.
+
+    A warm start that has values alone leaves the other columns of the state as the rule initialises them.
+    """
     for part, given in zip(state, init.state, strict=True):
         given = np.asarray(given, part.dtype)
         if given.shape not in (part.shape, (len(part), 1)):
@@ -33,7 +36,7 @@ def load_initial_state(init: WarmStart, state: Any) -> None:
 
 
 def held_out_for(problem: Any, test: Any) -> Dataset | None:
-    """Held-out data as a problem wants it; None where there is none."""
+    """Open the held-out data, and encode it for a problem; return None if there is none."""
     if test is None:
         return None
     opened = problem.open_held_out(test)
@@ -43,19 +46,21 @@ def held_out_for(problem: Any, test: Any) -> Dataset | None:
 
 
 def opened_like(data: Dataset, source: Any) -> Dataset:
-    """Open held-out data; files are read so that their columns mean the same as those of the training data."""
+    """Open held-out data; read a file so that its columns mean the same as those of the training data."""
     if not isinstance(source, (str, Path)):
         return as_dataset(source)
     features = data.n_features
     table = data.table
     reading = ReadOptions(base=1 if data.base else 0, features=features, extra="ignore", table=table)
-    if features.bit_count() == 1 and features > 1:  # perhaps hashed, and then into as many columns
+    # A number of columns that is a power of two may come from hashing. The held-out file is then hashed into as many
+    # columns.
+    if features.bit_count() == 1 and features > 1:
         reading = replace(reading, bits=features.bit_length() - 1)
     return open_data(source, reading=reading)
 
 
 def resolve_schedule(problem: RowProblem, schedule: Schedule) -> Schedule:
-    """Fill in what a schedule takes from the problem."""
+    """Return the schedule with the parameters that depend on the problem filled in."""
     if schedule.base is not None:
         return with_base(schedule, resolve_schedule(problem, schedule.base))
     if not isinstance(schedule, Optimal) or (schedule.alpha and schedule.t0):
@@ -81,7 +86,7 @@ def with_chosen_step(
     alone: bool,
     event_log: EventLog,
 ) -> Schedule:
-    """The schedule with a step, found by trials if none is given."""
+    """Return the schedule with a step size; for "auto", choose the step size by trials."""
     if step_of(schedule) != "auto":
         return schedule
     epochs = budget.epochs or TRIED_EPOCHS

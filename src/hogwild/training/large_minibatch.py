@@ -1,4 +1,4 @@
-"""What the recipe for large minibatches changes before a run starts: the schedule, and what weight decay is for."""
+"""Recipe for large minibatches (Goyal et al. 2017): scaled schedule, and no weight decay of normalisation layers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from hogwild.errors import ParameterError
 from hogwild.schedules import Constant, LinearScaling, scales
 from hogwild.strategies import LargeMinibatch
 
-NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)  # the first: batch and instance normalisation
+# ``_NormBase`` is the base class of batch and instance normalisation.
+NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 def scale_schedule(schedule: Any, recipe: LargeMinibatch | None) -> Any:
-    """The schedule of a run: the one that was asked for, larger with the batch."""
+    """Return the schedule of a run, scaled linearly with the batch size if there is a recipe."""
     if recipe is None:
         return schedule
     then = Constant() if schedule is None else schedules.named(schedule)
@@ -30,7 +31,7 @@ def scale_schedule(schedule: Any, recipe: LargeMinibatch | None) -> Any:
 
 
 def exclude_norms_from_decay(optimiser: torch.optim.Optimizer, net: nn.Module) -> None:
-    """Take weight decay off the parameters of normalisation layers, which then are a group of their own.
+    """Remove weight decay from the parameters of normalisation layers, and put these into a group of their own.
 
     >>> net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
     >>> sgd = torch.optim.SGD(net.parameters(), lr=0.1, weight_decay=1e-4)

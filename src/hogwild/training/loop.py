@@ -1,4 +1,4 @@
-"""The loop: epoch after epoch, watching the clock, the loss and the user."""
+"""Training loop of runs on threads: epochs, evaluation, divergence guard, checkpoints and limits of the budget."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ from hogwild.training.sigint import Interrupt
 from hogwild.training.snapshots import Best, Position, Snapshot, Stall, State, saved_best, saved_snapshot, snapshot
 from hogwild.training.step_sizes import StepSizes, time_spent
 
-FEW_ROWS = 2**14  # of an epoch that is over so soon that several are better prepared at once: Python is slow to warm up
-SEVERAL = 8
-FEW_STEPS = 2**20  # which may be worked out before they are needed, however little memory there is: 4 MiB
+# Number of rows up to which several epochs are prefetched together. Python code runs slowly when it first runs after a
+# kernel, and such short epochs do not amortise that one by one.
+FEW_ROWS = 2**14
+SEVERAL = 8  # number of short epochs that are prefetched together
+FEW_STEPS = 2**20  # number of step sizes that are computed in advance, however little memory there is: 4 MiB
 
 
 @dataclass(frozen=True, slots=True)
 class EpochPrefix:
-    """The chunks of an epoch up to one of them."""
+    """Chunks of an epoch before chunk ``end``."""
 
     epoch: Epoch
     end: int
-    at_once: bool = True  # whether the steps of all its chunks are known beforehand
+    at_once: bool = True  # whether the step sizes of all its chunks are known in advance
 
     def __len__(self) -> int:
         return self.end
@@ -46,11 +48,11 @@ class EpochPrefix:
         return self.epoch[number]
 
     def done(self, number: int) -> None:
-        """Pass it on."""
+        """Mark a chunk of the underlying epoch as done."""
         self.epoch.done(number)
 
     def whole(self) -> EpochPlan | None:
-        """All of it at once, where it is in memory."""
+        """Return the plan of all these chunks; None if the data is not in memory or step sizes depend on time."""
         found = self.epoch.whole() if self.at_once else None
         if found is None or self.end + 1 == len(found.starts):
             return found
@@ -59,14 +61,14 @@ class EpochPrefix:
 
 @dataclass(eq=False)
 class TrainingLoop:
-    """One run in progress."""
+    """Training loop of one run, with its position, history and best parameters."""
 
     problem: Any
     schedule: Schedule
     session: Any
     budget: Budget
     test: Dataset | None
-    average: float  # the share of the budget, counted from its end, over which iterates are averaged
+    average: float  # last share of the budget, over which iterates are averaged
     seed: int
     event_log: EventLog
     checkpoints: Checkpoints | None
@@ -79,19 +81,20 @@ class TrainingLoop:
     interrupt: Interrupt = field(default_factory=Interrupt)
     stop_reason: str = ""
     earlier: int = 0  # updates of runs before this one
-    shuffle: bool = True  # False: every epoch walks the rows in stored order
-    measured: bool = True  # False: the loss of an epoch is what was met on the way
-    _ahead: dict[int, EpochPrefetch] = field(default_factory=dict)  # by the number of the epoch
-    _walked: Dataset | None = None  # what epochs are walked in, if not in the data itself
-    _good: Snapshot = field(init=False)  # where an explosion leads back to
+    shuffle: bool = True  # False: every epoch visits the rows in stored order
+    measured: bool = True  # False: the loss of an epoch is the mean loss of its terms, each before its own update
+    _ahead: dict[int, EpochPrefetch] = field(default_factory=dict)  # prefetched epochs, by number
+    # Copy of the data in an order that is faster to visit; None: epochs visit the data itself.
+    _walked: Dataset | None = None
+    _good: Snapshot = field(init=False)  # snapshot to which the loop rolls back after a divergence
 
     def run(self) -> State:
-        """Train until something says stop; return the parameters to keep."""
+        """Train until a limit is reached, and return the parameters to keep."""
         try:
             self._lay_out()
             self._train()
         finally:
-            self._walked, self._ahead = None, {}  # their memory goes, however long this run is looked at
+            self._walked, self._ahead = None, {}  # release their memory: the caller may keep this object
         return self._kept()
 
     def _train(self) -> None:
@@ -101,20 +104,20 @@ class TrainingLoop:
                 self._good = snapshot(self.session, self.position)
             if self._walk_epoch() and self._look() and self.checkpoints:
                 self._save()
-        while self._unseen:  # it was stopped in the middle of an epoch
+        while self._unseen:  # the last epoch was interrupted in its middle
             self._look()
 
     def _lay_out(self) -> None:
-        """Have the rows copied into an order in which they are walked sooner, if that pays."""
+        """Copy the rows into an order that is faster to visit, if the remaining epochs are worth it."""
         started, epochs = time.perf_counter(), self.budget.epochs or math.inf
         if self.shuffle and not self.stop_reason:
             self._walked = self.problem.data.laid_out(self.seed, epochs - self.position.epoch)
             self.position.seconds += time.perf_counter() - started
 
-    # One epoch
+    # Epochs
 
     def _walk_epoch(self) -> bool:
-        """Walk what is left of this epoch; say whether its end was reached."""
+        """Train on the rest of this epoch; return whether its end was reached."""
         started = time.perf_counter()
         if self.problem.data.n_rows <= FEW_ROWS and self.position.epoch not in self._ahead:
             self._prepare(self._clock(), self.position.epoch, SEVERAL)
@@ -151,7 +154,7 @@ class TrainingLoop:
         return epoch
 
     def _prepare(self, clock: StepSizes, first: int, epochs: int) -> None:
-        """Work out what so many epochs will need, as far as there are so many."""
+        """Prefetch ``epochs`` epochs from number ``first`` on, as far as the budget has them."""
         last = first + epochs if self.budget.epochs is None else min(first + epochs, self.budget.epochs)
         if clock.known and first not in self._ahead:
             rows = self.problem.data.n_rows
@@ -159,7 +162,10 @@ class TrainingLoop:
             self._ahead = {ahead.number: ahead for ahead in found if ahead is not None}
 
     def _steps(self, clock: StepSizes, left: int) -> Any:
-        """The steps of the updates that are left of an epoch, if they can be known beforehand."""
+        """Return the precomputed step sizes for the rest of an epoch.
+
+        Return None if they depend on time, or if more than ``FEW_STEPS`` remain that were not prefetched.
+        """
         found, before = self._ahead.get(self.position.epoch), self.position.updates
         if found is not None and (found.clock, found.before) == (clock, before):
             return found.steps
@@ -205,9 +211,10 @@ class TrainingLoop:
         return self.budget.seconds is not None and seconds >= self.budget.seconds
 
     def _averaging_begins(self, chunks: int) -> int:
-        """Begin to average if it is time to; otherwise say at which chunk of this epoch it will be.
+        """Start averaging if its time has come; otherwise return the chunk of this epoch at which averaging starts.
 
-        Counted in chunks, not looked up now and then, so that it is the same however a run is cut into legs.
+        The start is a number of chunks, not a check that happens between two legs. The average is then the same
+        wherever checkpoints or interrupts divide the run.
         """
         if not self.average or self.session.mean is not None:
             return chunks
@@ -224,14 +231,17 @@ class TrainingLoop:
             return False
         return seconds >= (1 - self.average) * self.budget.seconds
 
-    # Looking at it
+    # Evaluation
 
     @property
     def _unseen(self) -> bool:
         return not self.history or self.history[-1]["updates"] != self.position.updates
 
     def _look(self) -> bool:
-        """Measure the parameters, and judge them; if they turn out to be bad go back to the last good ones."""
+        """Evaluate the parameters, and record them; roll back to the last good ones if they have diverged.
+
+        Return whether the parameters were recorded.
+        """
         record = self._evaluate()
         bad = self.guard.has_diverged(record["loss"]) or not all_finite(part[:, 0] for part in self.session.state)
         if bad and self.position.updates > self._good.position.updates:
@@ -243,7 +253,7 @@ class TrainingLoop:
         return True
 
     def _evaluate(self) -> Event:
-        """The figures of the present parameters: on the training data, and on the held-out data if there is any."""
+        """Return the figures of the present parameters on the training data and on held-out data, if there is any."""
         values = self._current()
         if self.measured:
             measured = self.problem.metrics(self.session.measure(self.problem.data, values))
@@ -273,7 +283,7 @@ class TrainingLoop:
         return state
 
     def _judge(self, record: Event) -> None:
-        """Keep the best, and find a reason to stop."""
+        """Keep the best parameters, and set the stop reason if a limit is reached."""
         if self.test is not None and record["test_loss"] < self.best.loss:
             self.best = Best(record["test_loss"], self.position.epoch, tuple(part.copy() for part in self._current()))
         self._watch_for_stalls(record)
@@ -293,7 +303,10 @@ class TrainingLoop:
         return "seconds" if self._out_of_time(self.position.seconds) else ""
 
     def _watch_for_stalls(self, record: Event) -> None:
-        """If what is watched gets no better, go on with a smaller step where the schedule has one."""
+        """Count epochs without an improvement of the monitored value.
+
+        After ``stall_epochs`` of them, continue with the smaller step size that the schedule offers, if it offers one.
+        """
         if self.budget.tolerance is None:
             return
         if self.budget.monitor == "score":
@@ -308,7 +321,7 @@ class TrainingLoop:
             self.schedule, self.stall = smaller, replace(self.stall, epochs=0)
 
     def _kept(self) -> State:
-        """The parameters the run is for: the best with patience, else the last."""
+        """Return the parameters to keep: the best with ``patience``, else the last."""
         kept, record = self._current(), self.history[-1]
         if self.budget.patience and self.best.values:
             kept = self.best.values
@@ -316,10 +329,10 @@ class TrainingLoop:
         self.event_log.emit("result", stop_reason=self.stop_reason, **record)
         return kept
 
-    # Going back, and going on later
+    # Rollback and checkpoints
 
     def _go_back(self) -> None:
-        """Restore the parameters as they were when the epoch began, and halve the step for those that follow."""
+        """Restore the parameters from the start of the epoch, and halve the step size of the following updates."""
         good, epoch = self._good, self._good.position.epoch
         good.put_back(self.session)
         self.position = replace(good.position, seconds=self.position.seconds)
@@ -332,7 +345,8 @@ class TrainingLoop:
 
     def _save(self) -> None:
         assert self.checkpoints is not None
-        # In the middle of an epoch its beginning is saved as well: that is where an explosion leads back to.
+        # A checkpoint in the middle of an epoch also has the parameters at its start: the loop rolls back to them after
+        # a divergence.
         moments = {"now": Snapshot(self.position, self.session.state, self.session.mean)}
         if self.position.chunk:
             moments["good"] = self._good
@@ -353,7 +367,13 @@ class TrainingLoop:
         self.event_log.emit("checkpoint", epoch=self.position.epoch, chunk=self.position.chunk)
 
     def restore(self, arrays: dict[str, NDArray[Any]], record: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore the run from a checkpoint.
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint belongs to another run, or is incomplete.
+        """
         assert self.checkpoints is not None
         folder = self.checkpoints.folder
         try:

@@ -1,4 +1,4 @@
-"""Checkpoints of runs by messages: what all participants knew at one moment."""
+"""Checkpoints of message-passing runs: consistent snapshots of the state of all nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KIND = "messages"
 
 
 class MessageCheckpointer:
-    """Writes the cuts of one run, and finds the last one of an earlier sitting."""
+    """Writer of a run's snapshots, and reader of the last snapshot of the run that it resumes."""
 
     def __init__(self, job: Job) -> None:
         self.checkpoints, resume = job.checkpoints, job.options.resume
@@ -24,21 +24,21 @@ class MessageCheckpointer:
         self._arrays, self._record = found or ({}, {})
         self._virtual = job.runtime.simulated_time
         self.resume, self.config = resume, dict[str, Any]()
-        self.more: dict[str, Any] = {}  # what is written beside a cut
+        self.more: dict[str, Any] = {}  # values that the driver stores in the checkpoint beside the snapshot
         self._event_log: EventLog | None = None
 
     @property
     def step(self) -> float | None:
-        """The step that was chosen in an earlier sitting."""
+        """The step size that the resumed run had chosen; None if there is none."""
         return self._record.get("step")
 
     @property
     def history(self) -> list[Event]:
-        """The epochs of earlier sittings."""
+        """The records of the epochs before the checkpoint."""
         return list(self._record.get("history", []))
 
     def begin(self, config: Mapping[str, Any], event_log: EventLog) -> None:
-        """Check that it is the same run, and say from where it goes on."""
+        """Check that the checkpoint belongs to the same run, and emit the epoch from which the run resumes."""
         self.config, self._event_log = dict(config), event_log
         at = {"at": 0.0} if self._virtual else {}
         if self._record:
@@ -52,7 +52,7 @@ class MessageCheckpointer:
 
     @property
     def found(self) -> dict[str, Any] | None:
-        """The cut to go on from."""
+        """The snapshot from which the run resumes; None if it starts from the beginning."""
         if not self._record:
             return None
         try:
@@ -62,7 +62,7 @@ class MessageCheckpointer:
         return cut
 
     def save(self, cut: dict[str, Any]) -> None:
-        """Write a cut."""
+        """Write a snapshot as a checkpoint."""
         assert self.checkpoints is not None
         assert self._event_log is not None
         arrays: dict[str, Any] = {}
@@ -74,5 +74,5 @@ class MessageCheckpointer:
 
 
 def epochs(event_log: EventLog) -> list[Event]:
-    """The records of the epochs that a event_log has."""
+    """Return the epoch records of an event log."""
     return [event for event in event_log.events if event["event"] == "epoch"]

@@ -1,4 +1,4 @@
-"""``minimise`` for strategies whose participants talk to each other."""
+"""Launch of a message-passing strategy on a runtime, common to problems of rows and of batches."""
 
 from __future__ import annotations
 
@@ -28,21 +28,34 @@ STOPPED = ("epochs", "target", "patience", "seconds", "interrupted")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalTask:
-    """What is to be learnt, in a form that can be sent: a vector, terms of an epoch, bursts along them, figures."""
+    """Training task in a form that can be sent to other processes.
+
+    The task has the initial parameter vector, the terms of an epoch, the trainer of each worker, and the evaluation.
+    """
 
     start: Floats
-    parameters: int  # of the numbers exchanged, those that are parameters: the first ones
-    epoch: int  # terms
+    parameters: int  # number of parameters: the leading entries of the vector, before buffers or the state of the rule
+    epoch: int  # terms of an epoch, over all workers
     learner: Callable[[int], LocalTrainer]
     measure: Callable[[Floats], dict[str, float]]
-    cores: int = 1  # that train each burst
+    cores: int = 1  # cores that train each burst together
 
 
 def run_message_strategy(
     task: LocalTask, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, event_log:
     EventLog, keeper: MessageCheckpointer,
 ) -> Outcome:  # fmt: skip
-    """Run a strategy by messages to its end."""
+    """Run a message-passing strategy to its end, and return its outcome.
+
+    Raises
+    ------
+    DivergedError
+        If the loss is not finite.
+    KeyboardInterrupt
+        If the user interrupts the run before it has parameters to return.
+    WorkerError
+        If the run cannot be finished for another reason.
+    """
     goal = None if budget.epochs is None else budget.epochs * task.epoch
     config = RunConfig(
         workers, task.start, task.epoch, goal, average, budget.target, budget.patience, budget.seconds,
@@ -74,7 +87,13 @@ def run_message_strategy(
 
 
 def check(strategy: Strategy, runtime: Runtime, config: RunConfig, budget: Budget, average: float) -> None:
-    """Refuse what cannot work before anything starts."""
+    """Check strategy, runtime and budget before any node starts.
+
+    Raises
+    ------
+    ParameterError
+        With the reason, and the option to change.
+    """
     if budget.tolerance is not None:
         raise ParameterError("The 'tolerance' of a budget is for strategies in one memory: use 'patience' or 'target'.")
     if config.goal is None and strategy.bounded:

@@ -1,4 +1,4 @@
-"""What a run by messages tells about itself: staleness, messages and bytes, waiting."""
+"""Summary of a message-passing run: staleness, traffic, and idle time of its workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hogwild.messaging.job import Outcome
 
 
 def summary(outcome: Outcome) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events that sum a run up."""
+    """Yield the events that summarise a run, each with its name and its values."""
     yield "staleness", staleness(outcome.counts)
     yield "traffic", traffic(outcome)
     yield "waiting", waiting(outcome)
@@ -19,7 +19,7 @@ def summary(outcome: Outcome) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def staleness(counts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The distribution of staleness, in all and by worker and by whoever noticed it (a server, another worker)."""
+    """Return the distribution of staleness: in total, by worker, and by the server or worker that received a delta."""
     everything: Counter[int] = Counter()
     workers: dict[str, Counter[int]] = {}
     lags: Counter[int] = Counter()
@@ -43,7 +43,7 @@ def staleness(counts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def figures(histogram: Counter[int]) -> dict[str, float]:
-    """Mean, median, 95th percentile and the most of a histogram.
+    """Return the mean, median, 95th percentile, maximum and count of a histogram.
 
     >>> figures(Counter({0: 8, 3: 1, 10: 1}))
     {'mean': 1.3, 'median': 0, 'p95': 10, 'most': 10, 'count': 10}
@@ -67,7 +67,7 @@ def _quantile(histogram: Counter[int], share: float) -> int:
 
 
 def traffic(outcome: Outcome) -> dict[str, Any]:
-    """Messages and bytes, in all and by kind."""
+    """Return the numbers of messages and bytes, in total and by kind of message."""
     sent = outcome.traffic
     return {
         "messages": sum(each.messages for each in sent.values()),
@@ -83,7 +83,7 @@ def traffic(outcome: Outcome) -> dict[str, Any]:
 
 
 def waiting(outcome: Outcome) -> dict[str, Any]:
-    """How long workers were there without training, and how long they trained."""
+    """Return the seconds that each worker was idle and busy, and the idle share of the running time of all workers."""
     idle = {
         name: max(0.0, there - outcome.busy.get(name, 0.0)) for name, there in sorted(outcome.alive.items()) if there
     }

@@ -1,4 +1,4 @@
-"""``minimise``: the one verb."""
+"""Entry point ``minimise``: resolves a job, checks it, and passes it to its driver."""
 
 from __future__ import annotations
 
@@ -41,54 +41,61 @@ def minimise(
 ) -> Run:
     """Minimise a problem by stochastic gradient descent.
 
-    Every part is a name or an object; what is left out suits the problem: AdaGrad with a cosine schedule on threads for
-    data in memory or in files, Adam at a constant step on processes for a ``Module``.
+    Every part is a name or an object. Parts that are left out suit the problem. Data in memory or in files is trained
+    on threads by AdaGrad with a cosine schedule. A ``Module`` is trained on processes by Adam at a constant step size.
 
     Parameters
     ----------
     problem : Problem
-        What to minimise, such as ``Linear((X, y))`` or ``Module(net, loss, dataset)``.
+        Objective to minimise, such as ``Linear((X, y))`` or ``Module(net, loss, dataset)``.
     rule : Rule or str, optional
-        The update rule, such as "sgd" or "adagrad"; for a ``Module`` an optimiser class or instance of PyTorch.
-    schedule : Schedule or str, optional
-        The step size over the run, such as "cosine" or ``Constant(0.1)``.
+        Update rule, such as "sgd" or "adagrad". For a ``Module`` it is an optimiser class or instance of PyTorch.
+    schedule : Schedule, str or float, optional
+        Step size over the run, such as "cosine" or ``Constant(0.1)``.
     strategy : Strategy or str, default "hogwild"
-        How workers share the parameters.
+        Way in which workers share the parameters.
     runtime : Runtime or str, optional
-        Where workers run: threads, processes, a simulator or a cluster.
+        Place where workers run: threads, processes, a simulator or a cluster.
     budget : Budget or int, optional
-        When to stop; a number is a number of epochs. By default the size of the data decides.
+        Limits of the run; an integer is a number of epochs. By default the size of the data decides.
     test : data, optional
-        Held-out data: anything that the problem itself can be made of, read in the same way.
+        Held-out data, in any form that the problem accepts for its training data; it is read in the same way.
     average : float or EMA, default 0.0
-        The last share of the run over which iterates are averaged (Polyak averaging); 0 is no averaging.
+        Last share of the run over which iterates are averaged (Polyak averaging); 0 is no averaging.
     init : WarmStart, optional
         Parameters of another run to start from.
     shuffle : bool, default True
         Whether every epoch visits the rows in a new random order; else in the order in which they are stored.
     evaluate_every_epoch : bool, default True
-        Whether the loss is evaluated after each epoch, which is another pass over the data. Else the loss of an epoch
-        is the mean loss of its updates, and there is no accuracy.
+        Whether the loss is evaluated after each epoch, which is another pass over the data. Otherwise the loss of an
+        epoch is the mean loss of its updates, and there is no accuracy.
     divergence_factor : float, default 1000.0
-        A loss so many times that at the start counts as diverged: the run goes back to its last good epoch and halves
-        the step.
+        Multiple of the initial loss above which a loss counts as diverged. The run then returns to its last good epoch
+        and halves the step size.
     seed : int, default 0
-        Seed of the order of rows and of everything else that is random.
+        Seed of the order of rows and of all other random choices.
     callbacks : iterable of callable, default ()
-        Called with each event.
+        Functions that are called with each event.
     checkpoint : path or Checkpoints, optional
         Folder for checkpoints.
     resume : bool, default False
-        Whether to continue from the checkpoint found there.
+        Whether to continue from the checkpoint in that folder.
     count_conflicts : bool, default False
-        Whether to count, for each update, how many others landed between its read and its write, which coordinates
-        collided, and which writes were lost; see ``Run.conflicts``. For workers in one memory; the instrumented loop
-        has no replicas and is several times slower.
+        Whether to count conflicts; see ``Run.conflicts``. The counts are the updates by others between an update's read
+        and its write, the coordinates that collided, and the writes that were lost. Only for workers in one memory. The
+        instrumented kernel has no replicas and is several times slower.
 
     Returns
     -------
     Run
-        The model, the history of epochs, and all events.
+        Model, history of epochs, and all events.
+
+    Raises
+    ------
+    ParameterError
+        If the parts cannot work together, before any data is read.
+    DivergedError
+        If the loss diverges again after five halvings of the step size.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checkpoints of a model in training: what PyTorch can load with ``weights_only=True``, and the weights alone."""
+"""Checkpoint files of a module in training: loadable by PyTorch with ``weights_only=True``, and the weights alone."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def save(checkpoints: Checkpoints, state: State, record: Record, model: ModuleMo
 
 
 def save_weights(checkpoints: Checkpoints, model: ModuleModel) -> None:
-    """Write the weights alone."""
+    """Write the weights alone, as safetensors."""
     model.save(checkpoints.folder / WEIGHTS)
 
 
 def load(checkpoints: Checkpoints) -> tuple[State, Record] | None:
-    """The latest checkpoint that is whole, or None where there is none yet."""
+    """Return the latest intact checkpoint; None if there is none."""
     return checkpoints.first_whole((LATEST, PREVIOUS), _read)
 
 
@@ -49,6 +49,6 @@ def _read(path: Path) -> tuple[State, Record]:
         record = json.loads(state.pop("record"))
         if record["format"] != FORMAT:
             raise ValueError(f"its format is {record['format']}")
-    except Exception as reason:  # a damaged file fails in whatever way its bytes lead to
+    except Exception as reason:  # a damaged file can raise any exception
         raise CheckpointError(f"{path}: this is no checkpoint that can be read ({reason}).") from None
     return state, record

@@ -1,4 +1,4 @@
-"""Everything that training changes in a model and around it, to write down and to go on from."""
+"""State of a module in training, for checkpoints: model, optimiser, averages, random states and counters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 
 
 def tensors_of(work: WorkerConfig, best: Tensors | None) -> dict[str, Any]:
-    """The tensors of a checkpoint: nothing but what PyTorch loads with ``weights_only=True``."""
+    """Return the tensors of a checkpoint, in containers that PyTorch loads with ``weights_only=True``."""
     tensors: dict[str, Any] = on_host({
         "model": dict(work.problem.net.state_dict()),
         "optimizer": work.optimiser.state_dict(),
@@ -24,7 +24,10 @@ def tensors_of(work: WorkerConfig, best: Tensors | None) -> dict[str, Any]:
 
 
 def on_host(tree: Any) -> Any:
-    """The same with a copy of each tensor of a GPU: there all are parts of one block, which PyTorch cannot write."""
+    """Return the tree with each GPU tensor copied to the host.
+
+    On a GPU all tensors are views of one block of memory, which PyTorch cannot save.
+    """
     if isinstance(tree, torch.Tensor):
         return tree.cpu()
     if isinstance(tree, dict):
@@ -33,17 +36,21 @@ def on_host(tree: Any) -> Any:
 
 
 def counts_of(work: WorkerConfig, board: SharedCounters) -> dict[str, Any]:
-    """Where each worker is."""
+    """Return the counters of all workers: their epoch, batch, samples and summed losses."""
     counts = board.counts.copy()
     counts[:, [at.STATE, at.MEETINGS]] = 0
     living = list(board.living())
-    for rank in set(range(board.workers)) - set(living):  # who died takes part again, from where the last one is
+    # A worker that has terminated takes part again after a resume. It continues from the lowest epoch and the lowest
+    # batch number of the running workers.
+    for rank in set(range(board.workers)) - set(living):
         counts[rank, at.GONE] = 0
         counts[rank, at.EPOCH] = counts[living, at.EPOCH].min()
         counts[rank, at.BATCH] = counts[living, at.BATCH].min()
-    if work.replicas is not None:  # what workers have on their own is not kept: they begin the epoch again
+    # Checkpoints contain no replicas. After a resume all workers therefore restart the epoch.
+    if work.replicas is not None:
         counts[:, at.BATCH] = 0
-        counts[:, at.EPOCH] = counts[living[0], at.EPOCH]  # the one that puts the average into the model
+        # The first running worker copies the average of the replicas into the model, so its epoch is the model's epoch.
+        counts[:, at.EPOCH] = counts[living[0], at.EPOCH]
         counts[:, at.SAMPLES] = counts[:, at.EPOCH] * work.rate.samples // board.workers
     return {"counts": counts.tolist(), "loss": board.sums[:, at.LOSS].tolist()}
 
@@ -51,7 +58,7 @@ def counts_of(work: WorkerConfig, board: SharedCounters) -> dict[str, Any]:
 def restore(
     work: WorkerConfig, board: SharedCounters, best: Tensors | None, state: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    """Let everything be as it was when it was written down."""
+    """Restore the model, optimiser, averages, random states and counters from a checkpoint."""
     work.problem.net.load_state_dict(state["model"])
     order = [parameter for group in work.optimiser.param_groups for parameter in group["params"]]
     saved = state["optimizer"]["state"]

@@ -1,4 +1,4 @@
-"""The records of a model in training: one for each epoch, with held-out figures as they come from the evaluator."""
+"""Epoch records of a module in training, with held-out figures from the evaluator, and the reasons to stop."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hogwild.runtimes.processes.worker_config import IterateAverage, StepSize
 
 
 class Evaluator(Protocol):
-    """Whoever measures held-out data when told to."""
+    """Process or object that evaluates held-out data on request."""
 
     def tell(self, what: dict[str, Any]) -> None:
-        """Take an order; figures come later."""
+        """Accept a request for an evaluation; its figures arrive later."""
 
 
 @dataclass(eq=False)
 class EpochRecorder:
-    """Makes a record when an epoch is over, has it measured, and finds reasons to stop.
+    """Recorder of epochs: makes a record at the end of each, requests its evaluation, and finds reasons to stop.
 
-    The evaluator measures one epoch at a time, and workers do not wait for it: if it takes longer than an epoch, some
-    records have no held-out figures.
+    The evaluator evaluates one epoch at a time, and workers do not wait for it. An epoch that ends during the
+    evaluation of an earlier one may have no held-out figures.
     """
 
     board: SharedCounters
@@ -31,25 +31,26 @@ class EpochRecorder:
     budget: Budget
     mean: IterateAverage | None = None
     evaluator: Evaluator | None = None
-    watches_test: bool = False  # whether it is the held-out loss that must reach the target
-    epoch: int = 0  # the last one of which there is a record
+    watches_test: bool = False  # whether the budget's target applies to the held-out loss
+    epoch: int = 0  # last epoch that has a record
     history: list[Event] = field(default_factory=list)
-    least: tuple[float, int] = (float("inf"), 0)  # held-out loss, and the epoch that had it
-    seen: tuple[int, float] = (0, 0.0)  # samples whose losses were known, and their sum, at the last record
+    least: tuple[float, int] = (float("inf"), 0)  # lowest held-out loss, and its epoch
+    # Samples whose losses were known at the last record, and the sum of their losses.
+    seen: tuple[int, float] = (0, 0.0)
     _waiting: list[Event] = field(default_factory=list)
     _measuring: bool = False
 
     @property
     def busy(self) -> bool:
-        """Whether figures are still to come."""
+        """Whether an evaluation is outstanding."""
         return self._measuring and self.evaluator is not None
 
     def make(self, epoch: int, seconds: float) -> None:
-        """An epoch is over: its loss is the mean of what each sample met."""
+        """Record the end of an epoch; its loss is the mean over its samples, each before its own update."""
         (count, loss), (before, loss_before), samples = self.board.met(), self.seen, self.board.samples
         if count > before:
             met = (loss - loss_before) / (count - before)
-        else:  # epochs so short that two were over at once
+        else:  # two epochs ended between two checks of the counters, so that no loss is known of the second
             met = (self._waiting or self.history or [{"loss": float("nan")}])[-1]["loss"]
         self.epoch, self.seen = epoch, (count, loss)
         self._waiting.append({
@@ -58,7 +59,7 @@ class EpochRecorder:
         })  # fmt: skip
 
     def measure(self, seconds: float) -> None:
-        """Have the last epoch measured, unless the evaluator is still busy with one before it."""
+        """Request an evaluation of the last epoch, unless the evaluator is busy with an earlier one."""
         if self._waiting and not self._measuring and self.evaluator is not None:
             self._measuring = True
             self.evaluator.tell({
@@ -66,11 +67,11 @@ class EpochRecorder:
             })  # fmt: skip
 
     def mean_has_begun(self, seconds: float) -> bool:
-        """Whether there is a mean of the iterates to look at."""
+        """Return whether the averaging of iterates has begun."""
         return self.mean is not None and self.rate.spent(self.board.samples, seconds) > self.mean.begins
 
     def measured(self, what: Event) -> None:
-        """Figures have come."""
+        """Add the figures of an evaluation to the record of its epoch."""
         self._measuring = False
         for record in self._waiting:
             if record["epoch"] == what["epoch"]:
@@ -79,7 +80,7 @@ class EpochRecorder:
             self.least = what["figures"]["loss"], what["epoch"]
 
     def ready(self) -> Iterator[Event]:
-        """Records that wait for nothing any more, oldest first."""
+        """Yield the complete records, oldest first."""
         while self._waiting and not self.busy:
             if self.evaluator is not None and not any("test_loss" in record for record in self._waiting):
                 return
@@ -88,7 +89,7 @@ class EpochRecorder:
             yield record
 
     def reason_to_stop(self, record: Event) -> str:
-        """Why a run should end after this record, if it should."""
+        """Return the reason for which the run should end after this record; empty if there is none."""
         watched: float = record.get("test_loss", float("nan")) if self.watches_test else record["loss"]
         if self.budget.target is not None and watched <= self.budget.target:
             return "target"

@@ -1,4 +1,4 @@
-"""``minimise`` for a ``torch.nn.Module``: everything is laid out in shared memory, then workers are started."""
+"""Driver of runs on processes: moves a PyTorch module into shared memory, and starts workers that train it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from hogwild.training.torch_optimisers import (
 
 
 def run(job: Job) -> Run:
-    """Train a model with processes."""
+    """Train a module with worker processes."""
     assert isinstance(job.problem, Module)
     assert isinstance(job.runtime, Processes)
     problem, strategy, runtime, budget = job.problem, job.strategy, job.runtime, job.budget
@@ -70,14 +70,15 @@ def run(job: Job) -> Run:
             remedy="Use a smaller batch, fewer workers, or a DataLoader without drop_last.",
         )
     rate = step_size_of(chosen, optimiser, samples, budget, _total(strategy, problem, workers))
-    if rank:  # only the first of those that a launcher has started tells and writes anything
+    if rank:  # of the workers that a launcher has started, only rank 0 emits events and writes checkpoints
         callbacks, folder = (), None
     event_log = EventLog(callbacks)
     config = to_jsonable({
         **problem.describe(), "rule": describe_optimiser(optimiser), "schedule": repr(chosen), "average": repr(average),
         "seed": seed, "shapes": [list(tensor.shape) for tensor in problem.net.parameters()],
     })  # fmt: skip
-    if strategy.uses_all_reduce:  # a checkpoint of another kind has workers at different steps
+    # Checkpoints of asynchronous strategies have workers at different steps. The configuration tells both kinds apart.
+    if strategy.uses_all_reduce:
         config["together"] = repr(replace(strategy, workers=None))  # type: ignore[type-var]
     event_log.emit(
         "started", time=time.time(), **config, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
@@ -127,17 +128,22 @@ def run(job: Job) -> Run:
 
 
 def _whole_steps(problem: Module, strategy: Strategy, optimiser: torch.optim.Optimizer, workers: int) -> Any:
-    """What launches whole steps on a GPU, where a problem has such."""
+    """Return the factory of CUDA-graph steps for a module with self-updating tables; None for other modules."""
     if not self_updating(problem.net) or strategy.uses_all_reduce:
         return None
-    from hogwild.nn.cuda_graph_step import steps_for  # which imports what only sparse tables need
+    # The import is here, because the module ``cuda_graph_step`` imports dependencies that only sparse tables need.
+    from hogwild.nn.cuda_graph_step import steps_for
 
     return steps_for(problem, optimiser, workers)
 
 
 def _access(strategy: Strategy, optimiser: torch.optim.Optimizer, workers: int, event_log: EventLog) -> str:
-    """How workers keep out of each other's way: as the strategy says, unless half a step would spoil another's."""
-    access = strategy.access if strategy.shares_memory else "apart"  # apart: each has parameters of its own
+    """Return the write policy of the optimiser's steps: the strategy's own, or "locked" where partial steps do harm.
+
+    A step is partial when another worker's step reads the optimiser's state before all of it is written. Fused steps
+    avoid that. An optimiser without one gets a lock.
+    """
+    access = strategy.access if strategy.shares_memory else "apart"  # "apart": each worker has its own parameters
     if access != "free" or strategy.replicas or workers == 1:
         return access
     fuse(optimiser)
@@ -159,6 +165,6 @@ def _tell_of_memories(event_log: EventLog, optimiser: Any, strategy: Strategy, f
 
 
 def _total(strategy: Strategy, problem: Module, workers: int) -> int:
-    """How many samples a step takes."""
+    """Return the number of samples of one step."""
     assert problem.batch is not None
     return strategy.total(problem.batch, workers) if strategy.uses_all_reduce else problem.batch

@@ -1,4 +1,4 @@
-"""Watching workers train a model: the clock, the user, and who is still alive."""
+"""Supervision of worker processes that train a module: budget, interrupts, heartbeats, checkpoints, evaluation."""
 
 from __future__ import annotations
 
@@ -26,13 +26,17 @@ from hogwild.training.module_state_dict import copy_tensors, counts_of, restore,
 from hogwild.training.module_stopping import EpochRecorder
 from hogwild.training.sigint import Interrupt
 
-LOOK = 0.01  # seconds between two looks at the board
-TOLD = 0.2  # seconds between two events of progress
+LOOK = 0.01  # Seconds between two reads of the shared counters.
+TOLD = 0.2  # Seconds between two "progress" events.
 
 
 @dataclass(eq=False)
 class ProcessSupervisor:
-    """One run in progress, seen from the process that was asked for it."""
+    """Supervisor of one run on processes, in the process that called ``minimise``.
+
+    The workers train. The supervisor reads their shared counters, emits events, writes checkpoints and decides when to
+    stop.
+    """
 
     work: WorkerConfig
     arena: SharedTensors
@@ -40,7 +44,8 @@ class ProcessSupervisor:
     runtime: Processes
     budget: Budget
     test: Any
-    best: Tensors | None  # where the evaluator keeps the best parameters, with patience
+    # Shared tensors in which the evaluator keeps the best parameters, for a budget with ``patience``.
+    best: Tensors | None
     event_log: EventLog
     checkpoints: Checkpoints | None
     config: dict[str, Any]
@@ -48,22 +53,23 @@ class ProcessSupervisor:
     run_worker: Any = hogwild_worker.run_hogwild_worker
     interrupt: Interrupt = field(default_factory=Interrupt)
     stop_reason: str = ""
-    _earlier: float = 0.0  # seconds of sittings before this one
+    _earlier: float = 0.0  # Seconds of training before the checkpoint that this run resumes from.
     _began: float | None = None
     _ended: float | None = None
     _told: float = 0.0
-    _before: Any = 0  # samples of each worker in sittings before this one
-    _left: int | None = None  # who had the turn at the last look, and was not there to take it
+    _before: Any = 0  # Samples of each worker before the checkpoint that this run resumes from.
+    # Rank that held the turn at the last check without being a working process; None: no such rank.
+    _left: int | None = None
 
     @property
     def seconds(self) -> float:
-        """Trained so far, over all sittings."""
+        """Seconds of training so far, including those before the checkpoint that the run resumes from."""
         if self._began is None:
             return self._earlier
         return self._earlier + (self._ended or time.monotonic()) - self._began
 
     def run(self) -> None:
-        """Start workers, watch them to the end, and leave the parameters to keep in the model."""
+        """Start the workers, supervise them to the end, and leave the parameters to keep in the model."""
         self._fleet = ProcessGroup(self.arena, self.board)
         try:
             names = [f"worker {rank}" for rank in range(self.board.workers)]
@@ -76,7 +82,7 @@ class ProcessSupervisor:
         finally:
             self._fleet.close()
 
-    # Before the start
+    # Start-up
 
     def _start_evaluator(self) -> WorkerProcess:
         mean = self.work.mean.tensors if self.work.mean else None
@@ -100,7 +106,7 @@ class ProcessSupervisor:
                 raise KeyboardInterrupt
         self.event_log.emit("training", workers=self.board.workers)
 
-    # While workers train
+    # Training
 
     def _train(self) -> None:
         self._began = time.monotonic()
@@ -168,7 +174,7 @@ class ProcessSupervisor:
             workers=[round(float(done) / here, 1) for done in self.board.counts[:, at.SAMPLES] - self._before],
         )  # fmt: skip
 
-    # Who is still there
+    # Process failures
 
     def _note(self, member: WorkerProcess, what: Event) -> None:
         if what["kind"] == "measured":
@@ -177,7 +183,11 @@ class ProcessSupervisor:
             self._bury(member)
 
     def _bury(self, member: WorkerProcess) -> None:
-        """Go on without one that died, if that is what was asked for; else end the run with what it died of."""
+        """Continue without a worker process that has terminated, if the runtime allows it; otherwise raise its error.
+
+        The run continues only with ``on_worker_failure="continue"`` and after training has begun. A divergence always
+        ends it.
+        """
         kind, _, what = member.failure.get("error", "").partition(": ")
         if kind == "DivergedError":
             raise DivergedError(
@@ -208,7 +218,11 @@ class ProcessSupervisor:
         member.end()
 
     def _mind_the_turn(self) -> None:
-        """A turn that is left with one who died goes to the next. One who finishes has a moment to pass it on."""
+        """Pass the round-robin turn on when its holder has terminated or finished without doing so.
+
+        The supervisor acts at the second check that finds the same holder. A worker that finishes thus has time to pass
+        the turn on itself.
+        """
         holder = int(self.board.flags[at.TURN])
         if holder in self.board.working():
             self._left = None
@@ -217,10 +231,10 @@ class ProcessSupervisor:
         else:
             self._left = holder
 
-    # The end
+    # End of the run
 
     def _conclude(self) -> None:
-        """Measure what came out, and put the parameters that are kept into the model."""
+        """Evaluate the final parameters, and copy the parameters to keep into the model."""
         self._tell_what_comes()
         over = min(int(self.board.counts[rank, at.EPOCH]) for rank in self.board.living())
         last = self.records.history[-1] if self.records.history else {"updates": -1, "epoch": 0}
@@ -228,14 +242,18 @@ class ProcessSupervisor:
             self.records.make(max(over, self.records.epoch), self.seconds)
             self._tell_what_comes()
         if self.checkpoints is not None:
-            self._write()  # the last parameters, from which the run can go on
+            # The checkpoint has the last parameters, not the kept ones: a resumed run continues from them.
+            self._write()
         kept = self._keep()
         if self.checkpoints is not None:
             module_checkpoints.save_weights(self.checkpoints, ModuleModel(self.work.problem.net, self.config))
         self.event_log.emit("result", stop_reason=self.stop_reason, **kept)
 
     def _tell_what_comes(self) -> None:
-        """Wait for the evaluator, as long as it lives and is not silent."""
+        """Wait for outstanding evaluations and emit their records.
+
+        The supervisor terminates an evaluator process that takes longer than the heartbeat timeout.
+        """
         until = time.monotonic() + self.runtime.heartbeat_timeout
         self._tell_records()
         while self.records.busy:
@@ -243,7 +261,7 @@ class ProcessSupervisor:
             self._tell_records()
             if time.monotonic() > until and isinstance(
                 self.records.evaluator, WorkerProcess
-            ):  # not one in this process
+            ):  # An evaluator in this process is not terminated.
                 self._end_silent(self.records.evaluator)
 
     def _keep(self) -> Event:
@@ -255,10 +273,10 @@ class ProcessSupervisor:
             copy_tensors(list(net.parameters()), self.work.mean.tensors)
         return records.history[-1]
 
-    # Going on later
+    # Checkpoints
 
     def _save(self) -> None:
-        """Let everybody rest for a moment, so that what is written is of one moment."""
+        """Pause all workers, so that the checkpoint is consistent, and write it."""
         self.board.flags[at.PAUSE] = 1
         try:
             self._wait_while(lambda: any(state not in (at.PAUSED, at.FINISHED) for state in self.board.states()))
@@ -266,7 +284,8 @@ class ProcessSupervisor:
         finally:
             self.board.flags[at.PAUSE] = 0
             self.board.sums[:, at.BEAT] = time.monotonic()
-        # Until all go on: at the next rest, one that is about to would be taken for one that rests.
+        # Wait until all workers have resumed. The next pause would otherwise take a worker that is still about to
+        # resume for a paused one.
         self._wait_while(lambda: at.PAUSED in self.board.states())
 
     def _wait_while(self, something: Callable[[], bool]) -> None:
@@ -288,7 +307,7 @@ class ProcessSupervisor:
         self.event_log.emit("checkpoint", epoch=records.epoch)
 
     def restore(self) -> None:
-        """Go on from a checkpoint, if there is one."""
+        """Restore the run from its checkpoint, if there is one."""
         assert self.checkpoints is not None
         found, folder = module_checkpoints.load(self.checkpoints), self.checkpoints.folder
         if found is None:
@@ -306,7 +325,8 @@ class ProcessSupervisor:
             self.records.history, self.records.epoch = list(record["history"]), int(record["epoch"])
             self.records.least = float(record["least"][0]), int(record["least"][1])
             self.records.seen = int(record["seen"][0]), float(record["seen"][1])
-            if self.work.replicas is not None:  # an epoch that begins again is counted anew
+            # With replicas the interrupted epoch restarts, so its losses are counted from zero.
+            if self.work.replicas is not None:
                 self.records.seen = self.board.met()
             self._earlier = float(record["seconds"])
             self.work = replace(self.work, earlier=self._earlier)

@@ -1,4 +1,4 @@
-"""A problem in memory, learnt by participants who talk to each other."""
+"""Driver of message-passing runs that train a problem of rows in memory."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from hogwild.training.message_launch import LocalTask, run_message_strategy
 
 
 def run(job: Job) -> Run:
-    """Train by messages."""
+    """Train a problem of rows by message passing."""
     assert isinstance(job.problem, RowProblem)
     problem, rule, schedule, strategy, runtime = job.problem, job.rule, job.schedule, job.strategy, job.runtime
     seed, init, average = job.options.seed, job.options.init, job.options.average
     assert not isinstance(average, EMA)
     workers = job.workers
-    # Every exchange passes over all parameters, whatever the terms between two touch.
+    # Every exchange passes over all parameters, whichever of them the terms of a burst touch.
     exchanges = problem.data.n_rows // strategy.period or 1
     budget = job.budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
     held_out = held_out_for(problem, job.options.test)
@@ -77,12 +77,17 @@ def task_of_rows(
     problem: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
     held_out: Dataset | None, start: State, cores: CoreTeam | None = None,
 ) -> LocalTask:  # fmt: skip
-    """A task for rows. What a learner remembers is exchanged: another may go on where it was."""
+    """Return the task of training on rows.
+
+    The state of the rule is exchanged together with the parameters, so that another worker can continue a shard.
+    """
     rows = RowSource(problem, rule, schedule, epochs, seed, workers, shuffle)
     state = problem.start(rule)
 
     def measure(values: Floats) -> dict[str, float]:
-        here = problem.start(rule)  # where this is sent to, what is sent along cannot be written to
+        # Each call makes its own state. In another process, the arrays that are sent along with this function are
+        # read-only.
+        here = problem.start(rule)
         unpack_state(values, here)
         parameters = rule.values(here)
         if not all(np.isfinite(part).all() for part in parameters):

@@ -1,4 +1,4 @@
-"""Ctrl-C that ends a run at its next good moment, instead of in the middle of anything."""
+"""Deferred SIGINT: Ctrl-C ends a run at the next consistent point."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 @dataclass(slots=True)
 class Interrupt:
-    """Whether Ctrl-C was pressed."""
+    """Flag that records whether Ctrl-C was pressed."""
 
     pressed: bool = False
 
 
 @contextmanager
 def deferred_sigint() -> Iterator[Interrupt]:
-    """Within the block the first Ctrl-C is only noted; the second interrupts as always.
+    """Record the first Ctrl-C within the block instead of raising; the second raises KeyboardInterrupt.
 
-    Nothing changes in other threads than the main one, where Ctrl-C never arrives, or where the program has a handler
-    of its own.
+    The block changes nothing outside the main thread, which alone receives signals. The block changes nothing either if
+    the program has its own handler.
 
     >>> with deferred_sigint() as interrupt:
     ...     signal.raise_signal(signal.SIGINT)

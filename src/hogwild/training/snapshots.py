@@ -1,4 +1,4 @@
-"""A run at one moment: where it is and what its parameters are, to go back to or to go on from."""
+"""Snapshots of a run on threads: position and parameters, to roll back to or to resume from."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(slots=True)
 class Position:
-    """Where a run is. With the seed, it determines everything that is still to come."""
+    """Position of a run. Together with the seed, it determines the rest of the run."""
 
     epoch: int = 0
     chunk: int = 0
     updates: int = 0
-    seconds: float = 0.0  # trained so far, over all sittings
-    met_loss: float = 0.0  # summed over the terms of this epoch, each just before its own update
+    seconds: float = 0.0  # seconds of training so far, including those before a resume
+    met_loss: float = 0.0  # loss summed over the terms of this epoch, each before its own update
     met_terms: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Best:
-    """The parameters with the lowest held-out loss so far."""
+    """Parameters with the lowest held-out loss so far."""
 
     loss: float = float("inf")
     epoch: int = 0
     values: State = ()
 
     def saved(self) -> tuple[Arrays, dict[str, Any]]:
-        """Arrays and a record for a file."""
+        """Return the arrays and the record of a checkpoint."""
         return _numbered("best", self.values), {"loss": self.loss, "epoch": self.epoch}
 
 
 def saved_best(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Best:
-    """Read it back."""
+    """Return the best parameters of a checkpoint."""
     return Best(float(record["loss"]), int(record["epoch"]), _together("best", arrays))
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """The lowest objective so far, and for how many epochs in a row none came well below it.
+    """Lowest objective so far, and the number of consecutive epochs that did not improve on it by the tolerance.
 
     >>> Stall().after(1.0, 0.1).after(0.95, 0.1).after(0.94, 0.1)
     Stall(best=0.94, epochs=2)
@@ -56,21 +56,21 @@ class Stall:
     epochs: int = 0
 
     def after(self, objective: float, tolerance: float) -> Stall:
-        """The same after another epoch."""
+        """Return the stall after another epoch with this objective."""
         fell = objective <= self.best - tolerance or self.best == float("inf")
         return Stall(min(self.best, objective), 0 if fell else self.epochs + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """Everything that training changes."""
+    """Copy of everything that training changes."""
 
     position: Position
     state: State
-    mean: IterateAverage | None  # of the iterates, if they are being averaged
+    mean: IterateAverage | None  # average of the iterates, if it has begun
 
     def put_back(self, session: Any) -> None:
-        """Let a session's parameters be these again."""
+        """Copy the parameters of this snapshot into a session."""
         for part, kept in zip(session.state, self.state, strict=True):
             if part.shape != kept.shape:
                 raise ValueError(f"parameters of shape {kept.shape} instead of {part.shape}")
@@ -78,14 +78,14 @@ class Snapshot:
         session.mean = _copied(self.mean)
 
     def saved(self, name: str) -> tuple[Arrays, dict[str, Any]]:
-        """Arrays and a record for a file, which may hold several snapshots by their names."""
+        """Return the arrays and the record of a checkpoint, which may hold several snapshots by name."""
         means = () if self.mean is None else self.mean.values
         arrays = _numbered(f"{name}.state", self.state) | _numbered(f"{name}.mean", means)
         return arrays, {**asdict(self.position), "averaged": self.mean.count if self.mean else 0}
 
 
 def snapshot(session: Any, position: Position) -> Snapshot:
-    """The present moment, copied.
+    """Return a copy of the present state of a session.
 
     >>> import numpy as np; from types import SimpleNamespace
     >>> session = SimpleNamespace(state=(np.zeros((2, 1), np.float32),), mean=None)
@@ -97,7 +97,7 @@ def snapshot(session: Any, position: Position) -> Snapshot:
 
 
 def saved_snapshot(name: str, arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Snapshot:
-    """Read one back."""
+    """Return the snapshot of this name from a checkpoint."""
     place = dict(record)
     count, means = int(place.pop("averaged")), _together(f"{name}.mean", arrays)
     return Snapshot(

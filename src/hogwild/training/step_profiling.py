@@ -1,4 +1,4 @@
-"""Where the time of a training step goes, found out by some steps on a copy of the model."""
+"""Profile of a training step: times its parts over several steps on a copy of the model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from hogwild.nn.step_profile import StepProfile
 from hogwild.problems.module import Module
 from hogwild.training.torch_optimisers import self_updating, trainable_parameters
 
-WARM_UP = 2  # steps that are not counted
+WARM_UP = 2  # number of first steps that are not counted
 
 
 def profiled(problem: Module, steps: int = 20) -> StepProfile:
-    """Take so many steps of length zero, batches made on the way, and say how much of them is what.
+    """Run ``steps`` training steps with step size zero, and return the time of each part.
+
+    The time includes the loading of the batches.
 
     >>> from torch.utils.data import TensorDataset
     >>> rows = TensorDataset(torch.ones(64, 3), torch.zeros(64, 1))

@@ -1,4 +1,4 @@
-"""``step="auto"``: short trial runs on a sample choose the step."""
+"""Search for the step size (``step="auto"``) by short trial runs on a sample of the rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from typing import Any
 from hogwild.schedules import Schedule
 from hogwild.training.step_trials import TrialRunner, has_uneven_rows, updates_of_trials
 
-LONGER = 8  #   times as long as the short trials, which find out where to look, are those that decide
-FIRST = 0.5  #  step that is tried
-LEAST, MOST = 2.0**-30, 2.0**14
-EQUAL = 1e-3  # objectives that differ by no more are as good as each other
-STEEPEST = -0.5  # power of a run's length with which its best step falls at most: where noise alone limits it
-CLIFF = 10.0  # times the best objective: a step that came to more has exploded
-SOON = 2**18  # non-zeros that one thread has walked along before another is awake
-UNLIKELY = -0.75, 0.1  # powers beyond which it was chance that made the difference between trials
+# Ratio of the updates of deciding trials to those of short trials. Short trials only find the range to search.
+LONGER = 8
+FIRST = 0.5  # first step size that is tried
+LEAST, MOST = 2.0**-30, 2.0**14  # bounds of the step sizes that are tried
+EQUAL = 1e-3  # relative difference up to which two objectives count as equal
+# Lowest exponent of the best step size as a power of a run's length: the one where only noise limits the step size.
+STEEPEST = -0.5
+CLIFF = 10.0  # multiple of the best objective above which a step size counts as diverged
+SOON = 2**18  # non-zeros that one thread processes before another thread has woken up
+UNLIKELY = -0.75, 0.1  # range of plausible exponents; outside it, the difference between trials is due to chance
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenStep:
-    """The step that was chosen, and what came of the trials that decided: (step, objective)."""
+    """Chosen step size, and the (step size, objective) pairs of the trials that decided."""
 
     step: float
     trials: list[tuple[float, float]]
@@ -32,18 +34,19 @@ class ChosenStep:
 def choose_step(
     problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, workers: int = 1, alone: bool = True
 ) -> ChosenStep:
-    """Try steps on a sample of the rows, from one half in both directions, until the objective gets worse.
+    """Choose a step size by trials on a sample of the rows.
 
-    Short trials find out where to look, longer ones decide. Of the best and its equals the smallest is chosen: with
-    many workers, or on all of the data, a large step turns bad before a small one does.
+    The search starts at 0.5 and goes in both directions, until the objective gets worse. Short trials find the range to
+    search, and longer ones decide. Of the best step size and its equals, the smallest is chosen. With many workers, or
+    on all of the data, a large step size becomes unstable before a small one.
 
-    With a rule that does not taper the best step falls with the length of a run. How fast, short and longer trials
-    tell, and that is followed to the length of the run itself. Where they tell nothing, as with columns of very
-    different size, the trials are nearly as long as the run.
+    With a rule that is not self-annealing, the best step size falls with the length of a run. Short and longer trials
+    give the exponent, which extrapolates the step size to the length of the run. Where the trials do not show the
+    exponent, as with columns of very different scales, further trials are nearly as long as the run.
 
-    Trials that need not know of each other's outcome are made at the same time, by up to as many threads as there are
-    ``workers``, unless they are very short: the choice is the same for any number of them. They take the loop that the
-    workers of the run have, who are ``alone`` with their parameters or not, so that no other need be compiled.
+    Independent trials run at the same time, on up to ``workers`` threads, unless they are very short. The choice is the
+    same for any number of threads. ``alone`` tells whether each worker of the run has parameters to itself. Trials use
+    the kernel of the run's workers, so that no other kernel is compiled.
     """
     data, tapers = problem.data, rule.self_annealing
     usual, in_doubt = updates_of_trials(data.n_rows, data.nonzeros, epochs, tapers)
@@ -54,7 +57,7 @@ def choose_step(
             trials, usual = making(in_doubt), in_doubt
         short = StepSearch(trials, max(1, usual // LONGER), pool).search()
         long = StepSearch(trials, usual, pool).around(short.best)
-        shorter = data.n_rows * epochs / usual  # than the run
+        shorter = data.n_rows * epochs / usual  # ratio of the run's length to that of a trial
         if tapers or shorter <= 1:
             return long.choice(long.smallest)
         slope = long.slope(short)
@@ -66,7 +69,7 @@ def choose_step(
 
 @dataclass(eq=False)
 class StepSearch:
-    """What steps came to in trials of one length."""
+    """Trials of one length: the objective after each step size."""
 
     trials: TrialRunner
     updates: int
@@ -74,26 +77,29 @@ class StepSearch:
     tried: dict[float, float] = field(default_factory=dict)
 
     def attempt(self, *steps: float) -> None:
-        """Try these as well, at the same time unless that takes less long than waking another thread."""
+        """Try step sizes, in parallel if the trials take longer than waking up another thread."""
         at_once = len(steps) > 1 and self.updates * self.trials.entries > SOON
         outcomes = (self.pool.map if at_once else map)(partial(self.trials.objective, updates=self.updates), steps)
         self.tried.update(zip(steps, outcomes, strict=True))
 
     def search(self) -> StepSearch:
-        """Try steps in both directions until it gets worse, and then the neighbours in between."""
+        """Try step sizes in both directions, at factors of 4, until the objective gets worse.
+
+        Then try the two neighbours of the best step size, at factors of 2.
+        """
         self.attempt(FIRST / 4, FIRST, FIRST * 4)
         self.widen(4.0)
         self.attempt(self.best / 2, self.best * 2)
         return self
 
     def around(self, step: float) -> StepSearch:
-        """Try a step and its neighbours, and theirs as long as it gets better."""
+        """Try a step size and its neighbours at factors of 2, and continue in a direction while it improves."""
         self.attempt(step / 2, step, step * 2)
         self.widen(2.0)
         return self
 
     def widen(self, factor: float) -> None:
-        """Go on beyond the outermost step, as long as it is the best and better than its neighbour."""
+        """Extend the range by ``factor`` while the outermost step size is the best, and better than its neighbour."""
         going = True
         while going:
             best, going = self.best, False
@@ -105,32 +111,38 @@ class StepSearch:
 
     @property
     def best(self) -> float:
-        """The step that came furthest."""
+        """The step size with the lowest objective."""
         return min(self.tried, key=lambda step: (self.tried[step], step))
 
     @property
     def smallest(self) -> float:
-        """The smallest step that came as far as the best."""
+        """The smallest step size whose objective equals the lowest, up to a relative difference of ``EQUAL``."""
         least = self.tried[self.best]
         return min(step for step, value in self.tried.items() if value <= least + EQUAL * abs(least))
 
     @property
     def bottom(self) -> float:
-        """Where a parabola through the best step and its neighbours has its lowest point, as a power of two."""
+        """The binary logarithm of the best step size, refined by a parabola through it and its two neighbours."""
         at, best = math.log2(self.best), self.tried[self.best]
         below, above = (self.tried.get(self.best * times, math.inf) - best for times in (0.5, 2.0))
         return at + 0.5 * (below - above) / (below + above) if 0 < below + above < math.inf else at
 
     @property
     def ends_at_a_cliff(self) -> bool:
-        """Whether twice the best step explodes: then it is no noise that limits the step, and length tells nothing."""
+        """Whether twice the best step size diverges.
+
+        Instability then limits the step size, not noise, and the length of a trial shows nothing about it.
+        """
         return self.tried.get(self.best * 2, math.inf) > CLIFF * self.tried[self.best]
 
     def slope(self, shorter: StepSearch) -> float:
-        """By which power of their length the best step of trials changes, from what shorter ones came to."""
+        """Return the exponent with which the best step size depends on the length of a trial.
+
+        The exponent compares these trials with ``shorter`` ones.
+        """
         doublings = math.log2(self.updates / shorter.updates)
         return (self.bottom - shorter.bottom) / doublings if doublings else 0.0
 
     def choice(self, step: float) -> ChosenStep:
-        """A choice that is due to these trials."""
+        """Return the choice of a step size, with these trials as its evidence."""
         return ChosenStep(step, sorted(self.tried.items()))

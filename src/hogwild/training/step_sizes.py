@@ -1,4 +1,4 @@
-"""Global progress: from counts of updates to the step of each."""
+"""Step sizes of updates, computed from the number of updates before them and the share of the time budget spent."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 from hogwild.run import Budget
 from hogwild.schedules import Moment, Schedule
 
-MOST_AHEAD = 2**22  # steps that are worked out before they are needed: 16 MiB of them
-_PIECE = 2**13  # steps that are worked out at a time, so that what lies between stays in the cache
-LAST = 1 - 1e-6  # out of time, workers still end their chunks: with a step of exactly zero FTRL would divide by it
+MOST_AHEAD = 2**22  # largest number of step sizes that are computed in advance: 16 MiB of them
+_PIECE = 2**13  # number of step sizes that are computed at a time, so that temporaries fit into the cache
+# Largest share of the budget that a schedule sees. When the time is up, workers still finish their chunks. A schedule
+# that ends at zero would then give a step size of exactly zero, by which FTRL would divide.
+LAST = 1 - 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class StepSizes:
-    """Turns a stretch of updates into their steps.
+    """Step sizes of a range of updates.
 
-    ``spent`` is the share of the time budget that is gone, zero where time is no limit: then the steps depend on the
-    updates alone, and one seed gives the same bits.
+    ``spent`` returns the share of the time budget that is spent, and zero without a limit of time. In that case the
+    step sizes depend on the updates alone, and one seed gives the same bits.
 
     >>> from hogwild.schedules import Cosine
     >>> StepSizes(Cosine(step=1.0), rows=2, epochs=2).rates(0, 4)
@@ -33,16 +35,18 @@ class StepSizes:
     """
 
     schedule: Schedule
-    rows: float  # updates in an epoch
-    epochs: float | None  # None: time is the only limit
-    scale: float = 1.0  # what the divergence guard has left of the step
+    rows: float  # updates of an epoch
+    epochs: float | None  # number of epochs; None: time is the only limit
+    scale: float = 1.0  # factor of the divergence guard
     spent: Callable[[], float] = float
-    earlier: int = 0  # updates of runs before this one, which the schedule counts on from
-    precision: Any = np.float32  # that of the parameters
-    alike: int = 1  # updates that take the step of the first of them: where terms are short, steps take as long
+    earlier: int = 0  # updates of runs before this one, from which the schedule continues
+    precision: Any = np.float32  # type of the parameters
+    # Number of consecutive updates that share one step size. Where terms are short, computing a step size for each
+    # would take as long as the updates.
+    alike: int = 1
 
     def rates(self, before: int, count: int) -> NDArray[Any]:
-        """The steps of ``count`` updates, when ``before`` of them have been done."""
+        """Return the step sizes of ``count`` updates, after ``before`` updates."""
         steps, spent = np.empty(count, self.precision), self.spent()
         if self.schedule.is_constant and count > 1:
             steps[:] = self.rates(before, 1)
@@ -61,13 +65,14 @@ class StepSizes:
 
     @property
     def known(self) -> bool:
-        """Whether steps are known beforehand: those that depend on the time are not."""
+        """Whether step sizes can be computed in advance: those that depend on time cannot."""
         return self.spent is float
 
     def ahead(self, before: int, count: int) -> Callable[[int, int], NDArray[Any]] | None:
-        """The same function for the next ``count`` updates, all worked out now; None where that cannot be.
+        """Return a function like ``rates``, with the step sizes of the next ``count`` updates already computed.
 
-        Workers that each called numpy for their own steps would wait for each other to get back into Python.
+        Return None for step sizes that are not known in advance, or for more than ``MOST_AHEAD``. Workers that called
+        NumPy for their own step sizes would wait for each other to enter Python.
         """
         if not self.known or count > MOST_AHEAD:
             return None
@@ -80,7 +85,9 @@ class StepSizes:
 
 
 class StepTable:
-    """The moments of some updates, worked out as they are asked for: epochs of a millisecond have no time for others.
+    """Moments of several updates; each array is computed when a schedule first reads it.
+
+    An epoch of one millisecond leaves no time for arrays that the schedule does not read.
 
     >>> from hogwild.schedules import Constant
     >>> stretch = StepTable(StepSizes(Constant(1.0), rows=2, epochs=4), before=3, count=2, spent=0.0)
@@ -93,13 +100,13 @@ class StepTable:
 
     @cached_property
     def updates(self) -> NDArray[np.float64]:
-        """How many there are with each, those of earlier runs too."""
+        """The number of updates up to and including each, those of earlier runs included."""
         first = self._before + self._clock.earlier + 1
         return np.arange(first, first + self._count * self._every, self._every, dtype=np.float64)
 
     @cached_property
     def epochs(self) -> NDArray[np.float64]:
-        """How many walks over the data were done before each."""
+        """The number of epochs before each update."""
         last = self._before + self._count * self._every
         epochs = np.arange(self._before, last, self._every, dtype=np.float64)
         epochs /= self._clock.rows
@@ -107,16 +114,16 @@ class StepTable:
 
     @cached_property
     def fraction(self) -> NDArray[np.float64]:
-        """Which share of the budget was spent before each."""
+        """The share of the budget that is spent before each update."""
         fraction = self.epochs / self._clock.epochs if self._clock.epochs else np.zeros(self._count)
         if self._spent > 0:
             np.maximum(fraction, self._spent, out=fraction)
-        if self._count and fraction[-1] > LAST:  # it never falls
+        if self._count and fraction[-1] > LAST:  # the fraction never decreases, so its last entry is the largest
             np.minimum(fraction, LAST, out=fraction)
         return fraction
 
 
 def time_spent(budget: Budget, seconds: Callable[[], float]) -> Callable[[], float]:
-    """The share of a budget's seconds that is gone; always zero where it has none."""
+    """Return a function that gives the spent share of a budget's seconds; always zero without such a limit."""
     limit = budget.seconds
     return float if limit is None else lambda: seconds() / limit

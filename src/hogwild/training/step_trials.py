@@ -1,4 +1,4 @@
-"""Trials of a step: the run in short, on a few of its rows."""
+"""Trials of a step size: short versions of a run on a sample of its rows."""
 
 from __future__ import annotations
 
@@ -12,21 +12,28 @@ from hogwild.data.dataset import Chunk
 from hogwild.schedules import Schedule, with_step
 from hogwild.training.step_sizes import StepSizes
 
-SHARE = 1 / 32  # of the run's updates are made in a trial, but
-WORK = 2**16, 2**18  # no fewer non-zeros and no more: some tenths of a millisecond to some milliseconds; and these
-LONG_WORK = 2**18, 2**20  # if the rule does not taper: how its best step falls with length is seen in longer ones only
-IN_DOUBT = 2**22  # non-zeros at most, and no share, where that is not seen
-ROWS = 1_000  # no fewer rows, however long they are
-FEW = 2_000  #  rows below which a trial is the run itself: any part of them is too small to tell
-FEW_OF_A_CLASS = 8  # rows of it
-UNEVEN = 1e4  # between the squared lengths of the longest row and the shortest: a few rows decide about a trial
+SHARE = 1 / 32  # share of the run's updates that a trial makes, within the limits of ``WORK`` or ``LONG_WORK``
+# Least and greatest number of non-zeros of a trial: tenths of a millisecond to several milliseconds.
+WORK = 2**16, 2**18
+# Least and greatest number of non-zeros of a trial with a rule that is not self-annealing. Only longer trials show how
+# the best step size of such a rule falls with the length of a run.
+LONG_WORK = 2**18, 2**20
+# Greatest number of non-zeros of a trial where shorter trials do not show how the best step size depends on length.
+# ``SHARE`` does not limit these trials.
+IN_DOUBT = 2**22
+ROWS = 1_000  # least number of rows of a trial, however long the rows are
+# Number of rows below which a trial is as long as the run: any sample of so few rows is too small.
+FEW = 2_000
+FEW_OF_A_CLASS = 8  # number of rows of a class below which a sample shows too little of the class
+UNEVEN = 1e4  # ratio of the squared norms of the longest and shortest row above which a few rows decide a trial
 
 
 class TrialRunner:
-    """The run in short, with any step: along rows that are met for the first time, or again and again if they are few.
+    """Short version of a run, with any step size, on a sample of its rows.
 
-    What counts is the objective on these rows in the end. What was met on the way tells less: new rows ask for caution
-    that the run itself, which sees them again, has no use for.
+    Each row is visited once, or repeatedly if the rows are few. The result of a trial is the objective on these rows at
+    its end. The losses before each update are a worse criterion. Rows seen for the first time favour smaller step sizes
+    than the run needs, because the run sees its rows again.
     """
 
     def __init__(
@@ -45,12 +52,12 @@ class TrialRunner:
 
     @property
     def entries(self) -> float:
-        """Of a row, in the mean."""
+        """The mean number of non-zeros of a row."""
         return float(self.rows.nonzeros / max(1, len(self.rows)))
 
     @property
     def lack_a_class(self) -> bool:
-        """Whether these rows tell next to nothing about a class: they have none of it, or very few."""
+        """Whether the sample has fewer than ``FEW_OF_A_CLASS`` rows of a class, or none."""
         labels = self.sample.labels
         if labels is None or labels.classes is None:
             return False
@@ -58,7 +65,10 @@ class TrialRunner:
         return len(counts) < max(2, self.sample.n_outputs) or bool(counts.min() < FEW_OF_A_CLASS)
 
     def objective(self, step: float, updates: int) -> float:
-        """What a trial of so many updates comes to; the schedule passes as in the run, only sooner."""
+        """Return the objective after a trial of ``updates`` updates; infinity if it diverges.
+
+        The schedule runs through its whole course, compressed into the length of the trial.
+        """
         state = tuple(part.copy("K") for part in self.start)
         schedule, precision = with_step(self.schedule, step), np.result_type(*state)
         rates = StepSizes(schedule, updates / self.epochs, self.epochs, precision=precision).rates(0, updates)
@@ -71,7 +81,7 @@ class TrialRunner:
 
 
 def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool) -> tuple[int, int]:
-    """How many updates a trial makes for a run of so many epochs, and how many where that shows nothing.
+    """Return the number of updates of a trial, and the number for trials where the first is inconclusive.
 
     >>> updates_of_trials(100_000, 7_000_000, 10, tapers=True), updates_of_trials(50, 700, 100, tapers=True)
     ((3745, 59919), (5000, 5000))
@@ -84,7 +94,7 @@ def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool) -> 
 
 
 def has_uneven_rows(rows: CSRRows) -> bool:
-    """Whether some rows are so much longer than others that chance decides what comes of a short trial.
+    """Return whether the norms of the rows differ so much that the outcome of a short trial depends on chance.
 
     >>> ends, values = np.array([0, 1, 2]), np.array([1.0, 1000.0])
     >>> rows = CSRRows(ends, np.zeros(2, np.uint32), values, np.zeros(2), np.empty(0), features=1, layout="sparse")

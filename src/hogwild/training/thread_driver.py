@@ -1,4 +1,4 @@
-"""Problems of rows on threads in one memory: prepares a session, trains, and returns the run."""
+"""Driver of runs on threads in one memory: prepares a session for a problem of rows, trains, and returns the run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from hogwild.training.job_defaults import held_out_for, load_initial_state, reso
 from hogwild.training.loop import TrainingLoop
 from hogwild.training.sigint import deferred_sigint
 
-LEAST_WORK = 2**16  # non-zeros an epoch for each worker, some tenths of a millisecond, and
-STARTING = 32  # times as many in the run: some milliseconds, no more than it takes to begin and to end with it
-GUARDED_ROWS = 512  # rows whose loss at the start tells the guard what is normal
+LEAST_WORK = 2**16  # least number of non-zeros of an epoch for each worker: tenths of a millisecond of work
+# Least work of a worker in the whole run, in multiples of ``LEAST_WORK``: several milliseconds, about the time to start
+# and stop a worker.
+STARTING = 32
+GUARDED_ROWS = 512  # number of rows whose initial loss is the reference of the divergence guard
 
 
 def run(job: Job) -> Run:
-    """Train on the threads of this process."""
+    """Train a problem of rows on threads of this process."""
     assert isinstance(job.problem, RowProblem)
     problem, rule, schedule, strategy, options = job.problem, job.rule, job.schedule, job.strategy, job.options
     seed, init, checkpoints = options.seed, options.init, job.checkpoints
@@ -93,10 +95,10 @@ def run(job: Job) -> Run:
 
 
 def useful_workers(cores: int, problem: RowProblem, rule: Rule, strategy: Strategy, budget: Budget) -> tuple[int, str]:
-    """How many workers are of use, and why no more.
+    """Return the number of workers that make the run faster, and the reason for no more.
 
-    Each must have so much to do, in an epoch and in the run, that it is worth its while to begin; and workers who can
-    have no copies of their own are in each other's way where parameters are few.
+    Each worker needs enough work, per epoch and in the run, to be worth its start. Workers that cannot have replicas
+    with this rule delay each other where parameters are few.
     """
     if strategy.buffer == "auto" and problem.always_contended(rule):
         return 1, "parameters that are so few, and cannot be copied with this rule, are"

@@ -1,4 +1,4 @@
-"""The optimiser of a model, and its step over time."""
+"""Optimiser of a module, and its step sizes over the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIMISERS = {
 
 
 def optimiser_of(rule: Any, problem: Module) -> torch.optim.Optimizer:
-    """An optimiser of the problem's model, from a name, a class or a function; Adam if nothing is said."""
+    """Return an optimiser of the problem's model, from a name, a class, an instance or a function; by default Adam."""
     if rule is None:
         rule = torch.optim.Adam
     if isinstance(rule, str):
@@ -40,7 +40,7 @@ def optimiser_of(rule: Any, problem: Module) -> torch.optim.Optimizer:
 
 
 def trainable_parameters(net: torch.nn.Module) -> list[torch.nn.Parameter]:
-    """The parameters that an optimiser steps: all but those that are updated in the backward pass itself.
+    """Return the parameters that an optimiser steps: all but those that the backward pass itself updates.
 
     >>> len(trainable_parameters(torch.nn.Linear(2, 1)))
     2
@@ -50,19 +50,22 @@ def trainable_parameters(net: torch.nn.Module) -> list[torch.nn.Parameter]:
 
 
 def self_updating(net: torch.nn.Module) -> list[torch.nn.Module]:
-    """The modules of a model that update their parameters in the backward pass."""
+    """Return the modules of a model that update their parameters in the backward pass."""
     return [module for module in net.modules() if getattr(module, "updates_in_backward", False)]
 
 
 def describe_optimiser(optimiser: torch.optim.Optimizer) -> str:
-    """An optimiser and its options, for records."""
+    """Return the name of an optimiser with its options, for records."""
     return f"{type(optimiser).__name__}({', '.join(f'{name}={value!r}' for name, value in optimiser.defaults.items())})"
 
 
 def step_size_of(
     schedule: Any, optimiser: torch.optim.Optimizer, samples: int, budget: Budget, total: int
 ) -> StepSize:  # fmt: skip
-    """The step of each group over time. A schedule with a step of its own replaces the first group's."""
+    """Return the step sizes of each parameter group over the run.
+
+    A schedule with its own step size replaces that of the first group. The other groups keep their ratio to the first.
+    """
     steps = tuple(float(group["lr"]) for group in optimiser.param_groups)
     if schedule is None:
         return StepSize(None, steps, samples, budget.epochs, budget.seconds)
@@ -78,7 +81,7 @@ def step_size_of(
 
 
 def check_gradients(job: Job) -> None:
-    """Refuse to send gradients that are never made."""
+    """Raise ParameterError if the strategy exchanges gradients and the model has modules that never make any."""
     assert isinstance(job.problem, Module)
     if self_updating(job.problem.net) and (job.runtime.passes_messages or job.strategy.uses_all_reduce):
         raise ParameterError(

@@ -1,1 +1,1 @@
-"""How one worker of a strategy by messages learns: one file for each kind of problem."""
+"""Local trainers of message-passing workers: one module for each kind of problem."""

@@ -1,4 +1,4 @@
-"""Bursts along the minibatches of a model's data set."""
+"""Local trainer of a PyTorch module: bursts along the minibatches of its data set."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes.worker_config import StepSize
 from hogwild.training.local_trainers.flat_parameters import FlatParameters
 
-Term = tuple[int, int, Indices]  # epoch, place in the shard's epoch, samples
+Term = tuple[int, int, Indices]  # epoch, place in the shard's epoch, and indices of the samples of one minibatch
 
 
 @dataclass(eq=False)
 class BatchSource:
-    """The minibatches of each shard in each epoch, and the steps along them; the same for all workers.
+    """Minibatches of each shard in each epoch, and their step sizes, the same for all workers.
 
-    ``optimiser`` is as that of each worker begins. Where changes are added each in full, those of buffers would
-    overshoot: a running mean that each of n workers moves a tenth of the way goes n tenths. So only ``damping`` of
-    them is passed on.
+    ``optimiser`` is the initial optimiser of each worker. Where the deltas of all workers are added in full, the deltas
+    of buffers overshoot. A running mean that each of n workers moves a tenth of the way moves n tenths. So workers pass
+    on only ``damping`` times the deltas of buffers.
     """
 
     problem: Module
@@ -41,7 +41,7 @@ class BatchSource:
     workers: int
     labels: NDArray[Any] | None
     damping: float = 1.0
-    remembers: bool = False  # whether what a learner knew before its last burst may be asked for
+    remembers: bool = False  # whether a checkpoint may need the state of a trainer before its last burst
     sizes: tuple[int, ...] = field(init=False)  # batches of each shard in an epoch
 
     def __post_init__(self) -> None:
@@ -54,11 +54,17 @@ class BatchSource:
 
     @property
     def epoch(self) -> int:
-        """How many batches all shards together have in an epoch."""
+        """The number of batches of all shards in an epoch."""
         return sum(self.sizes)
 
     def drawn(self, shard: int, epoch: int) -> list[Indices]:
-        """The batches of a shard in an epoch: what a process of that rank draws."""
+        """Return the batches of a shard in an epoch, the same as a worker process of that rank draws.
+
+        Raises
+        ------
+        ParameterError
+            If the sampling gives another number of batches than in the first epoch.
+        """
         found = self._drawn(shard, epoch)
         if len(found) != self.sizes[shard]:
             raise ParameterError(
@@ -69,20 +75,22 @@ class BatchSource:
 
     def _drawn(self, shard: int, epoch: int) -> list[Indices]:
         share = self.problem.share(shard, self.workers, epoch, self.seed, self.labels)
-        return [batch.copy() for batch in self.problem.batches(share)]  # pieces would keep the order of all samples
+        # Without the copies, each batch would keep the permutation of all samples in memory.
+        return [batch.copy() for batch in self.problem.batches(share)]
 
     def steps(self, progress: int) -> tuple[float, ...]:
-        """The step of each of the optimiser's groups, after so many batches of all workers."""
+        """Return the step size of each parameter group, after ``progress`` batches of all workers."""
         epochs, batches = divmod(progress, self.epoch)
         assert self.problem.batch is not None
-        within = min(batches * self.problem.batch, self.rate.samples)  # only the last batch of an epoch is smaller
+        # Only the last batch of an epoch is smaller than the others.
+        within = min(batches * self.problem.batch, self.rate.samples)
         return self.rate(epochs * self.rate.samples + within, 0.0)
 
 
 class BatchTrainer:
-    """A worker with a copy of the model and an optimiser of its own, whose memory is not sent to others.
+    """Local trainer of one worker, with its own copy of the model and its own optimiser, whose state is not exchanged.
 
-    Random numbers, such as those of dropout, belong to the shard and the epoch, and go on from burst to burst.
+    Random numbers, such as those of dropout, depend on the shard and the epoch, and continue from burst to burst.
     """
 
     def __init__(self, batches: BatchSource, feed: BatchLoader) -> None:
@@ -91,16 +99,20 @@ class BatchTrainer:
         net.train()
         self.problem = replace(batches.problem, net=net)
         self.flat = FlatParameters(net)
-        self._drawn: dict[int, tuple[int, list[Indices]]] = {}  # of each shard the epoch it is in
-        self._chance: dict[int, tuple[int, rng_state.State]] = {}  # of each shard: before which term, random numbers
-        self._before: tuple[Train, Any] | None = None  # the last burst, and what was known when it began
+        self._drawn: dict[int, tuple[int, list[Indices]]] = {}  # epoch of each shard, with its batches
+        # Random state of each shard, with the number of the term before which it was captured.
+        self._chance: dict[int, tuple[int, rng_state.State]] = {}
+        self._before: tuple[Train, Any] | None = None  # last burst, and the state before it
 
     def rehearse(self, start: Floats) -> None:
-        """Have everything loaded before others wait for it; another does it, for this one would remember it."""
+        """Run one burst before training, so that libraries are loaded before other nodes wait for this worker.
+
+        A second trainer runs the burst, because the burst changes the optimiser state and random states of its trainer.
+        """
         BatchTrainer(self.batches, self.feed).burst(Train(start, (0, self.batches.workers), 0, 1, 0, 1))
 
     def burst(self, train: Train) -> Trained:
-        """Descend along some minibatches, one after the other or all as one."""
+        """Train on the minibatches of a burst, one after the other or all as one step."""
         if self.batches.remembers:
             self._before = train, self._memory()
         self.flat.put(train.values, buffers=self.problem.buffers == "shared")
@@ -110,10 +122,13 @@ class BatchTrainer:
         self._chance[shard] = train.first + train.terms, rng_state.capture()
         return Trained(self._moved(train.values), train.terms, samples, loss, step)
 
-    # What is beside the parameters
+    # State besides the parameters
 
     def memory(self, train: Train | None) -> Any:
-        """What is to be known to go on, with a burst that is to be done again if it was done already."""
+        """Return the state for a checkpoint; if ``train`` is the last burst, the state before that burst.
+
+        After a resume the worker repeats a burst whose result it had not sent.
+        """
         if train is not None and self._before is not None and self._before[0] is train:
             return self._before[1]
         return self._memory()
@@ -131,7 +146,7 @@ class BatchTrainer:
         return encode_state({"optimiser": states, "random": random, "buffers": buffers})
 
     def remember(self, memory: Any) -> None:
-        """Go on with what was known."""
+        """Restore a state that ``memory`` returned."""
         known = decode_state(memory, None)
         states = {
             number: {name: torch.tensor(value) if hasattr(value, "dtype") else value for name, value in state.items()}
@@ -145,7 +160,7 @@ class BatchTrainer:
             for shard, (first, (torchs, numpys, pythons)) in known["random"].items()
         }
 
-    # One burst
+    # Bursts
 
     def _each(self, train: Train, terms: list[Term]) -> tuple[float, int, float]:
         loss, samples, total = 0.0, 0, 0.0
@@ -159,7 +174,10 @@ class BatchTrainer:
         return loss, samples, total / len(terms)
 
     def _together(self, train: Train, terms: list[Term]) -> tuple[float, int, float]:
-        """One step along the mean gradient of all samples."""
+        """Take one step along the mean gradient of all samples.
+
+        Return the summed loss, the number of samples and the step size.
+        """
         loss, samples, step = 0.0, 0, self._set_steps(train.progress)
         total = sum(len(indices) for _, _, indices in terms)
         self.optimiser.zero_grad(set_to_none=True)
@@ -188,7 +206,7 @@ class BatchTrainer:
         return float(groups[0]["lr"])
 
     def _terms(self, train: Train) -> Iterator[Term]:
-        """The batches of a burst: where one epoch of the shard ends, the next begins."""
+        """Yield the batches of a burst; after the last batch of the shard's epoch, the next epoch begins."""
         shard, size = train.shard[0], self.batches.sizes[train.shard[0]]
         for number in range(train.first, train.first + train.terms):
             epoch, place = divmod(number, size)
@@ -197,7 +215,7 @@ class BatchTrainer:
             yield epoch, place, self._drawn[shard][1][place]
 
     def _begin(self, shard: int, first: int, epoch: int, place: int) -> None:
-        """Go on with the shard's random numbers; where another has drawn before, with new ones."""
+        """Restore the shard's random state; if another worker has drawn from the shard since, seed a new one."""
         before, state = self._chance.get(shard, (-1, None))
         if state is not None and before == first:
             rng_state.restore(state)
@@ -212,7 +230,7 @@ class BatchTrainer:
 
 
 def plain_array(value: Any) -> Any:
-    """A copy of a tensor as an array; anything else as it is.
+    """Return a copy of a tensor as an array; return any other value as it is.
 
     >>> plain_array(torch.ones(1, dtype=torch.bfloat16)), plain_array(3)
     (array([1.], dtype=float32), 3)

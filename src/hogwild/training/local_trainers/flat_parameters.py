@@ -1,4 +1,4 @@
-"""A model as one vector."""
+"""Parameters of a PyTorch model as one vector."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hogwild.messaging.deltas import Floats
 
 
 class FlatParameters:
-    """All floating numbers of a model side by side, in single precision: its parameters, then its buffers.
+    """Floating-point numbers of a model as one vector in single precision: its parameters, then its buffers.
 
-    Buffers of integers, such as a count of batches, are no part of it.
+    Integer buffers, such as a count of batches, are left out.
 
     >>> net = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
     >>> flat = FlatParameters(net)
@@ -34,7 +34,7 @@ class FlatParameters:
         self.size = sum(tensor.numel() for tensor in self._tensors)
 
     def values(self) -> Floats:
-        """A copy of them."""
+        """Return a copy of all numbers as one vector."""
         values = np.empty(self.size, np.float32)
         whole, first = torch.from_numpy(values), 0
         for tensor in self._tensors:
@@ -44,8 +44,8 @@ class FlatParameters:
 
     @torch.no_grad()
     def put(self, values: Floats, buffers: bool = True) -> None:
-        """Let the model have these; its buffers only if asked to."""
-        # What others have sent may not be written to, and PyTorch wants no such arrays.
+        """Copy a vector into the model's parameters and, with ``buffers``, into its buffers."""
+        # Received arrays are read-only, and PyTorch accepts only writable ones.
         whole, first = torch.from_numpy(np.array(values, np.float32)), 0
         for tensor in self._tensors if buffers else self._tensors[: self._parameters]:
             tensor.copy_(whole[first : first + tensor.numel()].view_as(tensor))

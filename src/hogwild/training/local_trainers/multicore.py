@@ -1,4 +1,4 @@
-"""Bursts along rows by several workers in one memory: what a node does on its own cores."""
+"""Local trainer of a node with several cores: bursts along rows by several threads that share the parameters."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from hogwild.training.local_trainers.rows import RowSource, RowTrainer, pack_sta
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoreTeam:
-    """A strategy in one memory, and the threads of all nodes in this process."""
+    """Strategy of each node's threads in one memory, and the thread pool of all nodes in this process."""
 
     strategy: Any
-    workers: int  # of each node
+    workers: int  # worker threads of each node
     pool: ThreadPoolExecutor
 
     def __reduce__(self) -> Any:
-        """Sent to another process, it has threads there, of one node."""
+        """Pickle without the pool: another process makes a pool for one node."""
         return _of_one_node, (self.strategy, self.workers)
 
 
@@ -40,7 +40,7 @@ def _of_one_node(strategy: Any, workers: int) -> CoreTeam:
 
 
 def inner_strategy(within: Any) -> Any:
-    """The strategy that a node uses on its own cores; None where one works alone.
+    """Return the strategy of a node on its own cores; None for one worker per node.
 
     >>> inner_strategy("serial"), inner_strategy(strategies.Locked(workers=2))
     (None, Locked(workers=2))
@@ -61,19 +61,20 @@ def inner_strategy(within: Any) -> Any:
 
 @contextmanager
 def cores_of(within: Any, nodes: int) -> Iterator[CoreTeam | None]:
-    """The cores of each node; None where one worker a node needs no others."""
+    """Yield the threads of the nodes; None where each node has one worker."""
     strategy = inner_strategy(within)
     if strategy is None:
         yield None
         return
     workers = strategies.worker_count(strategy)
-    # As many threads as can ever be at work: who waits for its turn must not keep the one before it from running.
+    # The pool has as many threads as can work at the same time. With fewer, a thread that waits for its turn could keep
+    # the holder of the turn from running.
     with ThreadPoolExecutor(nodes * workers, thread_name_prefix="hogwild-node") as pool:
         yield CoreTeam(strategy, workers, pool)
 
 
 class MulticoreTrainer:
-    """A node on rows: a burst is dealt out among its workers, who share one memory while it lasts."""
+    """Local trainer on rows that divides each burst among the threads of a node, which share one memory."""
 
     def __init__(self, rows: RowSource, cores: CoreTeam) -> None:
         self.rows, self.cores = rows, cores
@@ -84,12 +85,12 @@ class MulticoreTrainer:
         self.sync = problem.sync_buffer(strategy.access)
 
     def rehearse(self, start: Floats) -> None:
-        """Have everything compiled and at hand before others wait for it."""
+        """Run one burst before training, so that kernels are compiled before other nodes wait for this worker."""
         self.alone.rehearse(start)
         self.burst(Train(start, (0, self.rows.workers), 0, 2 * self.cores.workers, 0, 1))
 
     def burst(self, train: Train) -> Trained:
-        """Descend along some rows, on all cores; along too few for that, on one."""
+        """Train on the rows of a burst, on all cores; use one core for fewer than two rows per core."""
         if train.together or train.terms < 2 * self.cores.workers:
             return self.alone.burst(train)
         rates = self.rows.rates(train.progress, train.terms, train.stride)
@@ -111,7 +112,7 @@ class MulticoreTrainer:
             states = [tuple(part.copy("K") for part in self.state) for _ in range(min(count, len(chunk.order)))]
 
         def own(worker: int) -> float:
-            """Every n-th row: then the steps of all are alike."""
+            """Train on every n-th row, so that all threads have similar step sizes."""
             order = np.ascontiguousarray(chunk.order[worker::count])
             mine = Chunk(chunk.rows, order)
             loss: float = self.descend(mine, np.ascontiguousarray(rates[worker::count]), states[worker], self.sync)
@@ -122,7 +123,7 @@ class MulticoreTrainer:
         return loss
 
     def _all(self, work: Callable[[int], float], count: int | None = None) -> float:
-        """Have all do it at the same time, this thread too; the sum of what comes of it."""
+        """Run ``work`` on all threads at the same time, this one included; return the sum of the results."""
         futures = [self.cores.pool.submit(work, worker) for worker in range(1, count or self.cores.workers)]
         try:
             loss = work(0)

@@ -1,4 +1,4 @@
-"""Bursts along the rows of a problem in memory."""
+"""Local trainer of problems of rows: bursts along the rows in memory."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from hogwild.problems.problem import State
 from hogwild.schedules import Moment, Schedule
 from hogwild.training.step_sizes import LAST
 
-FEW_EPOCHS = 4  # whose order is remembered: workers are in one epoch or the next
-SPAN = 2**12  # updates whose steps are computed together
-FEW_TABLES = 64  # of which so many are remembered
+FEW_EPOCHS = 4  # number of epochs whose order of rows is cached: most workers are in one epoch or the next
+SPAN = 2**12  # number of updates whose step sizes are computed together as one table
+FEW_TABLES = 64  # number of tables of step sizes that are cached
 
 
 def pack_state(state: State) -> Floats:
-    """All numbers of a state side by side: first the values, then what the rule remembers."""
+    """Return a state as one vector: first all values, then the other columns of the rule's state."""
     width = state[0].shape[1]
     return np.concatenate([part[:, column] for column in range(width) for part in state])
 
 
 def unpack_state(values: Floats, state: State) -> None:
-    """Put them back where they were."""
+    """Copy a vector that ``pack_state`` made into a state."""
     first = 0
     for column in range(state[0].shape[1]):
         for part in state:
@@ -41,31 +41,31 @@ def unpack_state(values: Floats, state: State) -> None:
 
 @dataclass(eq=False)
 class _Walk:
-    """The rows of an epoch in their order, and of each shard, where they have been asked for."""
+    """Order of the rows of an epoch, with the rows of each shard that has been requested."""
 
     whole: EpochPlan
     shuffled: bool
     _shards: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     def shard(self, shard: int, shards: int) -> Any:
-        """The rows of a shard, side by side.
+        """Return the rows of a shard as one contiguous array.
 
-        Where rows are shuffled it is one piece of the walk. Every n-th row would be the same ones in each epoch,
-        because blocks of rows stay together: and those of a worker that is always slow would hardly count.
+        A shard of shuffled rows is one contiguous part of the order. Every n-th row would be the same rows in each
+        epoch, because blocks of rows stay together. The rows of a worker that is always slow would then hardly count.
         """
         if self.shuffled:
             few, more = divmod(len(self.whole.order), shards)
             first = shard * few + min(shard, more)
             return self.whole.order[first : first + few + (shard < more)]
         found = self._shards.get((shard, shards))
-        if found is None:  # two may do it at once, and come to the same
+        if found is None:  # two threads may compute it at the same time, with the same result
             found = self._shards[shard, shards] = np.ascontiguousarray(self.whole.order[shard::shards])
         return found
 
 
 @dataclass(eq=False)
 class RowSource:
-    """The rows of a problem in the order of each epoch, and the steps along them; the same for all workers."""
+    """Rows of a problem in the order of each epoch, and their step sizes, the same for all workers."""
 
     problem: Any
     rule: Any
@@ -76,7 +76,7 @@ class RowSource:
     shuffle: bool = True
     _walks: OrderedDict[int, _Walk] = field(default_factory=OrderedDict)
     _tables: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
-    _lock: Any = field(default_factory=threading.Lock)  # workers may be threads
+    _lock: Any = field(default_factory=threading.Lock)  # lock of the caches: workers may be threads of one process
 
     def __post_init__(self) -> None:
         if self.rule.single_worker:
@@ -86,12 +86,12 @@ class RowSource:
         self._walk(0)
 
     def __reduce__(self) -> Any:
-        """Sent elsewhere, it makes its walks anew there."""
+        """Pickle without the caches: another process computes its own."""
         given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle
         return type(self), given
 
     def _walk(self, epoch: int) -> _Walk:
-        """All rows in the order of an epoch."""
+        """Return the order of all rows in an epoch."""
         with self._lock:
             if epoch not in self._walks:
                 self._walks[epoch] = _Walk(self._whole(epoch), self.shuffle)
@@ -117,7 +117,7 @@ class RowSource:
         return found
 
     def chunks(self, train: Train) -> list[Chunk]:
-        """The terms of a burst: where one epoch of the shard ends, the next begins."""
+        """Return the terms of a burst; after the last row of the shard's epoch, the next epoch begins."""
         (shard, shards), first, left = train.shard, train.first, train.terms
         rows = self.problem.data.n_rows
         size = len(range(shard, rows, shards))
@@ -131,7 +131,10 @@ class RowSource:
         return chunks
 
     def rates(self, progress: int, terms: int, stride: int) -> Floats:
-        """The steps of some terms, by how far all workers have come together."""
+        """Return the step sizes of ``terms`` terms, each ``stride`` updates of all workers after the one before.
+
+        ``progress`` is the number of updates of all workers before the first of these terms.
+        """
         block, first = divmod(progress, SPAN)
         last = first + stride * (terms - 1)
         if last >= SPAN:
@@ -140,7 +143,10 @@ class RowSource:
         return some if stride == 1 or terms == 1 else some.copy()
 
     def _table(self, block: int) -> Floats:
-        """The steps of many updates at once: one by one most of the time would go by in preparing for each."""
+        """Return the step sizes of ``SPAN`` updates.
+
+        One call of a schedule for each update would spend most of its time on the overhead of the call.
+        """
         found = self._tables.get(block)
         if found is None:
             found = self._rates(np.arange(block * SPAN, (block + 1) * SPAN, dtype=np.float64))
@@ -158,7 +164,10 @@ class RowSource:
 
 @dataclass(eq=False)
 class RowTrainer:
-    """A worker on rows. It remembers nothing: what rules remember is exchanged with the parameters."""
+    """Local trainer of one worker on rows.
+
+    The trainer has no state of its own, because the state of the rule is exchanged with the parameters.
+    """
 
     rows: RowSource
 
@@ -169,11 +178,11 @@ class RowTrainer:
         self.sync = problem.sync_buffer("free")
 
     def rehearse(self, start: Floats) -> None:
-        """Have everything compiled and at hand before others wait for it."""
+        """Run one burst before training, so that kernels are compiled before other nodes wait for this worker."""
         self.burst(Train(start, (0, self.rows.workers), 0, 1, 0, 1))
 
     def burst(self, train: Train) -> Trained:
-        """Descend along some rows, one after the other or all from the same parameters."""
+        """Train on the rows of a burst, one after the other or all from the same parameters."""
         rates = self.rows.rates(train.progress, train.terms, train.stride)
         chunks = self.rows.chunks(train)
         if train.together and train.terms > 1:
@@ -190,7 +199,7 @@ class RowTrainer:
         return Trained(frozen(values), train.terms, train.terms, loss, step)
 
     def _together(self, start: Floats, chunks: list[Chunk], rates: Floats) -> tuple[Floats, float]:
-        """The mean of what each row alone would have done."""
+        """Return the start plus the mean of the changes that each row alone would make, and the summed loss."""
         total, loss, done = np.zeros(len(start), np.float64), 0.0, 0
         for chunk in chunks:
             for row in range(len(chunk.order)):
