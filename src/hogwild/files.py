@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
@@ -130,13 +131,13 @@ def clear_leftovers(path: str | Path) -> None:
     If a crashed process had moved the folder ``path`` aside and not replaced it, rename that folder back.
     """
     path = Path(path).absolute()
-    for aside in path.parent.glob(f".{path.name}.replaced-*"):
+    for aside in path.parent.glob(f".{escape(path.name)}.replaced-*"):
         if _is_orphan(aside):
             if path.exists():
                 shutil.rmtree(aside, ignore_errors=True)
             else:
                 aside.rename(path)
-    for partial in path.parent.glob(f".{path.name}.partial-*"):
+    for partial in path.parent.glob(f".{escape(path.name)}.partial-*"):
         if _is_orphan(partial):
             shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
 

@@ -193,7 +193,9 @@ def _with_calls_compiled(function: Function, fused: bool) -> Function:
         CellType(_compiled_part(cell.cell_contents, fused)) if isinstance(cell.cell_contents, FunctionType) else cell
         for cell in copy.__closure__
     )
-    return FunctionType(copy.__code__, copy.__globals__, copy.__name__, copy.__defaults__, cells)
+    found = FunctionType(copy.__code__, copy.__globals__, copy.__name__, copy.__defaults__, cells)
+    found.__kwdefaults__ = copy.__kwdefaults__
+    return found
 
 
 def _digest(function: Function) -> str:
@@ -216,7 +218,7 @@ def _feed(sha: Any, function: Any, seen: set[int]) -> None:
     closed = zip(
         function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True
     )
-    for name, value in [*sorted(read.items()), *closed, ("=", function.__defaults__)]:
+    for name, value in [*sorted(read.items()), *closed, ("=", function.__defaults__), ("*", function.__kwdefaults__)]:
         if isinstance(value, (int, float, str, bytes, tuple, list, dict, frozenset, np.generic)):
             sha.update(f"{name}={value!r}".encode())
         elif isinstance(value, np.ndarray):
@@ -228,14 +230,14 @@ def _feed(sha: Any, function: Any, seen: set[int]) -> None:
 def _feed_code(sha: Any, code: CodeType) -> None:
     sha.update(code.co_code)
     sha.update(repr((code.co_name, code.co_names, [c for c in code.co_consts if not isinstance(c, CodeType)])).encode())
-    for compiled_part in _inner(code):
-        _feed_code(sha, compiled_part)
+    for inner in _inner(code):
+        _feed_code(sha, inner)
 
 
 def _names(code: CodeType) -> set[str]:
     """Return the global names that a function and the functions inside it use."""
-    return set(code.co_names).union(*(_names(compiled_part) for compiled_part in _inner(code)))
+    return set(code.co_names).union(*(_names(inner) for inner in _inner(code)))
 
 
 def _inner(code: CodeType) -> list[CodeType]:
-    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return [each for each in code.co_consts if isinstance(each, CodeType)]

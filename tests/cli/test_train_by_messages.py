@@ -143,7 +143,7 @@ def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
         ([*SIMULATED, "--strategy", "parameter-server", "--slowdown", "7:3"], "workers 0 to 2; 7 is none"),
         ([*SIMULATED, "--strategy", "parameter-server", "--join-times", "1"], "such as 3@2.0"),
         ([*SIMULATED, "--strategy", "parameter-server", "--crash", "somebody@1"], "such as worker-1@3.5+2"),
-        ([*SIMULATED, "--strategy", "parameter-server", "--crash", "worker-9@1"], "Nobody is called 'worker-9'"),
+        ([*SIMULATED, "--strategy", "parameter-server", "--crash", "worker-9@1"], "There is no node 'worker-9'"),
         ([*SIMULATED, "--strategy", "parameter-server", "--crashes", "often"], "numbers of seconds"),
         ([*SIMULATED, "--strategy", "parameter-server", "--message-loss", "2"], "a share of at least 0 and below 1"),
         ([*SIMULATED, "--strategy", "parameter-server", "--compute-time", "slowly:3"], "'heavy-tail'"),

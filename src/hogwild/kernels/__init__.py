@@ -1,1 +1,1 @@
-"""The compiled inner loops: arrays in, arrays out."""
+"""Compiled inner loops of all problems: every kernel reads arrays and writes arrays."""

@@ -1,9 +1,12 @@
-"""A step of Adam on one tensor, safe for workers that share it without a lock.
+"""Step of Adam (Kingma and Ba 2015) on one tensor that workers share without a lock.
 
-Another worker may be in the middle of a step: its gradient is in the mean and its square is not yet in the mean of
-squares, or an older mean of squares was written over a newer one. Whoever divides by it then steps far too far. But
-whatever the gradients were, the mean is at most a constant times the root of the mean of squares (Cauchy and Schwarz;
-7.27 with Adam's usual betas). A mean beyond that is half of somebody's step, and is cut back to the bound.
+A worker can read the two moments of a coordinate while another worker is between its two writes. The mean then includes
+that worker's gradient, but the mean of squares does not. A worker can also overwrite a newer mean of squares with an
+older one. A step that divides by such a mean of squares is far too long.
+
+For any sequence of gradients, the mean is at most a constant times the root of the mean of squares. The inequality of
+Cauchy and Schwarz gives this constant, which is 7.27 for Adam's usual betas. A mean beyond the bound therefore comes
+from another worker's unfinished step, and the kernel clips the mean to the bound.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ from hogwild.jit import compiled
 
 CONSTANTS = 9
 RATE, BETA1, BETA2, EPSILON, DECAY, SHRINK, SIGN, ROOT, BOUND = range(CONSTANTS)
-SLACK = 1.001  # for rounding
+# Factor on the bound, which allows for rounding errors.
+SLACK = 1.001
 
 
 def bound(beta1: float, beta2: float) -> float:
-    """How many times the root of the mean of squares the mean can be, whatever the gradients were.
+    """Return the largest possible ratio of the mean to the root of the mean of squares, for any gradients.
 
     >>> round(bound(0.9, 0.999), 2), bound(0.9, 0.8)
     (7.28, inf)
@@ -30,7 +34,10 @@ def bound(beta1: float, beta2: float) -> float:
 
 @compiled
 def step(weights: Any, gradient: Any, mean: Any, square: Any, largest: Any, amsgrad: bool, constants: Any) -> None:
-    """Step along the mean of gradients over the root of the mean of squares (or of its ``largest`` values so far)."""
+    """Step every weight along the mean of its gradients, divided by the root of the mean of squares.
+
+    With ``amsgrad``, the divisor is the root of the ``largest`` mean of squares so far.
+    """
     rate, beta1, beta2, epsilon = constants[RATE], constants[BETA1], constants[BETA2], constants[EPSILON]
     decay, shrink, sign = constants[DECAY], constants[SHRINK], constants[SIGN]
     root, most = constants[ROOT], constants[BOUND]

@@ -1,4 +1,4 @@
-"""Atomic instructions, the locks that are made of them, and prefetches: what Python has no words for."""
+"""Atomic instructions, spin locks made of them, and cache prefetches, none of which Python offers."""
 
 # mypy: disable-error-code="attr-defined, no-untyped-call, call-arg, unreachable"
 
@@ -15,7 +15,8 @@ from numba.extending import intrinsic
 from hogwild.jit import compiled
 from hogwild.kernels.futex import nap, pause
 
-SPINS = 300  # looks at a lock, some microseconds, before a thread sleeps between two of them
+# Number of spins, together a few microseconds, before a thread sleeps between two looks at a lock.
+SPINS = 300
 
 
 def _address(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
@@ -26,7 +27,7 @@ def _address(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
 
 @intrinsic
 def exchange_if(typingctx: Any, array: Any, index: Any, expected: Any, new: Any) -> Any:
-    """Store ``new`` if ``expected`` is found there; say whether it was."""
+    """Store ``new`` if the element equals ``expected``, and return whether it did."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         address = _address(context, builder, signature_, args)
@@ -38,7 +39,7 @@ def exchange_if(typingctx: Any, array: Any, index: Any, expected: Any, new: Any)
 
 @intrinsic
 def load(typingctx: Any, array: Any, index: Any) -> Any:
-    """Read one element as other threads last wrote it."""
+    """Read one element as other threads last wrote it (acquire)."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         address = _address(context, builder, signature_, args)
@@ -49,7 +50,7 @@ def load(typingctx: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write one element after everything written before it."""
+    """Write one element after everything that this thread wrote before (release)."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         address = _address(context, builder, signature_, args)
@@ -61,7 +62,7 @@ def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add to one element; say what was there before."""
+    """Add to one element, and return its value before the addition."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", _address(context, builder, signature_, args), args[2], "acq_rel")
@@ -70,7 +71,10 @@ def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 def _word(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
-    """Where a number of a table is, as a whole one of as many bits: those with a point have no exchange everywhere."""
+    """Return the address of a table's number, cast to an integer of the same width.
+
+    Not every processor has an atomic exchange of floating-point numbers.
+    """
     kind, (array, *at) = signature_.args[0], args[:3]
     view = context.make_array(kind)(context, builder, array)
     address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
@@ -79,7 +83,7 @@ def _word(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
 
 @intrinsic
 def exchange(typingctx: Any, table: Any, row: Any, column: Any, new: Any) -> Any:
-    """Write a number of a table; say what it was before."""
+    """Write a number of a table, and return the number that was there before."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         place = _word(context, builder, signature_, args)
@@ -91,7 +95,7 @@ def exchange(typingctx: Any, table: Any, row: Any, column: Any, new: Any) -> Any
 
 @intrinsic
 def load_of(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
-    """Read a number of a table as other threads last wrote it."""
+    """Read a number of a table as other threads last wrote it (acquire)."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         place = _word(context, builder, signature_, args)
@@ -114,7 +118,7 @@ def _ask_for(context: Any, builder: Any, signature_: Any, args: Any, write: int,
 
 @intrinsic
 def prefetch_to_write(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
-    """Ask for the cache line of a number in a table; whoever has it loses it."""
+    """Prefetch the cache line of a table's number for writing, which takes the line from any other core that has it."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         return _ask_for(context, builder, signature_, args, write=1)
@@ -124,7 +128,10 @@ def prefetch_to_write(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
 
 @intrinsic
 def prefetch_near(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
-    """Ask for the cache line of a number in a table, to the second cache: fewer can be on the way to the first."""
+    """Prefetch the cache line of a table's number to the second-level cache.
+
+    More lines can be on the way to the second-level cache than to the first-level cache.
+    """
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         return _ask_for(context, builder, signature_, args, write=0, near=2)
@@ -134,7 +141,7 @@ def prefetch_near(typingctx: Any, table: Any, row: Any, column: Any) -> Any:
 
 @intrinsic
 def prefetch(typingctx: Any, table: Any, row: Any) -> Any:
-    """Ask for the cache line in which a row of a table begins, to read it."""
+    """Prefetch the cache line in which a row of a table begins, for reading."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         first = [context.get_constant(types.intp, 0)] * (table.ndim - 1)
@@ -145,10 +152,11 @@ def prefetch(typingctx: Any, table: Any, row: Any) -> Any:
 
 @compiled
 def lock(locks: Any, at: Any) -> None:
-    """Take a lock, waiting while another thread has it.
+    """Take a lock, and wait while another thread has the lock.
 
-    A lock is held for a row at most. A wait is longer only if the holder was put aside by the scheduler: then this
-    thread sleeps between its looks, and leaves the holder its core. So the holder need not wake anybody.
+    A thread holds a lock for one row at most. A wait is longer than that only if the scheduler has suspended the
+    holder. The waiting thread then sleeps between two looks, which leaves its core to the holder. As the waiting thread
+    wakes by itself, the holder need not wake any thread.
     """
     tries = 0
     while not exchange_if(locks, at, 0, 1):
@@ -161,5 +169,5 @@ def lock(locks: Any, at: Any) -> None:
 
 @compiled
 def unlock(locks: Any, at: Any) -> None:
-    """Give a lock back."""
+    """Release a lock."""
     store(locks, at, 0)

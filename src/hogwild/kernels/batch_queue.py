@@ -1,7 +1,7 @@
-"""A batch of samples whose parts are taken by whoever has time, described on one sheet.
+"""Batch of samples whose parts several threads claim, described in one C structure.
 
-Threads of another library call a function with one address. So what a kernel needs is written on a sheet, and the
-address is the sheet's.
+Threads of another library call a function with a single address. So a :class:`Sheet` holds all arguments of a kernel,
+and the address is that of the sheet.
 """
 
 # mypy: disable-error-code="name-defined, attr-defined, no-untyped-call, call-arg, unreachable"
@@ -26,10 +26,11 @@ PLACES = ("table", "squares", "indices", "offsets", "values", "sums", "cuts", "o
 
 
 class Sheet(ctypes.Structure):
-    """Sizes of a batch, and the addresses of what it consists of, which must stay there.
+    """Sizes of a batch, and the addresses of its arrays, which must not move during the call.
 
-    There is one more of ``offsets`` than there are samples, and of ``cuts``, between which the parts are, than parts.
-    Each part has ``room`` for so many non-zeros to itself: ``own`` indices, their ``steps``, and ``marks`` of samples.
+    There are ``samples + 1`` offsets. There are ``parts + 1`` cuts, and a part lies between two neighbouring cuts. Each
+    part has private memory for ``room`` non-zeros: their indices (``own``), their ``steps``, and ``marks``, which hold
+    the first non-zero of each sample.
     """
 
     _fields_ = (
@@ -41,9 +42,9 @@ SHEET = np.dtype(Sheet)
 
 
 def take_parts(address: Any) -> None:
-    """Take parts of a batch, one after the other, until there are none: any number of threads may."""
+    """Claim parts of a batch one after the other until none is left; any number of threads may call this function."""
     given = numba.carray(address, (1,), SHEET)[0]
-    taken = numba.carray(address, (1,), np.int64)  # "next", the first on the sheet
+    taken = numba.carray(address, (1,), np.int64)  # The counter ``next`` is the first field of the sheet.
     table = numba.carray(pointer(given.table), (given.rows, given.width), np.float32)
     squares = numba.carray(pointer(given.squares), (given.remembered,), np.float32)
     indices = indices_at(given.indices, given.nonzeros)
@@ -63,7 +64,7 @@ def take_parts(address: Any) -> None:
 
 @intrinsic
 def pointer(typingctx: Any, address: Any) -> Any:
-    """What is at an address."""
+    """Convert an address to a pointer."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], cgutils.voidptr_t)
@@ -72,15 +73,18 @@ def pointer(typingctx: Any, address: Any) -> Any:
 
 
 def in_32_bits(address: Any, count: Any) -> Any:
-    """Indices, without a sign, so that the compiler need not think of negative ones."""
+    """Return ``count`` indices of 32 bits.
+
+    They are unsigned, so that the compiler adds no code for negative indices.
+    """
     return numba.carray(pointer(address), (count,), np.uint32)
 
 
 def in_64_bits(address: Any, count: Any) -> Any:
-    """Indices in the other size."""
+    """Return ``count`` unsigned indices of 64 bits."""
     return numba.carray(pointer(address), (count,), np.uint64)
 
 
 def in_parts(kernel: Function, long: bool) -> Any:
-    """A function of C that calls ``kernel(batch, squares, ..., first, last)`` for the parts of the batch on a sheet."""
+    """Compile a C function that calls ``kernel(batch, squares, ..., first, last)`` for the parts of a sheet's batch."""
     return entry(take_parts, kernel=kernel, indices_at=in_64_bits if long else in_32_bits)

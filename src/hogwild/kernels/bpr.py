@@ -1,8 +1,9 @@
-"""The inner loops of learning preferences: what a user has met comes before what the user has not.
+"""Inner loops of Bayesian personalised ranking (BPR, Rendle et al. 2009).
 
-Bayesian personalised ranking (Rendle et al. 2009): a term is a user, an item the user has met, and one that is drawn
-when the term is visited. The tables and the names of the parts are those of
-:mod:`hogwild.kernels.matrix_factorisation`; ``hold`` and ``release`` here know three rows.
+A term is a user, an item that the user has interacted with ("met"), and an item that the user has not met. The loss
+asks the met item to score higher than the other. The kernel draws the other item when it visits the term. The tables
+and the names of the parts are those of :mod:`hogwild.kernels.matrix_factorisation`. The functions ``hold`` and
+``release`` of this module lock three rows instead of two.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from hogwild.kernels.turns import pass_on
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
 
-TRIES = 16  # draws of an item that the user has not met; after so many the term is passed over
+# Maximum number of draws of an item that the user has not met; after 16 failed draws the term is meant to be skipped.
+TRIES = 16
 
 
 def descend_pairs(
@@ -33,8 +35,8 @@ def descend_pairs(
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]``; return their summed loss.
 
-    Which item is drawn depends on the term and on the last digits of the user's own parameters, which are ``bits``:
-    there is no other source of chance that workers would have to share, or a checkpoint to keep.
+    The term and the last bits of the user's own parameters determine which item is drawn. ``bits`` is the table of
+    parameters, read as integers. So workers share no random generator, and a checkpoint need not store one.
     """
     if table.shape[1] != numbers():
         return np.nan
@@ -50,7 +52,7 @@ def descend_pairs(
         b, c = i * room, j * room
         gap = dot(table, a, b, wide) - dot(table, a, c, wide) + table[b + wide, 0] - table[c + wide, 0]
         weight = weights[row] if weights.size else np.float32(1)
-        if j == i:  # nothing was found that the user has not met
+        if j == i:  # All draws failed, and the fallback of :func:`draw` is this term's own item.
             weight = NOTHING
         cost, slope = preference(float(gap))
         total += float(cost * weight)
@@ -69,14 +71,14 @@ def descend_pairs(
 def sgd_three(
     table: Any, a: Any, b: Any, c: Any, wide: Any, g: Any, pull: Any, rate: Any, lowest: Any, constants: Any
 ) -> None:
-    """Step three rows, with the rule SGD."""
+    """Step the factors of the user and of both items, with the rule SGD."""
     sgd_of_three(table, a, b, c, wide, g, pull, rate, lowest)
 
 
 def any_three(
     table: Any, a: Any, b: Any, c: Any, wide: Any, g: Any, pull: Any, rate: Any, lowest: Any, constants: Any
 ) -> None:
-    """The same with any rule."""
+    """Step the factors of the user and of both items, with any rule."""
     for f in range(wide):
         p, q, r = table[a + f, 0], table[b + f, 0], table[c + f, 0]
         step(table, a + f, g * (q - r) + pull * p, rate, NOTHING, NOTHING, constants)
@@ -88,17 +90,20 @@ def any_three(
 
 
 def preference(gap: float) -> tuple[float, float]:
-    """-log sigmoid(gap), and its derivative"""
+    """Return -log sigmoid(gap) and its derivative."""
     small = exp(-abs(gap))
     share = small / (1.0 + small) if gap > 0 else 1.0 / (1.0 + small)
     return log1p(small) + max(-gap, 0.0), -share
 
 
 def draw(chance: Any, u: Any, met: Any, met_items: Any, users: Any, items: Any) -> Any:
-    """An item that user ``u`` has not met; after too many tries one that was met, the first."""
+    """Return an item that user ``u`` has not met.
+
+    After ``TRIES`` failed draws, return the first item that the user has met.
+    """
     low, high = (met[u], met[u + np.uint64(1)]) if u < users else (np.int64(0), np.int64(0))
     for _ in range(TRIES):
-        chance += np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele et al. 2014)
+        chance += np.uint64(0x9E3779B97F4A7C15)  # The constants are those of SplitMix64 (Steele et al. 2014).
         mixed = (chance ^ (chance >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         item = users + (mixed ^ (mixed >> np.uint64(31))) % items
@@ -118,9 +123,10 @@ def evaluate_pairs(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, table: Any, wide: Any, room: Any,
     met: Any, met_items: Any, users: Any, items: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Write to ``sums`` of the terms ``order``: loss, weight, and how often the item that was met comes first.
+    """Write to ``sums`` the loss, the weight and the weighted count of correctly ranked pairs of the terms ``order``.
 
-    Each is compared with one item, which is the same whenever it is measured.
+    A pair is ranked correctly if the met item scores higher; equal scores count as one half. Each term is compared with
+    one drawn item, which is the same in every evaluation.
     """
     lost = weighed = first = 0.0
     for at in range(order.size):
@@ -138,15 +144,15 @@ def evaluate_pairs(
 
 
 def no_hold(sync: Any, u: Any, i: Any, j: Any) -> None:
-    """Read without asking: Hogwild!"""
+    """Read without a lock (Hogwild!, Niu et al. 2011)."""
 
 
 def no_release(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
-    """Nothing was taken."""
+    """Do nothing, as no lock was taken."""
 
 
 def hold_three(sync: Any, u: Any, i: Any, j: Any) -> None:
-    """Lock the user and both items, always in rising order, so that no two workers wait for each other."""
+    """Lock the user and both items, always in ascending order, so that no deadlock is possible."""
     lock(sync, u)
     lock(sync, min(i, j))
     if i != j:
@@ -154,7 +160,7 @@ def hold_three(sync: Any, u: Any, i: Any, j: Any) -> None:
 
 
 def release_three(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
-    """Unlock them."""
+    """Unlock the user and both items."""
     unlock(sync, u)
     unlock(sync, i)
     if i != j:
@@ -162,7 +168,7 @@ def release_three(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
 
 
 def pass_turn(sync: Any, u: Any, i: Any, j: Any, turn: Any) -> None:
-    """Let the next term be applied."""
+    """Give the turn to the next term."""
     pass_on(sync, turn)
 
 

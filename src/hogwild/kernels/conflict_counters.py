@@ -1,9 +1,11 @@
-"""Access that is watched: what others did between a worker's look at a term and its own change of it.
+"""Instrumented access, which counts the writes of other workers between a worker's read of a term and its own write.
 
-It goes around another way of access, and around a rule's step. Every coordinate has a stamp that counts its writes. A
-worker notes the stamps of a term's coordinates before it reads them, and looks again when it has written: what was
-written there meanwhile, it had not seen. A write is an exchange, so that it gets back what it overwrites: if that is
-not what the worker had read, changes by others are lost. The algorithm is the same; it takes some times as long.
+The functions of this module wrap those of another access policy, and a rule's step. Every coordinate has a stamp, which
+counts its writes. A worker records the stamps of a term's coordinates before it reads them. After its own write it
+reads the stamps again. The difference counts the writes that the worker had not seen.
+
+A write is an atomic exchange, which returns the overwritten value. If that value differs from the one that the worker
+had read, changes by other workers are lost. The algorithm is the same as without counters, but several times slower.
 """
 
 from __future__ import annotations
@@ -15,28 +17,33 @@ from hogwild.kernels.atomics import exchange, fetch_add, load, load_of
 # mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
 # ruff: noqa: F821
 
-WRITES, MET, MISSED, LOST = range(4)  # columns of a tally: coordinates written; of them, changed by others meanwhile;
-# how often they were; and changes by others that were overwritten unseen
-SINCE, WROTE, COLLIDED, WHOLE = range(4)  # in a worker's notes: updates before it read; coordinates it has written of
-# this term; its terms of which some coordinate was changed meanwhile; updates that are expected of the run
+# Columns of a tally. WRITES: coordinates written. MET: written coordinates that other workers changed meanwhile.
+# MISSED: number of those changes. LOST: changes by other workers that were overwritten unseen.
+WRITES, MET, MISSED, LOST = range(4)
+# Entries of a worker's notes. SINCE: updates of all workers before it read. WROTE: coordinates of this term that it has
+# written. COLLIDED: its terms with at least one coordinate that another worker changed meanwhile. WHOLE: expected
+# updates of the run.
+SINCE, WROTE, COLLIDED, WHOLE = range(4)
 
 
 class ConflictCounters(NamedTuple):
-    """What one worker notes. ``stamps`` and ``clock`` are shared by all, and ``groups`` of coordinates are known."""
+    """Counters of one worker; all workers share ``stamps``, ``clock`` and the read-only ``groups``."""
 
-    stamps: Any  # writes of each coordinate
-    clock: Any  # updates of all
-    groups: Any  # the group of each coordinate
-    seen: Any  # the stamps of the term at hand, when it was read
+    stamps: Any  # Number of writes to each coordinate.
+    clock: Any  # Number of updates by all workers.
+    groups: Any  # Group of each coordinate.
+    seen: Any  # Stamps of the current term's coordinates when the worker read them.
     notes: Any
-    delays: Any  # how many updates landed meanwhile: how often it was so many, the last of them "or more"
-    tally: Any  # of each group
-    heat: Any  # writes at each moment, of each group
-    copy: Any  # room for the numbers of a coordinate
+    # Histogram of staleness: entry s counts the terms with s updates between read and write; the last entry is "or
+    # more".
+    delays: Any
+    tally: Any  # Counts of WRITES, MET, MISSED and LOST for each group.
+    heat: Any  # Writes in each interval of the run, for each group.
+    copy: Any  # Memory for the numbers of one coordinate.
 
 
 def hold_watched(sync: Any, indices: Any, start: Any, stop: Any) -> None:
-    """Note what a term's coordinates are like before they are read."""
+    """Hold the term with the inner policy, then record the clock and the stamps of its coordinates."""
     inner, eye = sync
     hold(inner, indices, start, stop)
     eye.notes[SINCE] = load(eye.clock, 0)
@@ -46,12 +53,12 @@ def hold_watched(sync: Any, indices: Any, start: Any, stop: Any) -> None:
 
 
 def claim_watched(sync: Any, turn: Any) -> None:
-    """Claim as one does here."""
+    """Claim the term with the inner policy."""
     claim(sync[0], turn)
 
 
 def release_watched(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
-    """Count what was written meanwhile."""
+    """Count the writes of other workers since this worker read the term, then release with the inner policy."""
     inner, eye = sync
     if eye.notes[WROTE] > 0:
         when = fetch_add(eye.clock, 0, 1)
@@ -72,17 +79,17 @@ def release_watched(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -
 
 
 def guard_watched(sync: Any, at: Any) -> None:
-    """Guard the intercept as one does here."""
+    """Guard the intercept with the inner policy."""
     guard(sync[0], at)
 
 
 def unguard_watched(sync: Any, at: Any) -> None:
-    """And let it go again."""
+    """Release the intercept with the inner policy."""
     unguard(sync[0], at)
 
 
 def step_watched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
-    """Take a rule's step in a copy of a coordinate, and exchange it for what is there."""
+    """Take a rule's step on a copy of a coordinate, then exchange the copy's value for the shared value."""
     given, eye = constants
     before = load(eye.stamps, u)
     for n in range(state.shape[1]):
@@ -94,8 +101,9 @@ def step_watched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, consta
     stamped = fetch_add(eye.stamps, u, 1)
     found = exchange(state, u, 0, eye.copy[0, 0])
     if found != read:
-        # A worker may be put to sleep on either side of its write: what others did meanwhile is lost if it was before,
-        # and then nobody has written since.
+        # The scheduler may suspend a worker before or after its exchange. Only writes that came before the exchange are
+        # lost. If the shared value is still this worker's, no write came after the exchange, so all unseen ones are
+        # lost.
         last = load(eye.stamps, u) - 1
         unseen = (last if load_of(state, u, 0) == eye.copy[0, 0] else stamped) - before
         eye.tally[eye.groups[u], LOST] += max(1, unseen)
@@ -103,5 +111,5 @@ def step_watched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, consta
 
 
 def step_unwatched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
-    """Take a rule's step where nobody else is: in a worker's own intercept."""
+    """Take a rule's step on a worker's own intercept, to which no other worker writes."""
     step(state, u, g, rate, l1, l2, constants[0])

@@ -1,4 +1,4 @@
-"""The score of a row: the sum of its values times the weights of their columns."""
+"""Score of a row: the sum of its values times the weights of their columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hogwild.jit import always_inline
 
 
 def dot_in_order(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
-    """One sum, in double precision, from the first entry to the last."""
+    """Return the score in double precision, summed from the first entry to the last."""
     z = 0.0
     for j in range(start, stop):
         z += float(state[column(indices, j, start), 0] * value(values, j))
@@ -22,8 +22,11 @@ def dot_in_order(state: Any, indices: Any, values: Any, start: Any, stop: Any) -
 
 @always_inline
 def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
-    """Four sums in flight: a single one would wait for itself."""
-    z0 = z1 = z2 = z3 = state[0, 0] * np.float32(0)  # zero, in the precision of the weights
+    """Return the score, computed as four independent partial sums.
+
+    With a single sum, each addition would wait for the one before.
+    """
+    z0 = z1 = z2 = z3 = state[0, 0] * np.float32(0)  # Zero in the precision of the weights.
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     j = start
     while j + four <= stop:
@@ -40,7 +43,7 @@ def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
 
 @always_inline
 def dot_of(state: Any, outputs: Any, k: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
-    """The same for output ``k`` of several, in double precision."""
+    """Return the score of output ``k`` of several outputs, in double precision."""
     one, two = np.uint64(1), np.uint64(2)
     z0 = z1 = 0.0
     j = start
@@ -54,5 +57,5 @@ def dot_of(state: Any, outputs: Any, k: Any, indices: Any, values: Any, start: A
 
 
 def weight_of(state: Any, outputs: Any, k: Any, u: Any) -> Any:
-    """The weight that output ``k`` has for column ``u``."""
+    """Return the weight that output ``k`` has for column ``u``."""
     return float(state[np.uint64(u) * np.uint64(outputs) + np.uint64(k), 0])

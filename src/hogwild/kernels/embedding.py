@@ -1,8 +1,8 @@
-"""Sums of rows of a table, and their update in place, for batches in compressed sparse row form.
+"""Sums of a table's rows and their update in place, for batches in compressed sparse row (CSR) form.
 
-The update is the whole backward pass of the table: each row that a sample has used moves by that sample's gradient at
-once. There is no gradient of the table, nothing is sorted or summed up, and threads that share rows do not wait for
-each other.
+The update is the whole backward pass of the table. The backward pass moves each row that a sample has used by that
+sample's gradient at once. There is no gradient of the table, no sort and no sum over samples. Threads that share rows
+do not wait for each other.
 """
 
 # mypy: disable-error-code="name-defined, call-arg"
@@ -20,17 +20,20 @@ from hogwild.kernels.atomics import prefetch
 from hogwild.kernels.batch_queue import in_parts
 from hogwild.kernels.embedding_rows import by_columns, moving, summing
 
-FAR = 64  # non-zeros between asking for what a row remembers and using it: about a sample
+# Number of non-zeros, about one sample, between the prefetch of a row's accumulator and its use.
+FAR = 64
 SLOT_BITS = 10
-SLOTS = 2**SLOT_BITS  # more than there will be threads
-EPSILON = np.float32(1e-10)  # as torch.optim.Adagrad has it
+# Number of slots over which rows are hashed, which exceeds the number of threads.
+SLOTS = 2**SLOT_BITS
+# The value of ``torch.optim.Adagrad``, added to the root so that it is not zero.
+EPSILON = np.float32(1e-10)
 
 
 @always_inline
 def look_up(
     batch: Any, squares: Any, rate: Any, own: Any, steps: Any, marks: Any, first: Any, last: Any
 ) -> None:  # fmt: skip
-    """Let each of the samples ``first`` to ``last`` have the weighted sum of its rows."""
+    """Write the weighted sum of its rows for each of the samples ``first`` to ``last``."""
     table, indices, offsets, values, sums = batch
     for sample in range(first, last):
         sum_rows(table, indices, values, sums, sample, offsets[sample], offsets[sample + 1], offsets[last])
@@ -40,10 +43,10 @@ def look_up(
 def descend(
     batch: Any, squares: Any, rate: Any, own: Any, steps: Any, marks: Any, first: Any, last: Any
 ) -> None:  # fmt: skip
-    """Move the rows of all samples against their gradient: those rows that are in the slots ``first`` to ``last``.
+    """Move the rows of all samples against their gradient, but only rows whose slot is in ``first`` to ``last``.
 
-    A row is moved by one thread, so no update is lost, no two caches fight for a row that many samples have, and
-    however many threads there are, the bits are the same.
+    Only one thread moves a given row. So no update is lost, and no two caches compete for a row that many samples
+    share. The result has the same bits for any number of threads.
     """
     table, indices, offsets, values, gradient = batch
     count = 0
@@ -66,31 +69,34 @@ def descend(
 
 @always_inline
 def slot_of(row: Any) -> Any:
-    """One of the slots that rows are dealt out to, next to each other or not."""
+    """Return the slot of a row, a hash by which rows are distributed to threads whether they are neighbours or not."""
     return np.int64((np.uint64(row) * np.uint64(2654435761) & np.uint64(0xFFFFFFFF)) >> np.uint64(32 - SLOT_BITS))
 
 
 @always_inline
 def one(values: Any, at: Any) -> Any:
-    """Nothing is stored where every value is one; the compiler leaves out the product."""
+    """Return 1, the value of every non-zero of binary data.
+
+    No values are stored, and the compiler omits the product.
+    """
     return np.float32(1)
 
 
 @always_inline
 def stored(values: Any, at: Any) -> Any:
-    """The value of a non-zero."""
+    """Return the stored value of a non-zero."""
     return values[at]
 
 
 @always_inline
 def no_square(gradient: Any, sample: Any) -> Any:
-    """For a step that does not depend on it."""
+    """Return 0, for an update whose step size does not depend on the gradient."""
     return np.float32(0)
 
 
 @always_inline
 def mean_square(gradient: Any, sample: Any) -> Any:
-    """The mean square of a sample's gradient."""
+    """Return the mean square of a sample's gradient."""
     total = np.float32(0)
     for column in range(gradient.shape[1]):
         total += gradient[sample, column] * gradient[sample, column]
@@ -99,25 +105,28 @@ def mean_square(gradient: Any, sample: Any) -> Any:
 
 @always_inline
 def sgd(squares: Any, row: Any, weight: Any, square: Any, rate: Any) -> Any:
-    """The same step for all."""
+    """Return the step size of SGD, which is the same for all rows."""
     return rate * weight
 
 
 @always_inline
 def adagrad(squares: Any, row: Any, weight: Any, square: Any, rate: Any) -> Any:
-    """A smaller step the more a row has moved: it remembers the sum of the mean squares of its gradients."""
+    """Return the step size of AdaGrad, and add to the row's accumulator the weighted mean square of its gradient.
+
+    The accumulator has one number per row, so all columns of a row have one step size.
+    """
     squares[row] += weight * weight * square
     return rate * weight / (np.sqrt(squares[row]) + EPSILON)
 
 
 @always_inline
 def nothing(squares: Any, row: Any) -> None:
-    """For a step that remembers nothing."""
+    """Do nothing, for an update without accumulators."""
 
 
 @always_inline
 def memory(squares: Any, row: Any) -> None:
-    """Ask for what a row remembers."""
+    """Prefetch a row's accumulator."""
     prefetch(squares, row)
 
 
@@ -126,13 +135,16 @@ UPDATES = {"sgd": (nothing, no_square, sgd), "adagrad": (memory, mean_square, ad
 
 @functools.cache
 def lookup_kernel(width: int, long: bool, binary: bool) -> Any:
-    """The compiled :func:`look_up` in parts, for a table so wide and indices in 64 bits if ``long``, in 32 if not."""
+    """Return the compiled :func:`look_up` for a table of ``width`` columns, callable by parts.
+
+    Indices have 64 bits if ``long``, else 32.
+    """
     return in_parts(bind(look_up, sum_rows=by_columns(summing, one if binary else stored, width)), long)
 
 
 @functools.cache
 def descent_kernel(width: int, long: bool, binary: bool, update: str) -> Any:
-    """The compiled :func:`descend` in parts."""
+    """Return the compiled :func:`descend` for a table of ``width`` columns, callable by parts."""
     ask, square, step = UPDATES[update]
     parts = {"weight_of": one if binary else stored, "ask_for": ask, "square_of": square, "step_of": step}
     return in_parts(bind(descend, **parts, move_rows=by_columns(moving, stored, width)), long)
@@ -140,7 +152,9 @@ def descent_kernel(width: int, long: bool, binary: bool, update: str) -> Any:
 
 @compiled
 def first_fault(indices: Any, offsets: Any, rows: Any) -> Any:
-    """Where the first index is that no row has, or -1; if offsets are wrong, -2 less the number of the wrong one.
+    """Return the position of the first index that no row has, or -1 if there is none.
+
+    If offset k is wrong, return -2 - k.
 
     >>> first_fault(np.array([0, 5], np.uint64), np.array([0, 2]), 3), first_fault(np.zeros(2, np.uint64),
     ...     np.array([0, 2, 1, 2]), 3)
@@ -154,7 +168,8 @@ def first_fault(indices: Any, offsets: Any, rows: Any) -> Any:
     if offsets[len(offsets) - 1] != len(indices):
         return -1 - len(offsets)
     highest = indices.dtype.type(0)
-    for at in range(len(indices)):  # without a way out, so that several are compared at once
+    # This loop has no early exit, so that the compiler compares several indices at once.
+    for at in range(len(indices)):
         highest = max(highest, indices[at])
     if highest < rows:
         return -1

@@ -1,8 +1,8 @@
-"""The kernels of :mod:`hogwild.kernels.embedding` for a GPU: a block of threads for each sample of the batch.
+"""GPU kernels of :mod:`hogwild.kernels.embedding`, with one thread block for each sample of the batch.
 
-The threads of a block are a rectangle: ``lanes`` of them have a column each, so that a row is read in one piece, and
-``groups`` of those have a share of the sample's rows each. Rows are updated by atomic additions, so no update is lost
-and none is waited for. An index that no row has is left out and noted.
+The threads of a block form a rectangle. Each of its ``lanes`` handles a column, so that a row is read in one piece.
+Each of its ``groups`` handles a share of the sample's rows. Kernels update rows by atomic additions, so no update is
+lost and no thread waits. A kernel skips an index that no row has; :func:`gather` records it.
 """
 
 # mypy: disable-error-code="name-defined, attr-defined, no-untyped-call"
@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-if not hasattr(np, "row_stack"):  # numba-cuda refers to a name that NumPy 2.5 no longer has
+# numba-cuda uses the name ``row_stack``, which NumPy 2.5 has removed.
+if not hasattr(np, "row_stack"):
     np.row_stack = np.vstack  # type: ignore[attr-defined, unused-ignore]
 
 from numba import config, cuda
@@ -25,12 +26,15 @@ from numba import config, cuda
 from hogwild.jit import bind
 from hogwild.kernels.embedding import EPSILON
 
-THREADS = 256  # of a block
-SMALL = 32  # threads of a warp
+THREADS = 256  # Number of threads of a block.
+SMALL = 32  # Number of threads of a warp.
 
 
 def gather(table: Any, indices: Any, offsets: Any, values: Any, out: Any, fault: Any) -> None:
-    """Let each sample have the weighted sum of its rows."""
+    """Write the weighted sum of its rows for each sample.
+
+    Record in ``fault`` 1 + the position of an index without a row.
+    """
     partial = cuda.shared.array(256, np.float32)
     sample, lane, group = cuda.blockIdx.x, cuda.threadIdx.x, cuda.threadIdx.y
     lanes, groups = cuda.blockDim.x, cuda.blockDim.y
@@ -68,7 +72,7 @@ def scatter(table: Any, indices: Any, offsets: Any, values: Any, gradient: Any, 
 
 
 def pace(squares: Any, indices: Any, offsets: Any, values: Any, square: Any, rate: Any, steps: Any) -> None:
-    """Let every row remember the mean square of each gradient it gets, and find AdaGrad's steps."""
+    """Add the mean square of each gradient to its row's accumulator, and compute the step sizes of AdaGrad."""
     sample = cuda.blockIdx.x
     for at in range(offsets[sample] + cuda.threadIdx.x, offsets[sample + 1], cuda.blockDim.x):
         row, weight = indices[at], weight_of(values, at)
@@ -79,26 +83,27 @@ def pace(squares: Any, indices: Any, offsets: Any, values: Any, square: Any, rat
 
 
 def one(values: Any, at: Any) -> Any:
-    """Every value is one, and none is stored."""
+    """Return 1, the value of every non-zero of binary data, for which no values are stored."""
     return np.float32(1)
 
 
 def stored(values: Any, at: Any) -> Any:
-    """The value of a non-zero."""
+    """Return the stored value of a non-zero."""
     return values[at]
 
 
 @functools.cache
 def kernel(template: Any, binary: bool) -> Any:
-    """One of the kernels above, compiled when it is first launched."""
+    """Return one of the kernels of this module; its first launch compiles it."""
     return cuda.jit(bind(template, weight_of=cuda.jit(device=True)(one if binary else stored)))
 
 
 @functools.lru_cache(1024)
 def launcher(template: Any, binary: bool, samples: int, threads: tuple[int, ...], handle: int) -> Any:
-    """A kernel for so many samples on PyTorch's stream of this handle; kept, since making one takes as long as it runs.
+    """Return a kernel configured for a number of samples and for the PyTorch stream with this handle.
 
-    That a small batch leaves most of a GPU idle is known.
+    Configurations are cached, since making one takes as long as running the kernel. The function suppresses Numba's
+    warning that a small batch leaves most of the GPU idle, because this is expected.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*under-utilization")
@@ -106,7 +111,7 @@ def launcher(template: Any, binary: bool, samples: int, threads: tuple[int, ...]
 
 
 def block(width: int) -> tuple[int, int]:
-    """How many lanes and groups of them suit rows of this width.
+    """Return the numbers of lanes and of groups that suit rows of this width.
 
     >>> block(64), block(10), block(1000)
     ((64, 4), (32, 8), (256, 1))
@@ -116,7 +121,7 @@ def block(width: int) -> tuple[int, int]:
 
 
 def array(tensor: Any) -> Any:
-    """A tensor as Numba knows it, in the same memory; under Numba's simulator that is main memory."""
+    """Return a Numba array that shares a tensor's memory; under Numba's simulator, that is main memory."""
     if config.ENABLE_CUDASIM:
         return tensor.detach().numpy()
     return _view(tensor.data_ptr(), tuple(tensor.shape), _TYPES[str(tensor.dtype)])
@@ -126,7 +131,7 @@ _TYPES = {"torch.float32": "<f4", "torch.int32": "<i4", "torch.int64": "<i8"}
 
 
 class Memory:
-    """Some memory that a GPU can reach, as Numba is told of it."""
+    """GPU memory in the form that Numba accepts (``__cuda_array_interface__``)."""
 
     def __init__(self, address: int, shape: tuple[int, ...], kind: str) -> None:
         self.__cuda_array_interface__ = {
@@ -136,10 +141,14 @@ class Memory:
 
 @functools.lru_cache(4096)
 def _view(address: int, shape: tuple[int, ...], kind: str) -> Any:
-    """Kept: a view of an address is the same whoever has the memory, and to make one takes longer than a kernel."""
+    """Return a cached view of GPU memory.
+
+    A view depends only on address, shape and type, whichever tensor owns the memory. Making one takes longer than a
+    kernel.
+    """
     return cuda.as_cuda_array(Memory(address, shape, kind), sync=False)
 
 
 def stream(handle: int) -> Any:
-    """PyTorch's stream as Numba knows it."""
+    """Return PyTorch's stream as a Numba stream."""
     return 0 if config.ENABLE_CUDASIM else cuda.external_stream(handle)

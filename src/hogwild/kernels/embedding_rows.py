@@ -1,7 +1,8 @@
-"""Weighted sums of rows of a table, and rows that are moved along one: as many columns at a time as registers hold.
+"""Weighted sums of a table's rows, and updates of rows along a vector, in blocks of columns that fit into registers.
 
-Both have one shape: a sample has the non-zeros ``begin`` to ``stop``, ``indices`` tells which row each is, ``weights``
-how much of it, and ``beside`` has a row for each sample. Rows are asked for ahead, up to the non-zero ``end``.
+Both kernels have the same arguments. A sample has the non-zeros ``begin`` to ``stop``. ``indices`` holds the row of
+each non-zero, and ``weights`` its weight. ``beside`` has one row for each sample: the sum, or the vector. Kernels
+prefetch rows up to the non-zero ``end``.
 """
 
 # mypy: disable-error-code="call-arg, unreachable, var-annotated"
@@ -18,29 +19,31 @@ from hogwild.jit import always_inline
 from hogwild.kernels.atomics import prefetch_near
 from hogwild.kernels.simd import plus, put, take, zeros
 
-AHEAD = 12  # non-zeros between asking for a row and using it: about as long as memory takes to answer
+# Number of non-zeros between the prefetch of a row and its use, about the latency of main memory.
+AHEAD = 12
 BITS = 4
-LINE = 2**BITS  # numbers in a cache line
-WIDEST = 64  # columns: half of the registers there are
+LINE = 2**BITS  # Number of float32 numbers in a cache line.
+WIDEST = 64  # Number of columns of a block, which fill half of the registers.
 
 Part = Callable[..., Any]
 
 
 @always_inline
 def ask(table: Any, indices: Any, at: Any, end: Any, column: Any, lanes: Any) -> None:
-    """Let memory send what a later non-zero needs of its row."""
+    """Prefetch the columns that non-zero ``at`` needs of its row."""
     if at < end:
         row = np.int64(indices[at])
         for c in range(column, column + lanes, LINE):
             prefetch_near(table, row, c)
-        if table.shape[1] & LINE - 1:  # rows do not begin where lines do, and may end in one more
+        # Rows do not begin at cache lines, so the columns may extend into one more line.
+        if table.shape[1] & LINE - 1:
             start = row * table.shape[1] + column
             if (start + lanes - 1) >> BITS > (start + (lanes - 1 & -LINE)) >> BITS:
                 prefetch_near(table, row, column + lanes - 1)
 
 
 def summing(lanes: int, weight_of: Part) -> Part:
-    """Some columns of a sample's weighted sum, held in registers until it is complete."""
+    """Return a function that computes a block of columns of a sample's weighted sum in registers."""
 
     @always_inline
     def sum_lanes(
@@ -56,7 +59,10 @@ def summing(lanes: int, weight_of: Part) -> Part:
 
 
 def moving(lanes: int, weight_of: Part) -> Part:
-    """Some columns of a sample's rows, each moved along what the sample has beside it, which registers hold."""
+    """Return a function that moves a block of columns of each of a sample's rows along the sample's vector.
+
+    Registers hold the block of the vector.
+    """
 
     @always_inline
     def move_lanes(
@@ -73,7 +79,7 @@ def moving(lanes: int, weight_of: Part) -> Part:
 
 @functools.cache
 def by_columns(kind: Callable[[int, Part], Part], weight_of: Part, width: int) -> Part:
-    """What is done to some columns, done to all of a sample's: 64 at a time, and the rest as they are."""
+    """Return a function that applies a block kernel to all columns: 64 at a time, then the remaining columns."""
     some, rest = kind(WIDEST, weight_of), width % WIDEST
     last = kind(rest, weight_of) if rest else some
 

@@ -1,9 +1,9 @@
-"""The inner loop of models whose score has products of features: weights, an intercept, and rows of factors.
+"""Inner loops of models whose score has products of features: weights, an intercept, and rows of factors.
 
-A template, as in :mod:`hogwild.kernels.linear`. What the factors make of a term is ``score``, which leaves in ``sums``
-what ``move`` needs to step them; both are in :mod:`hogwild.kernels.fm_interactions` and
-:mod:`hogwild.kernels.ffm_interactions`. Factors are a table with numbers of a kind side by side, so that as many are
-stepped at once as the core can.
+The loops are templates, as in :mod:`hogwild.kernels.linear`. The part ``score`` computes the score of a term, and
+writes to ``sums`` the numbers that the part ``move`` needs to step the factors. Both parts are in
+:mod:`hogwild.kernels.fm_interactions` and :mod:`hogwild.kernels.ffm_interactions`. The table of factors stores numbers
+of one kind side by side, so that vector instructions step several factors at once.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ def descend(
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]``; return their summed loss.
 
-    As in a linear model each worker steps a copy of the intercept and merges it every ``patience`` terms.
+    As in a linear model, each worker steps a copy of the intercept and merges the copy every ``patience`` terms.
     """
-    if state.shape[1] != numbers() or factors.shape[1] != numbers():  # never: so the compiler knows it
+    # This branch is never taken, but tells the compiler the number of columns.
+    if state.shape[1] != numbers() or factors.shape[1] != numbers():
         return np.nan
     own = bias.copy()
-    seen = own.copy()  # not a second look at bias, which another worker may have changed by then
+    # A second read of ``bias`` could return another worker's newer value.
+    seen = own.copy()
     sums = np.empty((2, rank), np.float32)
     guarded = np.intp(state.shape[0])
     k, leap, stop = np.uint64(first), np.uint64(stride), np.uint64(order.size)
@@ -76,8 +78,9 @@ def decide(
     indptr: Any, indices: Any, values: Any, order: Any, state: Any, bias: Any, factors: Any, fields: Any, rank: Any,
     scores: Any,
 ) -> None:  # fmt: skip
-    """Write the scores of the rows ``order``; the parameters are values alone."""
-    if factors.shape[1] != 1:  # never: so the compiler knows that they lie side by side
+    """Write the scores of the rows ``order``; the parameters are values alone, without the rule's state."""
+    # This branch is never taken, but tells the compiler that the factors lie side by side.
+    if factors.shape[1] != 1:
         return
     sums = np.empty((2, rank), np.float32)
     for at in range(order.size):
@@ -91,9 +94,9 @@ def evaluate(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, bias: Any, factors: Any,
     fields: Any, rank: Any, class_weights: Any, parameter: Any, measured: Any,
 ) -> None:  # fmt: skip
-    """Write to ``measured`` the loss, the weights, the hits or squared errors and the labels' moments of rows.
+    """Write to ``measured`` the loss, the weight, the hits or squared errors, and the moments of the labels of rows.
 
-    Of the factors it is given the values alone.
+    The factors are values alone, without the rule's state.
     """
     if factors.shape[1] != 1:
         return
@@ -115,12 +118,12 @@ def evaluate(
 
 
 def as_it_is(values: Any, start: Any, end: Any) -> Any:
-    """Rows are taken as they are."""
+    """Return 1, for rows that are not normalised."""
     return np.float32(1)
 
 
 def to_length_one(values: Any, start: Any, end: Any) -> Any:
-    """What the values of a row are multiplied with, so that the sum of their squares is one."""
+    """Return the factor by which the values of a row are multiplied, so that the sum of their squares is 1."""
     squares = np.float32(0)
     for j in range(start, end):
         squares += value(values, j) * value(values, j)
@@ -128,11 +131,11 @@ def to_length_one(values: Any, start: Any, end: Any) -> Any:
 
 
 def constant_penalty(shares: Any, u: Any, strength: Any) -> Any:
-    """All of the penalty each time: what is penalised is weighted by how often it is met."""
+    """Return the whole penalty for each term, so that a coordinate's penalty is weighted by its number of terms."""
     return strength
 
 
 def no_look_ahead(
     indptr: Any, indices: Any, order: Any, k: Any, state: Any, factors: Any, fields: Any, rank: Any
 ) -> None:
-    """Everything is in the cache."""
+    """Do nothing, as all parameters are in the cache."""

@@ -1,4 +1,4 @@
-"""Puts the inner loops of factorisation machines together: which functions a loss, a rule and a layout stand for."""
+"""Assembly of the inner loops of factorisation machines: the functions that a loss, a rule and a layout stand for."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def descend(
     kind: str, layout: str, access: str, step: Function, rests: bool, penalised: tuple[bool, bool],
     normalised: bool, loss: Function, keep: bool, numbers: int, far: bool,
 ) -> Any:  # fmt: skip
-    """The compiled descent.
+    """Return the compiled descent.
 
-    ``penalised`` says whether there is L2 on weights and on factors; ``numbers`` how many a coordinate has; ``far``
-    whether parameters are not in the cache.
+    ``penalised`` tells whether weights and factors have an L2 penalty. ``numbers`` is the number of numbers per
+    coordinate. ``far`` tells whether parameters are outside the cache, so that prefetches pay.
     """
     columns, products = LAYOUTS[layout], PAIRS[kind]
     ways = ways_of(access, columns["column"])
@@ -49,7 +49,7 @@ def descend(
 
 @functools.cache
 def evaluate(kind: str, layout: str, normalised: bool, score: str, loss: Function, keep: bool) -> Any:
-    """The compiled evaluation of such a model."""
+    """Return the compiled evaluation of a factorisation machine."""
     cost = bind(linear.one_cost, loss=loss)
     measure = bind(factorisation_machine.evaluate, **_scoring(kind, layout, normalised), cost=cost, hit=SCORES[score])
     return specialise(work_queue.evaluate_queue, cache=keep, evaluate=measure)
@@ -57,13 +57,13 @@ def evaluate(kind: str, layout: str, normalised: bool, score: str, loss: Functio
 
 @functools.cache
 def decide(kind: str, layout: str, normalised: bool) -> Any:
-    """The compiled scores of such a model."""
+    """Return the compiled function that scores rows."""
     return specialise(factorisation_machine.decide, cache=True, fused=True, **_scoring(kind, layout, normalised))
 
 
 @functools.cache
 def count_pairs(layout: str) -> Any:
-    """The compiled count of how often each row of factors is met."""
+    """Return the compiled function that counts how many pairs of features use each row of factors."""
     return specialise(ffm_interactions.count_pairs, column=LAYOUTS[layout]["column"])
 
 

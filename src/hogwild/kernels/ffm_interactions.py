@@ -1,7 +1,7 @@
-"""Products of any two features, where a feature has a row of factors for each field of the other (Juan et al. 2016).
+"""Products of feature pairs, with a row of factors per feature and field of the other feature (FFM, Juan et al. 2016).
 
-Row ``(u, field)`` of the factors is at ``(u n + field) rank``, where n is the number of fields. ``fields`` says of
-which field each feature is; its last entry is n.
+Row ``(u, field)`` of the factors is at ``(u n + field) rank``, where n is the number of fields. ``fields`` holds the
+field of each feature; its last entry is n.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ FOUR = np.uint64(4)
 
 
 def ranks(sums: Any) -> Any:
-    """How many factors a row has, so written that the compiler knows that they are whole vectors of four."""
+    """Return the number of factors of a row, in a form that tells the compiler that it is a multiple of four."""
     return np.uint64(sums.shape[1]) // FOUR * FOUR
 
 
 def row_of(fields: Any, rank: Any, u: Any, other: Any) -> Any:
-    """Where the factors of feature ``u`` are that meet those of feature ``other``."""
+    """Return the position of the factors of feature ``u`` that are multiplied with factors of feature ``other``."""
     return (np.uint64(u) * np.uint64(fields[fields.size - 1]) + np.uint64(fields[other])) * rank
 
 
@@ -35,7 +35,7 @@ def row_of(fields: Any, rank: Any, u: Any, other: Any) -> Any:
 def score(
     state: Any, factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any
 ) -> Any:
-    """The weighted sum of the features and of their products."""
+    """Return the weighted sum of the features and of their products."""
     rank = ranks(sums)
     z = np.float32(0)
     for i in range(start, end):
@@ -54,7 +54,7 @@ def move(
     factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any, g: Any,
     rate: Any, decay: Any, constants: Any,
 ) -> None:  # fmt: skip
-    """Step the factors of a term whose score has the slope ``g``: pair by pair, as in libffm."""
+    """Step the factors of a term whose score has the derivative ``g``, pair by pair as in libffm."""
     rank = ranks(sums)
     for i in range(start, end):
         u, pull = np.uint64(column(indices, i, start)), g * value(values, i) * scale
@@ -66,20 +66,20 @@ def move(
 
 
 def any_fours(factors: Any, one: Any, other: Any, slope: Any, rate: Any, decay: Any, constants: Any) -> None:
-    """Step four factors of a feature and the four that they meet."""
+    """Step four factors of a feature and the four factors of the other feature, with any rule."""
     for f in range(FOUR):
-        mine, theirs = factors[one + f, 0], factors[other + f, 0]  # both before either is stepped
+        mine, theirs = factors[one + f, 0], factors[other + f, 0]  # Both values are read before either is stepped.
         step(factors, one + f, slope * theirs, rate, np.float32(0), decay, constants)
         step(factors, other + f, slope * mine, rate, np.float32(0), decay, constants)
 
 
 def adagrad_fours(factors: Any, one: Any, other: Any, slope: Any, rate: Any, decay: Any, constants: Any) -> None:
-    """The same with the rule AdaGrad."""
+    """Step four factors of a feature and the four factors of the other feature, with the rule AdaGrad."""
     adagrad_of_fours(factors, one, other, slope, rate, decay)
 
 
 def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, factors: Any, fields: Any, rank: Any) -> None:
-    """Ask for what term ``k`` will touch."""
+    """Prefetch the parameters of term ``k``."""
     if k < np.uint64(order.size):
         start, stop = span(indptr, order[k])
         for i in range(start, stop):
@@ -93,7 +93,7 @@ def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, factor
 
 
 def count_pairs(indptr: Any, indices: Any, order: Any, fields: Any, counts: Any) -> None:
-    """Count how often each row of factors is met."""
+    """Count how many pairs of features use each row of factors."""
     for at in range(order.size):
         start, end = span(indptr, order[at])
         for i in range(start, end):

@@ -1,7 +1,7 @@
-"""Products of any two features, each weighed by the product of two rows of factors (Rendle 2010).
+"""Products of feature pairs, each weighted by the product of two rows of factors (FM, Rendle 2010).
 
-Row ``u`` of the factors is ``factors[u rank : (u + 1) rank]``. The sum over all pairs is half the square of the sum
-less the sum of the squares, so that it takes no longer than the sum over the features.
+Row ``u`` of the factors is ``factors[u rank : (u + 1) rank]``. The sum over all pairs is half of the difference between
+the square of the sum and the sum of the squares. So it takes no longer than a sum over the features.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HALF = np.float32(0.5)
 
 
 def ranks(sums: Any) -> Any:
-    """How many factors a row has, so written that the compiler knows that they are whole vectors of eight."""
+    """Return the number of factors of a row, in a form that tells the compiler that it is a multiple of eight."""
     return np.uint64(sums.shape[1]) // EIGHT * EIGHT
 
 
@@ -30,7 +30,10 @@ def ranks(sums: Any) -> Any:
 def score(
     state: Any, factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any
 ) -> Any:
-    """The weighted sum of the features and of their products; ``sums[0]`` is the sum of the rows of factors."""
+    """Return the weighted sum of the features and of their products.
+
+    Write the sum of the rows of factors to ``sums[0]``.
+    """
     rank = ranks(sums)
     for f in range(rank):
         sums[0, f] = sums[1, f] = np.float32(0)
@@ -54,7 +57,7 @@ def move(
     factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any, g: Any,
     rate: Any, decay: Any, constants: Any,
 ) -> None:  # fmt: skip
-    """Step the factors of a term whose score has the slope ``g``."""
+    """Step the factors of a term whose score has the derivative ``g``."""
     rank = ranks(sums)
     for j in range(start, end):
         x = value(values, j) * scale
@@ -65,7 +68,7 @@ def move(
 
 
 def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, factors: Any, fields: Any, rank: Any) -> None:
-    """Ask for what term ``k`` will touch."""
+    """Prefetch the parameters of term ``k``."""
     if k < np.uint64(order.size):
         start, stop = span(indptr, order[k])
         for j in range(start, stop):

@@ -1,8 +1,8 @@
-"""What waiting is made of: a pause of the processor, a clock, and sleep in the kernel until woken (futex).
+"""Primitives of waiting: a pause instruction, a clock, and sleep in the operating system until woken (futex).
 
-A thread that only spins or yields keeps its core busy. On a machine with other work the scheduler then has no reason to
-move the thread that others wait for to that core, and a wait of a microsecond becomes one of many time slices.
-Where there is no futex (not Linux), threads sleep for a short fixed time and look again.
+A thread that only spins or yields keeps its core busy. On a machine with other work, the scheduler then has no reason
+to move the awaited thread to that core. A wait of a microsecond becomes one of many time slices. Where there is no
+futex (not Linux), threads sleep for a fixed ``NAP_MICROSECONDS`` and look again.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call, call-arg, call-overload, unreachable, return-value"
@@ -25,7 +25,8 @@ _yield = types.ExternalFunction("sched_yield", types.int32())
 _sched_getcpu = types.ExternalFunction("sched_getcpu", types.int32())
 _usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
 
-NAP_MICROSECONDS = 50  # sleep between two looks where nobody wakes the sleeper
+# Microseconds of sleep between two looks, where no other thread wakes the sleeper.
+NAP_MICROSECONDS = 50
 
 _FUTEX_NUMBERS = {"x86_64": 202, "AMD64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}
 _FUTEX_NUMBER = _FUTEX_NUMBERS.get(platform.machine())
@@ -33,7 +34,7 @@ ON_LINUX = sys.platform == "linux"
 HAS_FUTEX = ON_LINUX and sys.byteorder == "little" and sys.maxsize > 2**32 and _FUTEX_NUMBER is not None
 _WAIT_PRIVATE, _WAKE_PRIVATE = 128, 129
 _CLOCK_MONOTONIC = 6 if sys.platform == "darwin" else 1
-# LLVM's names for instructions that take some tens of cycles, with their argument.
+# LLVM's names of instructions that take tens of cycles, each with its arguments.
 _X86_PAUSE, _ARM_BARRIER = ("llvm.x86.sse2.pause", ()), ("llvm.aarch64.isb", (15,))
 _PAUSES = {"x86_64": _X86_PAUSE, "AMD64": _X86_PAUSE, "aarch64": _ARM_BARRIER, "arm64": _ARM_BARRIER}
 
@@ -48,7 +49,10 @@ def _pointer(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
 
 
 def _futex(builder: Any, word: Any, operation: int, value: Any, timeout: Any) -> Any:
-    """Call futex(2) on the low half of a word: ``value`` is what it is expected to hold, or how many to wake."""
+    """Call futex(2) on the low half of a word.
+
+    For a wait, ``value`` is the expected content of the word. For a wake, ``value`` is the number of threads to wake.
+    """
     arguments = [_I64, _BYTE.as_pointer(), _I64, _I64, _BYTE.as_pointer(), _BYTE.as_pointer(), _I64]
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I64, arguments), "syscall")
     nothing = ir.Constant(_BYTE.as_pointer(), None)
@@ -58,7 +62,7 @@ def _futex(builder: Any, word: Any, operation: int, value: Any, timeout: Any) ->
 
 @intrinsic
 def pause(typingctx: Any) -> Any:
-    """Tell the processor that this is a loop that waits."""
+    """Tell the processor that this loop waits."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         name, given = _PAUSES.get(platform.machine(), (None, ()))
@@ -72,7 +76,7 @@ def pause(typingctx: Any) -> Any:
 
 @intrinsic
 def fence(typingctx: Any) -> Any:
-    """Let all writes before it be seen by others before any read behind it."""
+    """Make all writes before the fence visible to other threads before any read after the fence."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         builder.fence("seq_cst")
@@ -83,7 +87,7 @@ def fence(typingctx: Any) -> Any:
 
 @intrinsic
 def microseconds(typingctx: Any) -> Any:
-    """Read a clock that never goes back."""
+    """Read a monotonic clock, in microseconds."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         moment = cgutils.alloca_once(builder, ir.ArrayType(_I64, 2))
@@ -124,7 +128,10 @@ def _wake(typingctx: Any, array: Any, index: Any) -> Any:
 
 @compiled
 def sleep_while(array: Any, index: Any, value: Any, limit: Any) -> None:
-    """Sleep while an element has this value, until :func:`wake` or for ``limit`` microseconds; maybe for less."""
+    """Sleep while an element has this value, until :func:`wake` or for ``limit`` microseconds.
+
+    The sleep may end earlier, so the caller has to check the element again.
+    """
     if HAS_FUTEX:
         _sleep_while(array, index, value, limit)
     else:
@@ -133,26 +140,26 @@ def sleep_while(array: Any, index: Any, value: Any, limit: Any) -> None:
 
 @compiled
 def wake(array: Any, index: Any) -> None:
-    """Wake all threads that sleep on an element, which has been changed before."""
+    """Wake all threads that sleep on an element; the caller has changed the element before."""
     if HAS_FUTEX:
         _wake(array, index)
 
 
 @compiled
 def offer_core() -> None:
-    """Let another thread run on this core, if there is one that wants to."""
+    """Yield this core to another runnable thread, if there is one."""
     _yield()
 
 
 @compiled
 def nap() -> None:
-    """Sleep for a moment, nobody need wake this thread."""
+    """Sleep for ``NAP_MICROSECONDS``; no other thread need wake this one."""
     _usleep(NAP_MICROSECONDS)
 
 
 @compiled
 def current_core() -> int:
-    """The number of the core that this thread runs on; -1 where that cannot be known."""
+    """Return the number of the core on which this thread runs, or -1 where the system cannot tell."""
     if ON_LINUX:
         return _sched_getcpu()
     return -1

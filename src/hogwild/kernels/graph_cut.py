@@ -1,7 +1,7 @@
-"""The inner loops of relaxed graph cuts.
+"""Inner loops of relaxed graph cuts.
 
-Each is a template: the names ``step``, ``hold``, ``claim`` and ``release`` stand for functions that
-:func:`hogwild.jit.specialise` puts in. Part ``k`` of node ``v`` is row ``v K + k`` of the state.
+Each loop is a template: the names ``step``, ``hold``, ``claim`` and ``release`` stand for functions that
+:func:`hogwild.jit.specialise` binds. Part ``k`` of node ``v`` is row ``v K + k`` of the state.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from hogwild.kernels.sync_policies import ways as ways_of
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
 
-HALF = np.float32(0.5)  # two nodes that are wholly in different parts are two apart
+# Factor of the distance: two nodes that are wholly in different parts have the L1 distance 2, and cut a whole edge.
+HALF = np.float32(0.5)
 
 
 def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, stride: Any,
     rates: Any, state: Any, free: Any, constants: Any, sync: Any,
 ) -> float:  # fmt: skip
-    """Descend along the edges ``order[first::stride]``: their ends come nearer, and go back to the simplex.
+    """Descend along the edges ``order[first::stride]``; return the summed weight of their cut fractions.
 
-    Returns the summed weight of what of them is cut.
+    A step moves the two ends of an edge nearer to each other, and then projects both to the simplex.
     """
-    if state.shape[1] != numbers():  # never: so the compiler knows it
+    # This branch is never taken, but tells the compiler the number of columns.
+    if state.shape[1] != numbers():
         return np.nan
     parts = np.uint64(state.shape[0] // free.size)
     apart = np.empty(parts, np.float32)
@@ -67,7 +69,7 @@ def descend(
 
 
 def meet(state: Any, p: Any, q: Any, apart: Any, moves_p: Any, moves_q: Any) -> None:
-    """Let two that have passed each other meet: that is where their distance is least."""
+    """Set two coordinates that have stepped past each other to the same value, where their distance is least."""
     if (state[p, 0] - state[q, 0]) * apart < 0:
         if moves_p and moves_q:
             state[p, 0] = HALF * (state[p, 0] + state[q, 0])
@@ -79,7 +81,7 @@ def meet(state: Any, p: Any, q: Any, apart: Any, moves_p: Any, moves_q: Any) -> 
 
 
 def project(state: Any, at: Any, parts: Any) -> None:
-    """The nearest point of the simplex: no share is negative, and all together are one (Michelot 1986)."""
+    """Project a node's shares to the simplex: shares are not negative, and their sum is 1 (Michelot 1986)."""
     total, taking = np.float32(0), np.float32(0)
     for k in range(parts):
         total += state[at + k, 0]
@@ -91,7 +93,8 @@ def project(state: Any, at: Any, parts: Any) -> None:
             if state[at + k, 0] > excess:
                 left += state[at + k, 0]
                 staying += np.float32(1)
-        if not 0 < staying < taking:  # also where something is not a number
+        # The loop also ends here if a share is NaN.
+        if not 0 < staying < taking:
             break
         total, taking = left, staying
     for k in range(parts):
@@ -101,7 +104,7 @@ def project(state: Any, at: Any, parts: Any) -> None:
 def evaluate(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, free: Any, sums: Any
 ) -> None:
-    """Write to ``sums`` the weight of what is cut of the edges ``order``."""
+    """Write to ``sums`` the summed weight of the cut fractions of the edges ``order``."""
     parts, total = np.uint64(state.shape[0] // free.size), 0.0
     for at in range(order.size):
         i = order[at]
@@ -116,7 +119,7 @@ def evaluate(
 
 @functools.cache
 def descent(access: str, step: Function, numbers: int) -> Any:
-    """The compiled descent for a rule and a way of sharing."""
+    """Return the compiled descent for a rule and an access policy."""
     ways = ways_of(access, LAYOUTS["binary"]["column"])
     parts: dict[str, Any] = {name: ways[name] for name in ("hold", "claim", "release")}
     parts |= {"step": step, "numbers": constant(numbers)}
@@ -128,5 +131,5 @@ def descent(access: str, step: Function, numbers: int) -> Any:
 
 @functools.cache
 def evaluation() -> Any:
-    """The compiled evaluation."""
+    """Return the compiled evaluation."""
     return specialise(work_queue.evaluate_queue, evaluate=evaluate)

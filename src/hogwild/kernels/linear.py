@@ -1,8 +1,10 @@
-"""The inner loops of linear models.
+"""Inner loops of linear models.
 
-Each is a template: the names ``loss``, ``step``, ``step_intercept``, ``dot``, ``column``, ``value``, ``hold``,
-``claim``, ``release``, ``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``decayed``, ``slopes``
-and ``numbers`` (of a coordinate) stand for functions that :func:`hogwild.jit.specialise` puts in.
+Each loop is a template: its global names stand for functions that :func:`hogwild.jit.specialise` binds.
+
+The names are ``loss``, ``step``, ``step_intercept``, ``dot``, ``column``, ``value``, ``hold``, ``claim``, ``release``,
+``flush``, ``penalty1``, ``penalty2``, ``skip``, ``pace``, ``ahead``, ``decayed``, ``slopes`` and ``numbers`` (per
+coordinate).
 """
 
 from __future__ import annotations
@@ -17,10 +19,15 @@ from hogwild.kernels.row_layouts import span
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
 
-AHEAD = 2  # terms between asking for what a term touches and touching it
-SMALLEST = np.float32(1e-6)  # common factor of the weights before it is multiplied into them
-FLUSH_ROWS = 16  # terms between two merges of a worker's own intercept into the shared one
-ALL_ROWS = 2**62  # the same for one that shares it with nobody: all terms it is given
+# Number of terms between the prefetch of a term's parameters and their use.
+AHEAD = 2
+# Value of the weights' common factor below which the kernel multiplies it into the weights.
+SMALLEST = np.float32(1e-6)
+# Number of terms between two merges of a worker's own intercept into the shared one.
+FLUSH_ROWS = 16
+# Number of terms between two merges of a single worker. No worker has as many terms, so a single worker merges once, at
+# the end.
+ALL_ROWS = 2**62
 
 
 def descend(
@@ -30,17 +37,23 @@ def descend(
 ) -> float:  # fmt: skip
     """Descend along the terms ``order[first::stride]`` of a model with one output; return their summed loss.
 
-    The intercept is in every term, so each worker steps a copy of its own, and merges what it changed into the shared
-    one every ``patience`` terms. With one worker that changes nothing; with many they do not fight over one cell. How
-    much of a change counts, from ``least`` (1/workers) to all, is what :func:`damping` finds safe. Its step is
-    ``bias_rate`` times that of the weights, and its gradient has ``tilt`` added. Where L2 is not spread over
-    the terms, it makes a factor that all weights have in common; from outside it is never seen.
+    The intercept is in every term. So each worker steps its own copy, and merges its change into the shared intercept
+    every ``patience`` terms. With one worker, this changes nothing. With many workers, they do not compete for one
+    cache line. :func:`damping` chooses the share of a change that is merged, between ``least`` (1 / workers) and 1.
+
+    The step size of the intercept is ``bias_rate`` times that of the weights, and ``tilt`` is added to its gradient.
+    Where L2 is not distributed over the terms, all weights have a common factor. The kernel multiplies the factor into
+    the weights before it returns, so callers never see it.
     """
-    if state.shape[1] != numbers():  # never: so the compiler knows it, and need not multiply to find a coordinate
+    # This branch is never taken, but tells the compiler the number of columns. Without that number, each access to a
+    # coordinate would need a multiplication.
+    if state.shape[1] != numbers():
         return np.nan
-    exact, scale = 1.0, np.float32(1)  # the same; rounded after each term it would drift, or not move at all
+    # Both are the common factor. Rounded to single precision after each term, it would drift, or not change at all.
+    exact, scale = 1.0, np.float32(1)
     own = bias.copy()
-    seen = own.copy()  # not a second look at bias, which another worker may have changed by then
+    # A second read of ``bias`` could return another worker's newer value.
+    seen = own.copy()
     guarded = np.intp(state.shape[0])
     k, leap, stop = np.uint64(first), np.uint64(stride), np.uint64(order.size)
     total, waiting, moved, pulled = 0.0, 0, np.float32(0), np.float32(0)
@@ -89,7 +102,10 @@ def descend_many(
     rates: Any, state: Any, bias: Any, intercept: Any, shares: Any, l1: Any, l2: Any, class_weights: Any,
     parameter: Any, constants: Any, sync: Any, patience: Any, least: Any, stiffness: Any, bias_rate: Any, tilt: Any,
 ) -> float:  # fmt: skip
-    """The same with one output per class, all in one pass: coordinate ``u`` of class ``k`` is row ``u K + k``."""
+    """Descend along the terms ``order[first::stride]`` of a model with one output per class; return their summed loss.
+
+    One pass steps all K classes: coordinate ``u`` of class ``k`` is row ``u K + k``.
+    """
     classes = bias.shape[0]
     own = bias.copy()
     seen = own.copy()
@@ -136,12 +152,12 @@ def descend_many(
 
 
 def damping(moved: Any, pulled: Any, terms: Any, least: Any, stiffness: Any) -> Any:
-    """How much of a worker's change of the intercept counts, so that the workers' changes together do not overshoot.
+    """Return the share of a worker's change of the intercept to merge, so that all workers' changes do not overshoot.
 
-    A step moved the intercept by ``moved / pulled`` per unit of gradient, so all workers' steps since they last met
-    close about ``workers * terms * stiffness * moved / pulled`` of its distance to the optimum. As long as that is
-    less than all of it, changes may be summed, and many workers are as quick as one; where it is more, each worker
-    gets there by itself, and the mean of their changes is right.
+    Per unit of gradient, a step moved the intercept by ``moved / pulled``. Let ``terms`` be the terms since the last
+    merge. The steps of all workers then close about ``workers * terms * stiffness * moved / pulled`` of the distance to
+    the optimum. While this is less than 1, changes may be summed, and many workers are as fast as one. If this is more
+    than 1, each worker reaches the optimum by itself, and the mean of their changes is right.
     """
     if least >= 1 or moved * stiffness * terms <= least * pulled:
         return np.float32(1)
@@ -149,16 +165,16 @@ def damping(moved: Any, pulled: Any, terms: Any, least: Any, stiffness: Any) -> 
 
 
 def flush(sync: Any, cell: Any, shared: Any, own: Any, seen: Any, share: Any) -> None:
-    """Merge a worker's own intercept into the shared one, behind a lock where the strategy has locks."""
+    """Merge a worker's own intercept into the shared one, under a lock where the strategy has locks."""
     guard(sync, cell)
     merge(shared, own, seen, share)
     unguard(sync, cell)
 
 
 def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:
-    """Add to the shared intercept a share of what this worker changed since it last looked, and look again.
+    """Add a share of this worker's change since its last merge to the shared intercept, and copy the result.
 
-    A worker whose changes are the only ones takes its own value as it is: the sum would differ from it by rounding.
+    If no other worker has changed the intercept, the worker's own value is the result. A sum would differ by rounding.
     """
     for k in range(shared.shape[0]):
         for s in range(shared.shape[1]):
@@ -170,7 +186,7 @@ def merge(shared: Any, own: Any, seen: Any, share: Any) -> None:
 
 
 def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any) -> None:
-    """Ask for what term ``k`` will touch."""
+    """Prefetch the parameters of term ``k``."""
     if k < np.uint64(order.size):
         start, stop = span(indptr, order[k])
         for j in range(start, stop):
@@ -181,16 +197,19 @@ def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares
 
 
 def no_look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, shares: Any) -> None:
-    """Everything is in the cache."""
+    """Do nothing, as all parameters are in the cache."""
 
 
 def no_decay(scale: Any, rate: Any, l2: Any) -> Any:
-    """Each term carries its share of the penalty, if there is one."""
+    """Return the common factor unchanged, as each term includes its share of any penalty."""
     return scale
 
 
 def decay(scale: Any, rate: Any, l2: Any) -> Any:
-    """What a step of L2 makes of all weights, touched or not, and so of their common factor, in double precision."""
+    """Return the common factor after a step of L2, which applies to all weights, touched or not.
+
+    In double precision.
+    """
     return scale * (1.0 / (1.0 + float(rate) * float(l2)))
 
 
@@ -201,27 +220,30 @@ def fold(state: Any, scale: Any) -> None:
 
 
 def shared_penalty(shares: Any, u: Any, strength: Any) -> Any:
-    """A term's part of the penalty on coordinate ``u``: 1 of d_u parts, n terms."""
+    """Return a term's share of the penalty on coordinate ``u``: n / d_u of the strength.
+
+    Here n is the number of terms, d_u of which have coordinate u. Over an epoch the shares add up to n penalties.
+    """
     return strength * shares[u]
 
 
 def no_penalty(shares: Any, u: Any, strength: Any) -> Any:
-    """Nothing is penalised."""
+    """Return 0, as there is no penalty."""
     return np.float32(0)
 
 
 def when_zero(g: Any) -> bool:
-    """A zero gradient moves nothing: skip the row."""
+    """Return whether the gradient is zero, for rules by which such a row moves nothing and can be skipped."""
     return bool(g == 0)
 
 
 def never(g: Any) -> bool:
-    """A zero gradient still moves something: a velocity, a penalised weight."""
+    """Return False, as a zero gradient still moves a velocity or a penalised weight."""
     return False
 
 
 def decide(indptr: Any, indices: Any, values: Any, order: Any, state: Any, bias: Any, scores: Any) -> None:
-    """Write the scores of the rows ``order``: one line per row, one column per output."""
+    """Write the scores of the rows ``order``, with one line per row and one column per output."""
     outputs = bias.shape[0]
     for at in range(order.size):
         start, stop = span(indptr, order[at])
@@ -233,13 +255,14 @@ def evaluate(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, bias: Any,
     class_weights: Any, parameter: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Write to ``sums`` the loss, the weights, the score and the labels' moments of the rows ``order``.
+    """Write to ``sums`` the loss, the weight, the score and the moments of the labels of the rows ``order``.
 
-    ``sums`` is: weighted loss, weight, weighted hits (or squared error), weighted label, weighted squared label.
+    The entries of ``sums`` are: weighted loss, weight, weighted hits (or squared error), weighted label, weighted
+    squared label.
     """
     outputs = bias.shape[0]
     scores, slope = np.empty(outputs, np.float32), np.empty(outputs, np.float64)
-    # Not added up in ``sums``, whose cache line may be another worker's too.
+    # Local sums avoid writes to ``sums``, whose cache line another worker may share.
     lost = weighed = hits = labelled = squared = 0.0
     for at in range(order.size):
         i = order[at]
@@ -257,18 +280,18 @@ def evaluate(
 
 
 def one_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:
-    """The loss of a model with one output."""
+    """Return the loss of a model with one output."""
     cost, _ = loss(float(scores[0]), y, parameter)
     return cost * class_weights[1 if y > 0 else 0]  # type: ignore[no-any-return]
 
 
 def many_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:
-    """The loss of a model with one output per class."""
+    """Return the loss of a model with one output per class."""
     return slopes(scores, int(y), parameter, class_weights, slope)  # type: ignore[no-any-return]
 
 
 def one_slope(scores: Any, labels: Any, parameter: float, class_weights: Any, costs: Any, found: Any) -> None:
-    """Write the loss of each row and its derivative by its one score."""
+    """Write the loss of each row and its derivative by the row's only score."""
     for i in range(costs.size):
         y = float(labels[i])
         weight = class_weights[1 if y > 0 else 0]
@@ -277,18 +300,18 @@ def one_slope(scores: Any, labels: Any, parameter: float, class_weights: Any, co
 
 
 def many_slopes(scores: Any, labels: Any, parameter: float, class_weights: Any, costs: Any, found: Any) -> None:
-    """The same for a model with one output per class."""
+    """Write the loss of each row and its derivatives by the row's scores, one per class."""
     for i in range(costs.size):
         costs[i] = slopes(scores[i], int(labels[i]), parameter, class_weights, found[i])
 
 
 def same_sign(scores: Any, y: float) -> float:
-    """1 if the score is on the label's side; zero counts as negative, as in prediction."""
+    """Return 1 if the score has the label's sign, else 0; a zero score counts as negative, as in prediction."""
     return 1.0 if (scores[0] > 0) == (y > 0) else 0.0
 
 
 def largest_is(scores: Any, y: float) -> float:
-    """1 if the label's class has the largest score."""
+    """Return 1 if the label's class has the largest score, else 0."""
     best = 0
     for k in range(1, scores.size):
         if scores[k] > scores[best]:
@@ -297,10 +320,10 @@ def largest_is(scores: Any, y: float) -> float:
 
 
 def squared_error(scores: Any, y: float) -> float:
-    """The squared error of a score that is the prediction."""
+    """Return the squared error of a score that is itself the prediction."""
     return (float(scores[0]) - y) ** 2
 
 
 def squared_error_of_mean(scores: Any, y: float) -> float:
-    """The squared error of a score whose exponential is the prediction."""
+    """Return the squared error of a score whose exponential is the prediction."""
     return (np.exp(float(scores[0])) - y) ** 2  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Puts the inner loops of linear models together: which functions a loss, a rule, a layout and an access stand for."""
+"""Assembly of the inner loops of linear models: the functions that a loss, a rule, a layout and an access stand for."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ def descend(
     loss: Function | None, slopes: Function | None, keep: bool, numbers: int, far: bool = False, scaled: bool = False,
     watching: bool = False,
 ) -> Any:  # fmt: skip
-    """The compiled descent of a model with one output (``loss``) or one per class (``slopes``).
+    """Return the compiled descent of a model with one output (``loss``) or one output per class (``slopes``).
 
-    ``penalised`` says which penalties there are, L1 and L2; ``numbers`` how many a coordinate has; ``far`` whether
-    parameters are not in the cache; ``scaled`` whether L2 is a factor that all weights have in common. ``watching`` it,
-    the loop takes an :class:`hogwild.kernels.conflict_counters.ConflictCounters` beside what its access shares and
-    beside the constants.
+    ``penalised`` tells whether there are L1 and L2 penalties. ``numbers`` is the number of numbers per coordinate.
+    ``far`` tells whether parameters are outside the cache, so that prefetches pay. ``scaled`` tells whether L2 is a
+    common factor of all weights.
+
+    With ``watching``, the loop counts conflicts. Its arguments ``sync`` and ``constants`` are then pairs, whose second
+    element is a :class:`hogwild.kernels.conflict_counters.ConflictCounters`.
     """
     columns = LAYOUTS[layout]
     ways = ways_of(access, columns["column"], watching)
@@ -63,7 +65,7 @@ def descend_buffered(
     layout: str, everything: bool, step: Function, effective_step: Function, rests: bool,
     penalised: tuple[bool, bool], loss: Function, bend: Function, keep: bool, numbers: int, scaled: bool = False,
 ) -> Any:  # fmt: skip
-    """The compiled descent of a worker with a copy of its own of all or of the frequent coordinates."""
+    """Return the compiled descent of a worker with a replica of all coordinates (``everything``) or of the hot ones."""
     columns, some = LAYOUTS[layout], not everything
     mean_rate = bind(linear_replicated.mean_rate, effective_step=effective_step)
     place = {"place": linear_replicated.as_noted if some else linear_replicated.as_numbered}
@@ -98,7 +100,7 @@ def descend_buffered(
 
 @functools.cache
 def settle(effective_step: Function) -> Any:
-    """The compiled end of such descents: everything is merged."""
+    """Return the compiled function that merges a worker's whole replica, at the end of its descents."""
     return specialise(_settle(effective_step), cache=True, fused=True)
 
 
@@ -120,7 +122,7 @@ def _penalties(
 
 @functools.cache
 def descend_alone(layout: str, pace: str, loss: Function, keep: bool) -> Any:
-    """The compiled descent of one worker whose penalties pull all weights at every step."""
+    """Return the compiled descent of a single worker whose penalties apply to all weights at every step."""
     columns = PRECISE[layout]
     return specialise(
         linear_sequential.descend_alone,
@@ -137,7 +139,7 @@ def descend_alone(layout: str, pace: str, loss: Function, keep: bool) -> Any:
 
 @functools.cache
 def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | None, keep: bool) -> Any:
-    """The compiled evaluation of such a model."""
+    """Return the compiled evaluation of a linear model."""
     if loss:
         cost = bind(linear.one_cost, loss=loss)
     else:
@@ -149,7 +151,7 @@ def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | 
 
 @functools.cache
 def slopes(loss: Function | None, slopes: Function | None, keep: bool) -> Any:
-    """The compiled loss of rows whose scores are known, and its derivatives by them."""
+    """Return the compiled function that computes the losses of rows from their scores, and their derivatives."""
     if loss:
         return specialise(linear.one_slope, cache=keep, fused=True, loss=loss)
     assert slopes is not None
@@ -158,5 +160,5 @@ def slopes(loss: Function | None, slopes: Function | None, keep: bool) -> Any:
 
 @functools.cache
 def decide(layout: str) -> Any:
-    """The compiled scores of such a model."""
+    """Return the compiled function that scores rows."""
     return specialise(linear.decide, cache=True, fused=True, dot_of=bind(dot_of, **LAYOUTS[layout]))

@@ -1,11 +1,12 @@
-"""The inner loop of a worker that keeps the coordinates it touches most in a copy of its own.
+"""Inner loop of a worker that keeps a replica of the hot coordinates.
 
-Cache lines that all workers write travel from core to core with every write, and cost more than the arithmetic. Here a
-worker steps its own copy of the frequent ("hot") coordinates and merges it with the shared one now and then: the most
-frequent often, the rarer the more seldom. Rare coordinates are read and written as ever.
+Cache lines that all workers write move from core to core with every write, and cost more than the arithmetic. With this
+loop, a worker steps its own replica of the frequent ("hot") coordinates and merges it periodically with the shared
+values. The most frequent coordinates are merged most often. Workers read and write rare coordinates in place.
 
-A template like those in :mod:`hogwild.kernels.linear`; besides their names it has ``table`` and ``place`` (where a
-coordinate is stepped), ``effective_step`` (how far a unit of gradient moves it) and ``bend`` (of the loss).
+The loop is a template like those in :mod:`hogwild.kernels.linear`, and binds four more names. ``table`` and ``place``
+give the location where a coordinate is stepped. ``effective_step`` is the change of a coordinate per unit of gradient.
+``bend`` is the curvature of the loss.
 """
 
 from __future__ import annotations
@@ -22,18 +23,26 @@ from hogwild.kernels.row_layouts import span
 # mypy: disable-error-code="name-defined, call-arg, unreachable, assignment"
 # ruff: noqa: F821
 
-# What a worker keeps count of: rows since the last merge, merges, rows before it, and rows to go between two merges,
-# which grow from the shortest to the longest; and how bent losses are of late, in parts of WHOLE.
+# Entries of a worker's control array. WAITING: rows since the last merge. EVENT: number of merges. SEEN: rows before
+# the last merge. PERIOD: rows between two merges, which grows from SHORTEST to LONGEST. BENT: recent mean curvature of
+# the losses, in units of 1 / WHOLE.
 WAITING, EVENT, SEEN, PERIOD, SHORTEST, LONGEST, BENT = range(7)
 WHOLE = 2**20
-LATELY = np.float32(1 / 64)  # weight of a row in that mean
-DOOR = 32  # where it says whether somebody is merging: in the middle of an array that has cache lines to itself
-LATE = 4  # times the rows between two merges, after which nobody waits any more for the door to open
-LINE = 16  # numbers in a cache line
-SLOTS = 4  # terms whose coordinates are looked up ahead, at least AHEAD + 1
-ALWAYS, MANY = 2, 64  # tiers that are merged as a whole each time; more than there are
-SAMPLED = 8  # of so many rows of a copy, one tells how large their steps are
-CALM = 2.0  # of the way to the optimum that all workers' steps between two merges may go together
+# Weight of one row in the exponential mean of the curvature.
+LATELY = np.float32(1 / 64)
+# Position of the merge lock, in the middle of an array whose cache lines hold nothing else.
+DOOR = 32
+# Number of merge periods after which a worker merges without the merge lock.
+LATE = 4
+LINE = 16  # Number of float32 numbers in a cache line.
+# Number of terms for which rows are looked up ahead, at least AHEAD + 1.
+SLOTS = 4
+# ALWAYS: number of tiers that every merge includes as a whole. MANY: more than the number of tiers.
+ALWAYS, MANY = 2, 64
+# Rows of a replica per row that is sampled to estimate the effective step size.
+SAMPLED = 8
+# Largest sum of all workers' steps between two merges, as a multiple of the distance to the optimum.
+CALM = 2.0
 
 
 def descend_buffered(
@@ -44,13 +53,16 @@ def descend_buffered(
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
-    ``hot`` has the hot coordinates, the most frequent first. ``own`` is this worker's copy of them, in which that of
-    rank p is row ``places[p]``, and ``seen`` is what ``hot`` was when they last met. Where not all are hot,
-    ``lookup[u, 0]`` is the rank of coordinate u, and beside it, in the same memory, ``shares[u, 1]`` its share of the
-    penalty; the row of each coordinate is then looked up once, AHEAD terms before it is needed, and ``noted``. Where
-    all are, L2 can be a factor that the copy's values have in common.
+    ``hot`` holds the hot coordinates, the most frequent first. ``own`` is this worker's replica of them: the coordinate
+    of rank p is its row ``places[p]``. ``seen`` is a copy of ``hot`` as of the last merge.
+
+    Where not all coordinates are hot, ``lookup[u, 0]`` is the rank of coordinate u. Beside the rank, in the same
+    memory, ``shares[u, 1]`` is the coordinate's share of the penalty. The kernel then looks up the row of each
+    coordinate once, AHEAD terms before its use, and stores it in ``noted``. Where all coordinates are hot, L2 can be a
+    common factor of the replica's values.
     """
-    if state.shape[1] != numbers() or own.shape[1] != numbers():  # never, as in hogwild.kernels.linear.descend
+    # This branch is never taken, as in hogwild.kernels.linear.descend.
+    if state.shape[1] != numbers() or own.shape[1] != numbers():
         return np.nan
     mine, then = bias.copy(), bias.copy()
     rows, hots, apart = table(state, own), np.uint64(hot.shape[0]), rows_between(state, own)
@@ -101,7 +113,8 @@ def descend_buffered(
                 merge_due_tiers(
                     hot, own, seen, places, scale, control, tiers, ALWAYS, MANY, stiff, pace, least, constants
                 )
-    control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE) if bent >= 0 else WHOLE  # not a number: start anew
+    # If the mean is NaN, it restarts at WHOLE, which stands for a curvature of 1.
+    control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE) if bent >= 0 else WHOLE
     if intercept and waiting:
         merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
     if exact != 1:
@@ -111,7 +124,7 @@ def descend_buffered(
 
 @always_inline
 def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, noted: Any, shift: Any) -> Any:
-    """The score of a row; four sums are in flight, as in :func:`hogwild.kernels.dot.dot`."""
+    """Return the score of a row, computed as four partial sums as in :func:`hogwild.kernels.dot.dot`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     z0 = z1 = z2 = z3 = np.float32(0)
     j = start
@@ -128,43 +141,46 @@ def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, not
 
 
 def own_table(state: Any, own: Any) -> Any:
-    """Every coordinate is in the worker's copy."""
+    """Return the replica, which has every coordinate."""
     return own
 
 
 def shared_table(state: Any, own: Any) -> Any:
-    """Rare coordinates are in the shared table; so are hot ones, if one counts on far enough."""
+    """Return the shared table, which has the rare coordinates.
+
+    Rows of the replica can be addressed from the shared table too, by the offset of :func:`rows_between`.
+    """
     return state
 
 
 def rows_between(state: Any, own: Any) -> Any:
-    """How many rows of the shared table it is, modulo 2^64, from its first one to the first one of the worker's copy.
+    """Return the offset from the first row of the shared table to the first row of the replica, in rows modulo 2^64.
 
-    A number is chosen without a branch, a table is not. Which of a term's coordinates are hot nobody can foresee, and a
-    branch mispredicted costs more than a step.
+    The kernel can select a number without a branch, but not a table. The pattern of hot coordinates in a term is
+    unpredictable, and a mispredicted branch costs more than a step.
     """
     there = np.uint64(own.ctypes.data) - np.uint64(state.ctypes.data)
     return np.uint64(np.int64(there) // np.int64(own.itemsize * own.shape[1]))
 
 
 def as_numbered(u: Any, noted: Any, at: Any) -> Any:
-    """The row of a coordinate where the worker's copy has them all."""
+    """Return the row of a coordinate where the replica has all coordinates."""
     return u
 
 
 def as_noted(u: Any, noted: Any, at: Any) -> Any:
-    """The row of a coordinate as it was found when it was looked up ahead."""
+    """Return the row of a coordinate that was looked up ahead."""
     return noted[at]
 
 
 def as_ranked(lookup: Any, u: Any, hots: Any, apart: Any) -> Any:
-    """The row of a coordinate in the worker's copy if it is hot, else in the shared table."""
+    """Return the row of a coordinate: in the replica if the coordinate is hot, else in the shared table."""
     rank = np.uint64(lookup[u, 0])
     return rank + apart if rank < hots else np.uint64(u)
 
 
 def longest(indptr: Any, order: Any) -> Any:
-    """How many coordinates the longest of these terms has."""
+    """Return the number of coordinates of the longest of these terms."""
     most = np.uint64(0)
     for k in range(order.size):
         start, stop = span(indptr, order[k])
@@ -173,25 +189,32 @@ def longest(indptr: Any, order: Any) -> Any:
 
 
 def none(indptr: Any, order: Any) -> Any:
-    """Nothing is looked up ahead."""
+    """Return 0, as no rows are looked up ahead."""
     return np.uint64(0)
 
 
 def part_beside_rank(shares: Any, u: Any, strength: Any) -> Any:
-    """A term's part of the penalty on coordinate u, where looking it up may cost a trip to memory: with its rank."""
+    """Return a term's share of the penalty on coordinate u, read from the cache line of its rank.
+
+    A separate array of shares could cost another access to main memory.
+    """
     return strength * shares[u, 1]
 
 
 def try_lock_merge(door: Any) -> bool:
-    """Be the one who merges, unless somebody else is: then there is nothing to wait for, the next row will do.
+    """Take the merge lock if it is free; otherwise return False at once, and the worker tries again after its next row.
 
-    Of two who merge at the same time one undoes what the other did, and the cache lines go back and forth between them.
+    If two workers merge at the same time, one overwrites changes of the other, and cache lines move between their
+    cores.
     """
     return load(door, DOOR) == 0 and exchange_if(door, DOOR, 0, 1)
 
 
 def plan_merge(hot: Any, seen: Any, control: Any, tiers: Any) -> None:
-    """Count, and ask for all lines that will be written before the first is: so they travel at the same time."""
+    """Count the merge, update the merge period, and prefetch all cache lines that the merge writes.
+
+    All prefetches precede the first write, so that the lines arrive at the same time.
+    """
     control[SEEN] += control[WAITING]
     control[EVENT] += 1
     control[PERIOD] = max(control[SHORTEST], min(control[LONGEST], control[SEEN] // 4))
@@ -207,10 +230,10 @@ def merge_due_tiers(
     hot: Any, own: Any, seen: Any, places: Any, scale: Any, control: Any, tiers: Any, first: Any, last: Any, stiff: Any,
     rate: Any, least: Any, constants: Any,
 ) -> None:  # fmt: skip
-    """Merge what is due of tiers: all of the first ones, and a part of each other, which has twice the rows of the
-    one before it.
+    """Merge the due rows of the tiers ``first`` to ``last``.
 
-    So every merge costs about the same, and a tier that is half as frequent waits twice as long.
+    The first ALWAYS tiers are merged as a whole. Each other tier has twice the rows of the tier before, and one part of
+    it is due at a time. So every merge costs about the same, and a tier that is half as frequent waits twice as long.
     """
     for k in range(first, min(last, tiers.size - 1)):
         low, high = due(k, control, tiers)
@@ -221,14 +244,17 @@ def merge_due_tiers(
 
 
 def due(k: Any, control: Any, tiers: Any) -> Any:
-    """Which rows of tier ``k`` are merged this time."""
+    """Return the range of rows of tier ``k`` that this merge includes."""
     parts = rounds(k, control)
     first, size, part = tiers[k], tiers[k + 1] - tiers[k], control[EVENT] % parts
     return first + part * size // parts, first + (part + 1) * size // parts
 
 
 def begin(rest: Any) -> None:
-    """Take what all workers have. ``rest`` is what :func:`descend_buffered` gets behind the rates."""
+    """Copy the shared values to the replica.
+
+    ``rest`` holds the arguments of :func:`descend_buffered` after the rates.
+    """
     hot, own, seen, places = rest[2], rest[3], rest[4], rest[6]
     for p in range(hot.shape[0]):
         for s in range(hot.shape[1]):
@@ -236,7 +262,7 @@ def begin(rest: Any) -> None:
 
 
 def settle(rest: Any, rates: Any) -> None:
-    """Merge everything."""
+    """Merge the whole replica."""
     hot, own, seen, places, control, tiers, stiff, constants, least, door = (
         rest[2], rest[3], rest[4], rest[6], rest[7], rest[8], rest[9], rest[16], rest[17], rest[21],
     )  # fmt: skip
@@ -245,7 +271,8 @@ def settle(rest: Any, rates: Any) -> None:
         low, high = tiers[k], tiers[k + 1]
         gain = stiff[k] * np.float32(control[PERIOD] * rounds(k, control))
         gain *= mean_rate(own, places, low, high, rate, constants)
-        if k < ALWAYS:  # here all workers would be at the same time
+        # All workers settle at the same time, so each one waits for the merge lock.
+        if k < ALWAYS:
             lock(door, DOOR)
         merge_rows(hot, own, seen, places, low, high, replica_damping(gain, least), np.float32(1))
         if k < ALWAYS:
@@ -253,24 +280,28 @@ def settle(rest: Any, rates: Any) -> None:
 
 
 def rounds(k: Any, control: Any) -> Any:
-    """In how many parts tier ``k`` is merged; in few while there is much to learn."""
+    """Return the number of parts in which tier ``k`` is merged.
+
+    There are fewer early in the run, when values change most.
+    """
     return max(1, min(1 << max(k - ALWAYS + 1, 0), control[SEEN] // (4 * control[PERIOD])))
 
 
 def replica_damping(gain: Any, least: Any) -> Any:
-    """How much of a worker's change counts, so that all workers' changes together do not overshoot.
+    """Return the share of a worker's change to merge, so that all workers' changes together do not overshoot.
 
-    ``gain`` is the share of its distance to the optimum that one worker's steps since the last merge close; ``least``
-    is 1 / workers. See :func:`hogwild.kernels.linear.damping`.
+    ``gain`` is the fraction of the distance to the optimum that one worker's steps since the last merge close.
+    ``least`` is 1 / workers. See :func:`hogwild.kernels.linear.damping`.
     """
     together = gain / (least * np.float32(CALM))
     return np.float32(1) if together <= 1 else max(least, np.float32(1) / together)
 
 
 def mean_rate(own: Any, places: Any, low: Any, high: Any, rate: Any, constants: Any) -> Any:
-    """How far a unit of gradient moves these rows, in a mean of some of them in which the small count most.
+    """Return the mean change of these rows per unit of gradient, from a sample of one in SAMPLED rows.
 
-    For those are the steps of coordinates that have been touched often: what is yet untouched needs no care.
+    The mean is the inverse root mean square of the inverses, so the smallest steps count most. Small steps belong to
+    coordinates that were stepped often. Coordinates that were not stepped yet need no damping.
     """
     total, count = np.float32(0), np.float32(0)
     for p in range(low, high, SAMPLED):
@@ -280,19 +311,20 @@ def mean_rate(own: Any, places: Any, low: Any, high: Any, rate: Any, constants: 
 
 
 def merge_rows(hot: Any, own: Any, seen: Any, places: Any, low: Any, high: Any, share: Any, scale: Any) -> None:
-    """Add to shared rows what this worker changed: a share of the values, all of what the rule remembers.
+    """Add this worker's changes to shared rows: a share of each value, and the whole of the rule's state.
 
-    The values of its own are ``scale`` times what is written.
+    The replica's values are ``scale`` times the stored numbers.
     """
     one = np.float32(1)
     for p in range(np.uint64(low), np.uint64(high)):
         merge_number(hot, own, seen, places[p], p, np.uint64(0), share, scale, one / scale)
-        if hot.shape[1] > 1:  # at most one besides the value
+        # A row has at most one number besides the value.
+        if hot.shape[1] > 1:
             merge_number(hot, own, seen, places[p], p, np.uint64(1), one, one, one)
 
 
 def merge_number(hot: Any, own: Any, seen: Any, at: Any, p: Any, s: Any, share: Any, scale: Any, inverse: Any) -> None:
-    """The same of one number."""
+    """Merge one number of a row."""
     merged = hot[p, s] + share * (scale * own[at, s] - seen[p, s])
     hot[p, s] = merged
     own[at, s] = inverse * merged
@@ -303,7 +335,10 @@ def look_ahead(
     indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any, apart: Any, noted: Any,
     width: Any,
 ) -> None:  # fmt: skip
-    """Ask for what the terms after the next ones will touch, first for ranks and shares, then for rows; note which."""
+    """Prefetch the parameters of later terms, and look up their rows.
+
+    The kernel prefetches ranks and shares ``2 * AHEAD`` terms ahead, and rows ``AHEAD`` terms ahead.
+    """
     if k == 0:
         for soon in range(min(AHEAD, order.size)):
             note(indptr, indices, order, soon, state, lookup, hots, apart, noted, width)
@@ -319,7 +354,7 @@ def note(
     indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any, apart: Any, noted: Any,
     width: Any,
 ) -> None:  # fmt: skip
-    """Look up the rows of a term's coordinates, and ask for them."""
+    """Look up the rows of a term's coordinates, store them in ``noted``, and prefetch them."""
     start, stop = span(indptr, order[k])
     shift = np.uint64(k % SLOTS) * width - start
     for j in range(start, stop):
@@ -332,4 +367,4 @@ def no_look_ahead(
     indptr: Any, indices: Any, order: Any, k: Any, state: Any, lookup: Any, hots: Any, apart: Any, noted: Any,
     width: Any,
 ) -> None:  # fmt: skip
-    """Everything is in the cache."""
+    """Do nothing, as all parameters are in the cache."""

@@ -1,8 +1,8 @@
-"""The inner loop of one worker alone, whose penalties pull every weight at every step, touched or not.
+"""Inner loop of a single worker, whose penalties apply to every weight at every step, touched or not.
 
-A template like those in :mod:`hogwild.kernels.linear`, with the names ``loss``, ``dot``, ``column``, ``value`` and
-``pace`` to be put in. Sums, products and roundings come in the order that scikit-learn has them in: with large steps
-a last digit grows into another model, so "the same path" has to mean the same bits.
+The loop is a template like those in :mod:`hogwild.kernels.linear`, and binds the names ``loss``, ``dot``, ``column``,
+``value`` and ``pace``. Sums, products and roundings have the same order as in scikit-learn. With large steps, a
+difference in the last digit grows into another model. So the same path as scikit-learn's means the same bits.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from hogwild.rules.sklearn_sgd import (
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
 
-SMALLEST, SMALLEST_SINGLE = 1e-9, 1e-6  # scales before they are multiplied into the weights
-CLOSE = 1e-3  # scales that can be summed up without losing the small among the large
+# Values of the common scale below which it is multiplied into the weights, in double and in single precision.
+SMALLEST, SMALLEST_SINGLE = 1e-9, 1e-6
+# Smallest ratio of the current scale to the largest summed scale; below it, the sum would lose the small scales.
+CLOSE = 1e-3
 
 
 def descend_alone(
@@ -39,13 +41,15 @@ def descend_alone(
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
-    The penalty is ``alpha`` times a mixture of L1, which has ``share1`` of it, and L2. L2 is a scale that all weights
-    have in common, so that a step costs no more than its term (Bottou 2010). L1 is owed by all weights alike and paid
-    when one is touched, down to zero at most (Tsuruoka et al. 2009). From update number ``averages`` on (0: never) the
-    iterates are summed up; a weight joins when it is touched, for until then it was the same but for the scale.
+    The penalty is ``alpha`` times a mixture of L1, with the share ``share1``, and L2. L2 is a common scale of all
+    weights, so that a step costs no more than its term (Bottou 2010). L1 accumulates as a debt that is the same for all
+    weights. A weight pays its debt when a term touches it, down to zero at most (Tsuruoka et al. 2009).
 
-    One who ``watches`` wants the objective as it was met on the way, with the penalty if one ``weighs`` that too. As in
-    scikit-learn, that is the penalty of those weights that were touched last.
+    From update number ``averages`` on (0: never), the kernel sums the iterates. A weight is added to its sum when a
+    term touches the weight, because until then only the common scale has changed.
+
+    With ``watches``, the kernel sums the objective of the terms during training. With ``weighs``, this objective
+    includes the penalty. As in scikit-learn, that is the penalty of those weights that were touched last.
     """
     of_weights = state.dtype.type
     l1, l2 = (penalised[0], penalised[1])
@@ -109,14 +113,17 @@ def descend_alone(
 
 
 def add(state: Any, indices: Any, values: Any, start: Any, stop: Any, change: Any) -> None:
-    """Take so many times the term's values from its weights."""
+    """Subtract ``change`` times the term's values from its weights."""
     for j in range(start, stop):
         u = column(indices, j, start)
         state[u, 0] = np.float64(state[u, 0]) - np.float64(value(values, j)) * change
 
 
 def add_and_measure(state: Any, indices: Any, values: Any, start: Any, stop: Any, change: Any) -> Any:
-    """The same; return the sums of the squares and of the sizes of these weights afterwards."""
+    """Subtract ``change`` times the term's values from its weights.
+
+    Return their new sums of squares and of absolute values.
+    """
     squares = absolutes = 0.0
     for j in range(start, stop):
         u = column(indices, j, start)
@@ -127,7 +134,7 @@ def add_and_measure(state: Any, indices: Any, values: Any, start: Any, stop: Any
 
 
 def lengths(state: Any) -> Any:
-    """The sums of the squares and of the sizes of all weights."""
+    """Return the sums of the squares and of the absolute values of all weights."""
     squares = absolutes = 0.0
     for u in range(state.shape[0]):
         squares += np.float64(state[u, 0] * state[u, 0])
@@ -136,7 +143,7 @@ def lengths(state: Any) -> Any:
 
 
 def pay(state: Any, u: Any, owed: Any, scale: Any) -> None:
-    """Let a weight pay what it owes and has not paid, until it is zero."""
+    """Subtract the unpaid L1 debt from a weight, down to zero at most."""
     before, paid = np.float64(state[u, 0]), np.float64(state[u, PAID])
     if scale * before > 0:
         state[u, 0] = max(0.0, before - (owed + paid) / scale)
@@ -146,13 +153,13 @@ def pay(state: Any, u: Any, owed: Any, scale: Any) -> None:
 
 
 def catch_up(state: Any, u: Any, scales: Any) -> None:
-    """Add to a weight's sum what it was in the terms since it was last touched."""
+    """Add a weight's iterates since it was last touched to its sum."""
     state[u, SUM] += state[u, 0] * (scales - state[u, SINCE])
     state[u, SINCE] = scales
 
 
 def join(state: Any, scales: Any) -> None:
-    """Let all weights catch up, and begin to sum the scales anew."""
+    """Bring the sums of all weights up to date, and restart the sum of scales."""
     for u in range(state.shape[0]):
         catch_up(state, u, scales)
         state[u, SINCE] = 0
@@ -165,5 +172,5 @@ def fold(state: Any, scale: Any) -> None:
 
 
 def of_type(state: Any, number: Any) -> Any:
-    """A number in the precision of the weights."""
+    """Return a number in the precision of the weights."""
     return state.dtype.type(number)

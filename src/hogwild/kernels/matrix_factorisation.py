@@ -1,12 +1,14 @@
-"""The inner loops of matrix completion: two rows of factors a term, or three where preferences are learnt.
+"""Inner loops of matrix completion, which step two rows of factors per term, or three where preferences are learnt.
 
-One table has a row for every user and, behind those, for every item: ``wide`` factors, of which those beyond the rank
-are zero and stay so, and the bias. The next row begins ``room`` numbers further, with a cache line of its own, so that
-workers who are at different rows are not in each other's way. How many factors there are is not known when a loop is
-compiled: one that is known to be short would be unrolled before it could be vectorised.
+One table has a row for every user, followed by a row for every item. A row has ``wide`` factors and the bias. Factors
+beyond the rank are zero and stay zero. The next row begins ``room`` numbers later, in another cache line, so that
+workers at different rows do not share a line.
 
-Each loop is a template: ``numbers`` (of a coordinate), ``step``, ``step_two``, ``hold``, ``claim``, ``release``
-and ``loss`` stand for functions that :func:`hogwild.jit.specialise` puts in.
+The number of factors is not a compile-time constant. The compiler would unroll a loop that it knows to be short before
+it could vectorise the loop.
+
+Each loop is a template: ``numbers`` (per coordinate), ``step``, ``step_two``, ``hold``, ``claim``, ``release`` and
+``loss`` stand for functions that :func:`hogwild.jit.specialise` binds.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from hogwild.kernels.simd_sgd import sgd_of_two
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
 
-LINE = 16  # numbers in a cache line
+LINE = 16  # Number of float32 numbers in a cache line.
 NOTHING = np.float32(0)
 
 
@@ -33,7 +35,9 @@ def descend(
     sync: Any,
 ) -> float:  # fmt: skip
     """Descend along the ratings ``order[first::stride]``; return their summed loss."""
-    if table.shape[1] != numbers():  # never: so the compiler knows it, and need not multiply to find a number
+    # This branch is never taken, but tells the compiler the number of columns. Without that number, each access would
+    # need a multiplication.
+    if table.shape[1] != numbers():
         return np.nan
     k, leap, stop, total = np.uint64(first), np.uint64(stride), np.uint64(order.size), 0.0
     while k < stop:
@@ -58,14 +62,15 @@ def descend(
 
 @always_inline
 def row_of(indices: Any, j: Any, room: Any) -> Any:
-    """Where in the table the row of entry ``j`` begins."""
+    """Return the position in the table at which the row of entry ``j`` begins."""
     return np.uint64(indices[j]) * room
 
 
-# The order of the sum is left to the compiler, which may then keep many sums in one register: the same for every call.
+# The compiler may reorder this sum, and so keep many partial sums in one register. The order is the same for every
+# call.
 @numba.njit(**{**OPTIONS, "fastmath": {"contract", "reassoc"}}, **UNCALLED, forceinline=True)
 def dot(table: Any, a: Any, b: Any, wide: Any) -> Any:
-    """The product of two rows of factors."""
+    """Return the dot product of two rows of factors."""
     total = np.float32(0)
     for f in range(wide):
         total += table[a + f, 0] * table[b + f, 0]
@@ -73,12 +78,12 @@ def dot(table: Any, a: Any, b: Any, wide: Any) -> Any:
 
 
 def sgd_two(table: Any, a: Any, b: Any, wide: Any, g: Any, pull: Any, rate: Any, lowest: Any, constants: Any) -> None:
-    """Step two rows, with the rule SGD."""
+    """Step two rows of factors, with the rule SGD."""
     sgd_of_two(table, a, b, wide, g, pull, rate, lowest)
 
 
 def any_two(table: Any, a: Any, b: Any, wide: Any, g: Any, pull: Any, rate: Any, lowest: Any, constants: Any) -> None:
-    """The same with any rule."""
+    """Step two rows of factors, with any rule."""
     for f in range(wide):
         p, q = table[a + f, 0], table[b + f, 0]
         step(table, a + f, g * q + pull * p, rate, NOTHING, NOTHING, constants)
@@ -91,7 +96,10 @@ def evaluate(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, table: Any, wide: Any, room: Any,
     mean: Any, low: Any, high: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Write to ``sums`` of the ratings ``order``: loss, weight and squared residual of what is within the bounds."""
+    """Write to ``sums`` the loss, the weight and the squared error of the ratings ``order``.
+
+    The squared error is that of predictions clipped to ``low`` and ``high``.
+    """
     lost = weighed = squared = 0.0
     for at in range(order.size):
         i = order[at]

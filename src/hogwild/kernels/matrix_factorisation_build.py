@@ -1,4 +1,4 @@
-"""Compiled loops of matrix completion, made of their parts."""
+"""Assembly of the compiled loops of matrix completion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hogwild.rules.sgd import sgd
 
 @functools.cache
 def descend(access: str, step: Function, numbers: int, loss: Function) -> Any:
-    """The compiled descent along ratings."""
+    """Return the compiled descent along ratings."""
     two = matrix_factorisation.sgd_two if step is sgd else bind(matrix_factorisation.any_two, step=step)
     parts = {"step": step, "numbers": constant(numbers), "step_two": two, "loss": loss}
     return _walk(matrix_factorisation.descend, access, **parts, **_ways(access))
@@ -23,7 +23,7 @@ def descend(access: str, step: Function, numbers: int, loss: Function) -> Any:
 
 @functools.cache
 def descend_pairs(access: str, step: Function, numbers: int) -> Any:
-    """The compiled descent along what users have met."""
+    """Return the compiled descent along preferences (BPR)."""
     three = bpr.sgd_three if step is sgd else bind(bpr.any_three, step=step)
     parts = {"step": step, "numbers": constant(numbers), "step_three": three}
     return _walk(bpr.descend_pairs, access, **parts, **ACCESS_OF_THREE[access])
@@ -31,13 +31,13 @@ def descend_pairs(access: str, step: Function, numbers: int) -> Any:
 
 @functools.cache
 def evaluate(loss: Function) -> Any:
-    """The compiled evaluation of ratings."""
+    """Return the compiled evaluation of ratings."""
     return specialise(work_queue.evaluate_queue, evaluate=bind(matrix_factorisation.evaluate, loss=loss))
 
 
 @functools.cache
 def evaluate_pairs() -> Any:
-    """The compiled evaluation of preferences."""
+    """Return the compiled evaluation of preferences (BPR)."""
     return specialise(work_queue.evaluate_queue, evaluate=bpr.evaluate_pairs)
 
 

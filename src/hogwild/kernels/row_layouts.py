@@ -1,4 +1,4 @@
-"""How a row's columns and values are read: one pair of functions per layout of :class:`hogwild.data.csr.CSRRows`."""
+"""Access to a row's columns and values, by a pair of functions per layout of :class:`hogwild.data.csr.CSRRows`."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from hogwild.jit import Function
 
 
 def span(indptr: Any, i: Any) -> Any:
-    """Where the entries of row ``i`` begin and end; unsigned, or every index would be asked if it counts from the end.
+    """Return the first and the last position (exclusive) of the entries of row ``i``, unsigned.
 
-    For that question takes about as long as the multiplication that follows.
+    With signed positions, the kernel would check every index for a count from the end of the array. Such a check takes
+    about as long as the multiplication that follows.
     """
     return np.uint64(indptr[i]), np.uint64(indptr[i + 1])
 
 
 def stored_column(indices: Any, j: Any, start: Any) -> Any:
-    """The column of entry ``j``, as it stands in ``indices``."""
+    """Return the column of entry ``j``, which ``indices`` stores."""
     return indices[j]
 
 
 def counted_column(indices: Any, j: Any, start: Any) -> Any:
-    """The column of entry ``j`` of a dense row that begins at ``start``."""
+    """Return the column of entry ``j`` of a dense row that begins at ``start``."""
     return np.uint64(j - start)
 
 
 def stored_value(values: Any, j: Any) -> Any:
-    """The value of entry ``j``."""
+    """Return the value of entry ``j`` in single precision."""
     return np.float32(values[j])
 
 
 def precise_value(values: Any, j: Any) -> Any:
-    """The value of entry ``j`` with all its digits."""
+    """Return the value of entry ``j`` in the precision in which it is stored."""
     return values[j]
 
 
 def one(values: Any, j: Any) -> Any:
-    """The value of every entry of binary data."""
+    """Return 1, the value of every entry of binary data."""
     return np.float32(1)
 
 

@@ -1,7 +1,8 @@
-"""Some numbers of a row of a table, side by side in the registers.
+"""Vectors of consecutive numbers of a table's row, held in registers.
 
-Of a loop over the numbers of two rows the compiler cannot know that they do not overlap: it asks, each time, and keeps
-sums in memory. Here a kernel holds them in its hand. :class:`Lanes` is a type of compiled code alone: Python has none.
+In a loop over the numbers of two rows, the compiler cannot prove that the rows do not overlap. So it checks at run time
+and keeps sums in memory. Kernels hold sums in registers with the functions of this module. :class:`Lanes` is a type of
+compiled code only, without a Python counterpart.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call, misc, no-any-return"
@@ -16,11 +17,12 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic, models, register_model
 
-FUSED = ("contract",)  # as everywhere: multiply-adds may be fused, and nothing else
+# Flags of LLVM operations: multiply-adds may be fused, and no other relaxation is allowed, as in all kernels.
+FUSED = ("contract",)
 
 
 class Lanes(types.Type):
-    """So many single numbers."""
+    """Numba type of a vector of ``count`` single-precision numbers."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -34,14 +36,14 @@ class _Registers(models.PrimitiveModel):
 
 
 def place(context: Any, builder: Any, kind: Any, table: Any, at: Any, vector: Any) -> Any:
-    """Where the numbers of a table begin that a vector is to hold, while code is made."""
+    """Return, at compile time, a pointer to the numbers of a table that a vector holds."""
     view = context.make_array(kind)(context, builder, table)
     address = cgutils.get_item_pointer(context, builder, kind, view, at, wraparound=False)
     return builder.bitcast(address, vector.as_pointer())
 
 
 def splat(builder: Any, vector: Any, number: Any) -> Any:
-    """One number in all places of a vector, while code is made."""
+    """Return, at compile time, a vector that has one number in all lanes."""
     nothing = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(nothing, number, ir.IntType(32)(0))
     everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
@@ -50,7 +52,7 @@ def splat(builder: Any, vector: Any, number: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def zeros(typingctx: Any, count: Any) -> Any:
-    """As many zeros as the constant says."""
+    """Return a vector of zeros, whose length is a compile-time constant."""
     lanes = Lanes(count.literal_value)
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
@@ -61,7 +63,7 @@ def zeros(typingctx: Any, count: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def take(typingctx: Any, table: Any, row: Any, column: Any, count: Any) -> Any:
-    """The numbers of a row from a column on, as many as the constant says."""
+    """Read numbers of a row from a column on; their count is a compile-time constant."""
     lanes = Lanes(count.literal_value)
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
@@ -73,7 +75,7 @@ def take(typingctx: Any, table: Any, row: Any, column: Any, count: Any) -> Any:
 
 @intrinsic
 def put(typingctx: Any, table: Any, row: Any, column: Any, lanes: Any) -> Any:
-    """Write numbers to a row, from a column on."""
+    """Write a vector to a row, from a column on."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         builder.store(args[3], place(context, builder, table, args[0], args[1:3], args[3].type), align=4)
@@ -84,7 +86,7 @@ def put(typingctx: Any, table: Any, row: Any, column: Any, lanes: Any) -> Any:
 
 @intrinsic
 def plus(typingctx: Any, own: Any, factor: Any, other: Any) -> Any:
-    """own + factor * other, number by number."""
+    """Return own + factor * other, lane by lane."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         factors = splat(builder, args[0].type, args[1])

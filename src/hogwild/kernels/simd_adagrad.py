@@ -1,7 +1,7 @@
-"""Steps of AdaGrad along two rows of factors that meet, four numbers at a time.
+"""AdaGrad steps and dot products of two rows of factors, four numbers at a time.
 
-As in :mod:`hogwild.kernels.simd_sgd`, the compiler would make a scalar loop of it. The products of the rows, which the
-score is made of, are here too.
+As in :mod:`hogwild.kernels.simd_sgd`, the compiler would turn a Python loop into a scalar one. Scores consist of the
+dot products.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call"
@@ -23,13 +23,13 @@ _VECTOR = ir.VectorType(ir.FloatType(), LANES)
 
 
 def _place(context: Any, builder: Any, kind: Any, table: Any, row: Any, column: int) -> Any:
-    """Where four numbers of a column begin, which lie side by side."""
+    """Return a pointer to four consecutive numbers of a column."""
     return place(context, builder, kind, table, [row, context.get_constant(types.intp, column)], _VECTOR)
 
 
 @intrinsic
 def dot_of_fours(typingctx: Any, table: Any, one: Any, other: Any) -> Any:
-    """The sum of the products of four values of a table and four others."""
+    """Return the dot product of four values of a table and four others."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         table_, *rows = args
@@ -44,9 +44,10 @@ def dot_of_fours(typingctx: Any, table: Any, one: Any, other: Any) -> Any:
 
 @intrinsic
 def adagrad_of_fours(typingctx: Any, table: Any, one: Any, other: Any, g: Any, rate: Any, l2: Any) -> Any:
-    """Step four values along ``g`` times four others, and the other way round, as :func:`hogwild.rules.adagrad` does.
+    """Step four values along ``g`` times four others, and the others along ``g`` times the four.
 
-    In the first column of the table are the values, in the second the sums of their squared gradients.
+    The arithmetic is that of :func:`hogwild.rules.adagrad`. The first column of the table holds the values, and the
+    second the sums of their squared gradients.
     """
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Steps of plain SGD along whole rows of factors, eight numbers at a time.
+"""SGD steps along whole rows of factors, eight numbers at a time.
 
-Of a loop in Python the compiler makes a scalar one here: it cannot know that two rows of a table do not overlap, and to
-ask costs more than short rows are worth. So this is written in its own language.
+The compiler turns a Python loop over factors into a scalar one, because two rows of a table could overlap. A check for
+overlap at run time costs more than short rows gain. So this module emits LLVM vector instructions.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call, call-arg, unreachable"
@@ -22,7 +22,7 @@ LANES = 8
 
 
 class _Rows:
-    """Rows of a table of single numbers, or of its first kind of number, in the making."""
+    """Rows of a table of single-precision numbers, or of its first column, during code generation."""
 
     def __init__(self, context: Any, builder: Any, signature_: Any, args: Any, rows: int) -> None:
         kind = signature_.args[0]
@@ -36,15 +36,16 @@ class _Rows:
         )
 
     def places(self, f: Any) -> list[Any]:
-        """Where the numbers from ``f`` on are in each row."""
+        """Return pointers to the numbers from ``f`` on in each row."""
         pointer = self.vector.as_pointer()
         return [self.builder.bitcast(self.builder.gep(start, [f]), pointer) for start in self.starts]
 
     def times(self, one: Any, other: Any) -> Any:
+        """Return the product of two vectors, lane by lane."""
         return self.builder.fmul(one, other, flags=FUSED)
 
     def step(self, place: Any, own: Any, along: Any) -> None:
-        """own - rate (along + pull own), but not below what is lowest; a NaN stays one."""
+        """Store own - rate (along + pull own), but at least the lower bound; NaN stays NaN."""
         builder = self.builder
         gradient = builder.fadd(along, self.times(self.pull, own), flags=FUSED)
         moved = builder.fsub(own, self.times(self.rate, gradient), flags=FUSED)
@@ -52,12 +53,16 @@ class _Rows:
         builder.store(builder.select(above, moved, self.low), place, align=4)
 
 
-_SINGLE = (types.float32,) * 4  # g, pull, rate and the lowest that a number may be
+# Types of g, pull, rate and the lower bound of a number.
+_SINGLE = (types.float32,) * 4
 
 
 @intrinsic
 def sgd_of_two(typingctx: Any, table: Any, a: Any, b: Any, wide: Any, g: Any, pull: Any, rate: Any, low: Any) -> Any:
-    """Step row ``a`` along ``g`` times row ``b``, and the other way round; both are pulled towards zero."""
+    """Step row ``a`` along ``g`` times row ``b``, and row ``b`` along ``g`` times row ``a``.
+
+    L2 pulls both towards zero.
+    """
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         rows = _Rows(context, builder, signature_, args, 2)
@@ -75,7 +80,7 @@ def sgd_of_two(typingctx: Any, table: Any, a: Any, b: Any, wide: Any, g: Any, pu
 def sgd_of_three(
     typingctx: Any, table: Any, a: Any, b: Any, c: Any, wide: Any, g: Any, pull: Any, rate: Any, low: Any
 ) -> Any:
-    """Step row ``a`` along ``g`` times what row ``b`` is more than ``c``, and those along, and against, row ``a``."""
+    """Step row ``a`` along ``g`` times (``b`` - ``c``), and rows ``b`` and ``c`` along ``g`` and -``g`` times ``a``."""
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         rows = _Rows(context, builder, signature_, args, 3)

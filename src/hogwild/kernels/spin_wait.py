@@ -1,9 +1,9 @@
-"""How workers wait between tasks: in compiled code, because coming back from a wait in Python takes milliseconds.
+"""Waits of workers between tasks, in compiled code, because a return from a wait in Python takes milliseconds.
 
-A worker that is done watches the board for the next task, for a millisecond; then it sleeps in the kernel until it is
-woken. Only one worker at a time goes back into Python, where it can then be sure not to wait for another: it has passed
-the gate, which it locks on its way in and unlocks on its way out. The gate only saves time: a worker that is in Python
-without having passed it does no harm.
+A worker without a task watches the board for AWAKE_MICROSECONDS (one millisecond). Then it sleeps in the operating
+system until it is woken. Only one worker at a time returns to Python, where it need not wait for another worker. To
+ensure this, a worker locks the gate before it enters Python, and unlocks it after it leaves. The gate only saves time:
+a worker that is in Python without the gate does no harm.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ from hogwild.kernels.work_queue import DONE, GATE, TASKS
 
 # mypy: disable-error-code="call-arg, unreachable, var-annotated"
 
-AWAKE_MICROSECONDS = 1_000  # a worker without a task stays awake for so long
-LONGEST_MICROSECONDS = 1_000_000  # and sleeps for so long before it looks up
+# Microseconds for which a worker without a task stays awake.
+AWAKE_MICROSECONDS = 1_000
+# Microseconds after which a worker without a task returns to Python.
+LONGEST_MICROSECONDS = 1_000_000
 
 
 @compiled
 def await_task(board: Any, done: Any, report: Any) -> bool:
-    """Report that a task is done, if it is news, and wait for the next; False when it takes long."""
+    """Report that a task is done if ``report``, and wait for the next task.
+
+    Return False if there is no task after LONGEST_MICROSECONDS.
+    """
     if report:
         unlock(board, GATE)
         fetch_add(board, DONE, 1)
@@ -43,14 +48,14 @@ def await_task(board: Any, done: Any, report: Any) -> bool:
 
 @compiled
 def announce_task(board: Any) -> None:
-    """Let workers have the next task."""
+    """Announce the next task to all workers."""
     fetch_add(board, TASKS, 1)
     wake(board, TASKS)
 
 
 @compiled
 def await_workers(board: Any, wanted: Any, limit: Any) -> bool:
-    """Wait until workers were done so many times; False after ``limit`` microseconds."""
+    """Wait until workers have completed ``wanted`` tasks in total; return False after ``limit`` microseconds."""
     unlock(board, GATE)
     started = microseconds()
     while True:

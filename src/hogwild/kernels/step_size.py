@@ -1,4 +1,4 @@
-"""How large the step of one term is: as scheduled, or as its own loss and length demand."""
+"""Step size of one term: the scheduled one, or one that depends on the term's loss and length."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hogwild.jit import Function
 
 
 def scheduled(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
-    """The step the schedule gives."""
+    """Return the step size of the schedule."""
     return rate
 
 
 def passive_aggressive(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
-    """The step that just satisfies the term, at most ``rate`` (PA-I, Crammer et al. 2006)."""
+    """Return the step size that just satisfies the term, at most ``rate`` (PA-I, Crammer et al. 2006)."""
     length = 0.0
     for j in range(start, stop):
         length += value(values, j) * value(values, j)
@@ -24,7 +24,7 @@ def passive_aggressive(rate: Any, cost: Any, values: Any, start: Any, stop: Any)
 
 
 def passive_aggressive_2(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
-    """The same, softened by ``rate`` instead of cut off (PA-II)."""
+    """Return the step size of PA-II (Crammer et al. 2006), which ``rate`` softens instead of clips."""
     length = 0.0
     for j in range(start, stop):
         length += value(values, j) * value(values, j)

@@ -1,8 +1,9 @@
-"""How workers keep out of each other's way around one term: not at all, by locks, or by taking turns.
+"""Access policies, which synchronise workers around one term: none, locks, or turns.
 
-Each way is three functions that a kernel calls: ``hold`` before it reads the term's coordinates, ``claim`` before it
-writes them, ``release`` behind that. ``sync`` is the array they share: a lock per feature and one more for the
-intercept, or the turns (:mod:`hogwild.kernels.turns`).
+Each policy consists of three functions that a kernel calls. The kernel calls ``hold`` before it reads the term's
+coordinates, ``claim`` before it writes them, and ``release`` afterwards. ``sync`` is the array that workers share. With
+locks, it has a lock per feature and one more for the intercept. With turns, it is an array of
+:mod:`hogwild.kernels.turns`.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from hogwild.kernels.turns import new_turns, pass_on, wait_for
 
 
 def no_hold(sync: Any, indices: Any, start: Any, stop: Any) -> None:
-    """Read without asking: Hogwild!"""
+    """Read without a lock (Hogwild!, Niu et al. 2011)."""
 
 
 def no_claim(sync: Any, turn: Any) -> None:
-    """Write without asking."""
+    """Write without a lock."""
 
 
 def no_release(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
-    """Nothing was taken."""
+    """Do nothing, as no lock was taken."""
 
 
 def no_guard(sync: Any, at: Any) -> None:
-    """Touch the intercept without asking."""
+    """Access the intercept without a lock."""
 
 
 def hold_all(sync: Any, indices: Any, start: Any, stop: Any) -> None:
-    """Lock every coordinate of the term. Indices rise within a row, so no two workers wait for each other."""
+    """Lock every coordinate of the term; indices ascend within a row, so no deadlock is possible."""
     for j in range(start, stop):
         lock(sync, column(indices, j, start))  # type: ignore[name-defined]  # noqa: F821  (the layout's)
 
@@ -62,7 +63,7 @@ def wait_for_turn(sync: Any, turn: Any) -> None:
 
 
 def pass_turn(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
-    """Let the next term be applied."""
+    """Give the turn to the next term."""
     pass_on(sync, turn)
 
 
@@ -74,14 +75,17 @@ ACCESS: dict[str, dict[str, Function]] = {
 
 
 def new_sync(access: str, coordinates: int) -> NDArray[Any]:
-    """Make what workers share to keep out of each other's way: a lock for each coordinate, turns, or nothing."""
+    """Return the array by which workers synchronise: a lock for each coordinate, turns, or an unused array."""
     if access == "locked":
         return np.zeros(coordinates, np.int32)
     return new_turns() if access == "turns" else np.zeros(1, np.int64)
 
 
 def ways(access: str, column: Function, watching: bool = False) -> dict[str, Function]:
-    """The functions of a way of access, for rows whose columns are read so; around them those that watch, if asked."""
+    """Return the functions of an access policy, for rows whose columns ``column`` reads.
+
+    With ``watching``, functions that count conflicts wrap them.
+    """
     found = {
         name: bind(way, column=column) if way in (hold_all, release_all) else way
         for name, way in ACCESS[access].items()

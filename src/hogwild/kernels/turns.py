@@ -1,8 +1,7 @@
-"""Turns: terms are applied in order, each by the worker that computed it.
+"""Turns, by which workers apply their terms in the order of the terms (array-based queue lock, Anderson 1990).
 
-Every turn has a slot with a cache line to itself, in which the worker before it writes the number of the term that may
-be applied now (the array-based queue lock of Anderson 1990). So a worker watches a line that is written once for it,
-and a worker that sleeps is woken by the one before it alone.
+Every turn has a slot in a cache line of its own. The worker before it writes to the slot the number of the term that
+may be applied. So a worker watches a cache line that is written once for it, and only the worker before it wakes it.
 """
 
 from __future__ import annotations
@@ -18,19 +17,24 @@ from hogwild.kernels.futex import current_core, fence, microseconds, pause, slee
 
 # mypy: disable-error-code="call-arg, unreachable"
 
-SLOTS = 64  # more workers than this share slots, and are woken in vain sometimes
-LINE = 8  # numbers in a cache line
-# In a slot's line: the number of the term; how many workers sleep there, how often to look before that, and the core
-# of the worker that waits there.
+# Number of slots; beyond 64 workers, several share a slot and are sometimes woken in vain.
+SLOTS = 64
+LINE = 8  # Number of int64 numbers in a cache line.
+# Positions in a slot's cache line. TERM: number of the term that may be applied. SLEEPERS: number of workers that sleep
+# on the slot. SPINS: number of spins before a sleep. CORE: core of the worker that waits on the slot.
 TERM, SLEEPERS, SPINS, CORE = range(4)
-FEWEST_SPINS, MOST_SPINS = 300, 2**14  # some microseconds, some hundred
-LOOK_SPINS = 32  # between two looks whether both workers are on one core
-SHORT_MICROSECONDS = 100  # a sleep that was over so soon should have been a spin
-SLEEP_MICROSECONDS = 10_000  # a sleeper looks again after so long, woken or not
+# Bounds on the number of spins before a sleep, from a few microseconds to a few hundred.
+FEWEST_SPINS, MOST_SPINS = 300, 2**14
+# Number of spins between two checks of whether both workers run on one core.
+LOOK_SPINS = 32
+# Microseconds; after a shorter sleep, the number of spins doubles, as spinning would have been better.
+SHORT_MICROSECONDS = 100
+# Microseconds after which a sleeping worker looks again, woken or not.
+SLEEP_MICROSECONDS = 10_000
 
 
 def new_turns() -> NDArray[np.int64]:
-    """Make the turns of a run; the first is that of term 0.
+    """Return the turns of a run, of which the first is that of term 0.
 
     >>> turns = new_turns(); wait_for(turns, 0); pass_on(turns, 0); wait_for(turns, 1)
     """
@@ -41,7 +45,7 @@ def new_turns() -> NDArray[np.int64]:
 
 
 def restart(turns: NDArray[np.int64]) -> None:
-    """Begin again with term 0. Nobody may be waiting."""
+    """Restart with term 0; no worker may be waiting."""
     turns[TERM::LINE], turns[SLEEPERS::LINE], turns[CORE::LINE] = -1, 0, -2
     turns[0] = 0
 
@@ -50,9 +54,11 @@ def restart(turns: NDArray[np.int64]) -> None:
 def wait_for(turns: Any, turn: Any) -> None:
     """Wait until all earlier terms have been applied.
 
-    A worker spins for longer than its neighbour takes for a term. If it slept each time, the scheduler would give its
-    core away each time, for a whole time slice where there is other work; and if it yielded, too. Longer waits are for
-    a worker that was put aside: then this one sleeps, and leaves that one its core. So it does where both are on one.
+    A worker spins for longer than the worker before it takes for a term. If a worker slept or yielded each time, the
+    scheduler would give away its core each time. Where there is other work, that lasts a whole time slice.
+
+    A longer wait means that the scheduler has suspended the other worker. This worker then sleeps, which leaves its
+    core to the other. A worker also sleeps at once if both run on the same core.
     """
     slot, before = np.int64(turn) % SLOTS * LINE, (np.int64(turn) - 1) % SLOTS * LINE
     if load(turns, slot) == np.int64(turn):
@@ -80,10 +86,11 @@ def wait_for(turns: Any, turn: Any) -> None:
 
 @compiled
 def pass_on(turns: Any, turn: Any) -> None:
-    """Let the term behind this one be applied."""
+    """Give the turn to the term after this one."""
     following = np.int64(turn) + 1
     slot = following % SLOTS * LINE
     store(turns, slot, following)
-    fence()  # else this thread could miss a sleeper that has missed the number just written
+    # Without the fence, this thread could miss a sleeper that has missed the number just written.
+    fence()
     if load(turns, slot + SLEEPERS) > 0:
         wake(turns, slot)

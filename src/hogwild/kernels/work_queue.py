@@ -1,7 +1,7 @@
-"""A worker's walk over an epoch that is all in memory: it claims parts in compiled code until none is left.
+"""Work queue of an epoch whose data is in memory: workers claim parts in compiled code until none is left.
 
-Nobody goes back to Python in between, where workers would have to wait for each other. All that they share besides the
-parameters is on one board, an array of counters.
+Workers do not return to Python between parts, where they would have to wait for each other. Besides the parameters they
+share only the board, an array of counters.
 """
 
 from __future__ import annotations
@@ -17,22 +17,26 @@ from hogwild.kernels.atomics import fetch_add, lock, unlock
 # mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
 # ruff: noqa: F821
 
-# Where on the board: the next part to claim; how many were claimed when someone said stop, or -1. Chunk FIRST is the
-# first to be walked, in PARTS parts like all others; LAST is the part at which to end. Then what is for
-# hogwild.kernels.spin_wait: who may be in Python, how many tasks were given out, how often a worker was done with one.
+# Positions on the board. NEXT: the next part to claim. STOPPED: number of parts claimed before a stop, or -1. FIRST:
+# the first chunk to process. PARTS: number of parts of each chunk. LAST: the part at which to end. For
+# hogwild.kernels.spin_wait, GATE is the lock of the worker that may be in Python. TASKS counts announced tasks, and
+# DONE counts completed tasks over all workers.
 NEXT, STOPPED, FIRST, PARTS, LAST = 0, 16, 32, 33, 34
 GATE, TASKS, DONE = 48, 64, 80
-BEYOND = 2**60  # more parts than there can be
+# A number of parts that no epoch reaches.
+BEYOND = 2**60
 
-# In a worker's tally: the loss, the terms and the worst mean loss of a part; how many parts to take in one go and
-# whether that was what ended it; whether it is to begin, and to end, with what all workers have.
+# Entries of a worker's tally. LOSS: summed loss. TERMS: number of terms. WORST: largest mean loss of a part. LIMIT:
+# maximum number of parts per call. LEFT: whether LIMIT ended the call. BEGINS and ENDS: whether the worker synchronises
+# with the shared values at the start and at the end of the call.
 LOSS, TERMS, WORST, LIMIT, LEFT, BEGINS, ENDS = range(7)
 
 
 def run_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rates: Any, rest: Any) -> None:
-    """Descend along claimed parts of chunks, and keep a tally.
+    """Descend along claimed parts of chunks, and add to the tally.
 
-    Chunk ``c`` is ``order[starts[c]:starts[c + 1]]``; ``rates`` begin with the first chunk that is still to be walked.
+    Chunk ``c`` is ``order[starts[c]:starts[c + 1]]``. ``rates`` begin with the first chunk that is still to be
+    processed.
     """
     unlock(board, GATE)
     if tally[BEGINS] > 0:
@@ -48,10 +52,12 @@ def run_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rates:
         terms = max(high - low, 1)
         tally[LOSS] += loss
         tally[TERMS] += high - low
-        if not loss / terms <= tally[WORST]:  # so written, a NaN is the worst
+        # In this form of the comparison, NaN counts as the worst loss.
+        if not loss / terms <= tally[WORST]:
             tally[WORST] = loss / terms
         if not np.isfinite(loss):
-            halt(board)  # nothing that follows can be of use
+            # No further update can be useful.
+            halt(board)
         left -= 1
     tally[LEFT] = left <= 0
     if left > 0 and tally[ENDS] > 0:
@@ -60,7 +66,7 @@ def run_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rates:
 
 
 def bounds(starts: Any, parts: Any, number: Any) -> Any:
-    """Which terms a part has."""
+    """Return the range of terms of a part."""
     chunk, part = number // parts, number % parts
     first, size = starts[chunk], starts[chunk + 1] - starts[chunk]
     return first + part * size // parts, first + (part + 1) * size // parts
@@ -68,34 +74,37 @@ def bounds(starts: Any, parts: Any, number: Any) -> Any:
 
 @compiled
 def halt(board: Any) -> None:
-    """Let no part be claimed any more, and note how many were."""
+    """Stop all further claims, and record how many parts were claimed."""
     claimed = fetch_add(board, NEXT, BEYOND)
     if claimed < BEYOND:
         board[STOPPED] = min(claimed, board[LAST])
 
 
 def no_begin(rest: Any) -> None:
-    """There is nothing to begin with."""
+    """Do nothing, as the worker has no replica to initialise."""
 
 
 def no_end(rest: Any, rates: Any) -> None:
-    """There is nothing to end with."""
+    """Do nothing, as the worker has no replica to merge."""
 
 
 def with_turns(data: Any, order: Any, rates: Any, rest: Any) -> Any:
-    """Call a loop that could also take every n-th term: here it takes each."""
+    """Call a kernel that can take every n-th term, with n = 1."""
     indptr, indices, values, labels, weights = data
     return kernel(indptr, indices, values, labels, weights, order, 0, 1, rates, *rest)
 
 
 def without_turns(data: Any, order: Any, rates: Any, rest: Any) -> Any:
-    """Call a loop that takes each term."""
+    """Call a kernel that takes every term."""
     indptr, indices, values, labels, weights = data
     return kernel(indptr, indices, values, labels, weights, order, rates, *rest)
 
 
 def evaluate_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rest: Any, sums: Any) -> None:
-    """Measure claimed parts: one row of ``sums`` for each, the last of it the number of terms."""
+    """Evaluate claimed parts, and write one row of ``sums`` for each.
+
+    The last entry of a row is the number of terms.
+    """
     unlock(board, GATE)
     indptr, indices, values, labels, weights = data
     parts, last, left = board[PARTS], board[LAST], tally[LIMIT]
@@ -112,20 +121,20 @@ def evaluate_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, r
 
 
 def new_queue() -> NDArray[Any]:
-    """A board for one worker after another, or for several at once."""
+    """Return a board for any number of workers, at once or one after another."""
     board = np.zeros(96, np.int64)
     reset_queue(board, 0, 1)
     return board
 
 
 def reset_queue(board: NDArray[Any], first: int, last: int, parts: int = 1) -> None:
-    """Let the chunks from ``first`` up to ``last`` be claimed, each in so many parts."""
+    """Make the chunks from ``first`` up to ``last`` claimable, each in ``parts`` parts."""
     board[FIRST], board[PARTS], board[LAST], board[STOPPED] = first, parts, last * parts, -1
     board[NEXT] = first * parts
 
 
 def new_tally() -> NDArray[Any]:
-    """Room for what a worker adds up, and for the rest of its cache line."""
+    """Return an empty tally, padded so that it shares no cache line with another worker's."""
     tally = np.zeros(32)
     tally[LIMIT] = np.inf
     return tally

@@ -1,4 +1,4 @@
-"""Losses: one function and one line here each."""
+"""Losses of row problems, by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from hogwild.losses.residual import (
 )
 from hogwild.registry import invalid_parameter, lookup
 
-SOFTMAX = replace(LOGISTIC, name="softmax")  # with two classes they are the same
+# With two classes, softmax and logistic loss are the same.
+SOFTMAX = replace(LOGISTIC, name="softmax")
 
 LOSSES = {
     loss.name: loss
@@ -40,8 +41,15 @@ LOSSES = {
 
 
 def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> Loss:
-    """A loss from its name (``"huber"``, ``"quantile:0.9"``), from a function of one's own, or from itself.
+    """Return a loss, given by its name (``"huber"``, ``"quantile:0.9"``), as the user's own function, or as an object.
 
+    Raises
+    ------
+    ParameterError
+        If there is no such loss, or if its parameter is invalid.
+
+    Examples
+    --------
     >>> named("quantile:0.9").parameter
     0.9
     """

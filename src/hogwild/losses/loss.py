@@ -1,4 +1,4 @@
-"""What a loss is: a function of a score and a label, and how its score is read."""
+"""Interface of losses: a function of a score and a label, and the meaning of the score."""
 
 from __future__ import annotations
 
@@ -14,29 +14,33 @@ Link = Literal["identity", "sigmoid", "huber", "exp", "none"]
 
 
 def fully(slope: float) -> float:
-    """How bent a loss is that is as bent everywhere, or of which no more is known."""
+    """Return 1, the relative curvature of a loss with constant or unknown curvature."""
     return 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss of one score ``z`` against one label ``y``.
+    """Loss of one score ``z`` for one label ``y``.
 
-    ``function(z, y, parameter)`` returns the loss and its derivative by ``z``. It is compiled into every kernel, so it
-    is plain arithmetic on three floats. Labels of ``classes`` are -1 and 1.
+    ``function(z, y, parameter)`` returns the loss and its derivative by ``z``. The function is compiled into every
+    kernel, so it is plain arithmetic on three floats. Labels of ``classes`` are -1 and 1.
     """
 
     name: str
     function: Callable[[float, float, float], tuple[float, float]]
     targets: Targets
     parameter: float = 0.0
-    link: Link = "none"  # how a score becomes a probability ("classes") or a prediction ("real", "counts")
-    curvature: float = 1.0  # about the largest second derivative: how far a step along the slope may go
-    bend: Callable[[float], float] = fully  # how much of that there is where the slope is such
-    ours: bool = True  #   a function of this package, whose machine code may be kept on disk
+    # Conversion of a score to a probability ("classes") or to a prediction ("real", "counts").
+    link: Link = "none"
+    # Approximate upper bound of the second derivative, which limits the step size.
+    curvature: float = 1.0
+    # Curvature relative to ``curvature``, as a function of the derivative.
+    bend: Callable[[float], float] = fully
+    # Whether the function belongs to this package, so that its machine code may be cached on disk.
+    ours: bool = True
 
     def __call__(self, z: float, y: float) -> tuple[float, float]:
-        """The loss and its derivative, in plain Python.
+        """Return the loss and its derivative, computed in plain Python.
 
         >>> from hogwild.losses import HINGE
         >>> HINGE(0.25, 1.0)
@@ -51,7 +55,7 @@ class Loss:
         return f"<loss {self}>"
 
     def with_parameter(self, parameter: float) -> Loss:
-        """The same loss with another constant (a width, a quantile)."""
+        """Return the loss with another parameter (a width, a quantile)."""
         return replace(self, parameter=parameter)
 
 
@@ -61,7 +65,7 @@ def _ignoring_parameter(z: float, y: float, parameter: float) -> tuple[float, fl
 
 @cache
 def own(function: Callable[[float, float], tuple[float, float]], targets: Targets = "real") -> Loss:
-    """Make a loss of one's own Python function ``(z, y) -> (loss, derivative)``.
+    """Return a loss made of the user's Python function ``(z, y) -> (loss, derivative)``.
 
     >>> absolute = own(lambda z, y: (abs(z - y), 1.0 if z > y else -1.0))
     >>> absolute(3.0, 1.0)

@@ -1,4 +1,4 @@
-"""Losses of two classes: the label is -1 or 1 and what counts is the margin ``m = z * y``."""
+"""Losses for two classes, as functions of the margin ``m = z * y`` with a label y of -1 or 1."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from math import exp, log1p
 
 from hogwild.losses.loss import Loss
 
-FLAT = -37.0  # a score below which exp(-z) + 1 is exp(-z)
+# Score below which exp(-z) + 1 equals exp(-z) in double precision.
+FLAT = -37.0
 
 
 def hinge(z: float, y: float, parameter: float) -> tuple[float, float]:
-    """max(0, 1 - m)"""
+    """Return max(0, 1 - m) and its derivative by ``z``."""
     gap = 1.0 - z * y
-    if gap >= 0.0:  # on the kink too: any slope between the two is right there
+    # The branch includes the kink, where any derivative between both sides is a subgradient.
+    if gap >= 0.0:
         return gap, -y
     return 0.0, 0.0
 
 
 def perceptron(z: float, y: float, parameter: float) -> tuple[float, float]:
-    """max(0, -m)"""
+    """Return max(0, -m) and its derivative by ``z``."""
     gap = -z * y
-    if gap >= 0.0:  # at zero too, or nothing would ever begin to move
+    # The branch includes zero; otherwise weights of zero would never move.
+    if gap >= 0.0:
         return gap, -y
     return 0.0, 0.0
 
 
 def squared_hinge(z: float, y: float, parameter: float) -> tuple[float, float]:
-    """max(0, 1 - m)^2"""
+    """Return max(0, 1 - m)^2 and its derivative by ``z``."""
     gap = 1.0 - z * y
     if gap > 0.0:
         return gap * gap, -2.0 * gap * y
@@ -34,7 +37,10 @@ def squared_hinge(z: float, y: float, parameter: float) -> tuple[float, float]:
 
 
 def logistic(z: float, y: float, parameter: float) -> tuple[float, float]:
-    """log(1 + exp(-m)), computed so that no margin overflows; the slope rounds as scikit-learn's does"""
+    """Return log(1 + exp(-m)) and its derivative by ``z``.
+
+    No margin overflows, and the derivative rounds as scikit-learn's.
+    """
     if z <= FLAT:
         e = exp(z)
         return (-z, e - 1.0) if y > 0.0 else (e, e)
@@ -45,12 +51,15 @@ def logistic(z: float, y: float, parameter: float) -> tuple[float, float]:
 
 
 def waning(slope: float) -> float:
-    """How bent the logistic loss is, against where it is most: the less, the surer one is."""
+    """Return the curvature of the logistic loss relative to its maximum.
+
+    It falls as predictions become more certain.
+    """
     return 4.0 * abs(slope) * (1.0 - abs(slope))
 
 
 def modified_huber(z: float, y: float, parameter: float) -> tuple[float, float]:
-    """max(0, 1 - m)^2 from m = -1 on, -4m before: a squared hinge that outliers cannot drag"""
+    """Return max(0, 1 - m)^2 for m >= -1, else -4m, and its derivative by ``z``; outliers have a bounded derivative."""
     m = z * y
     if m >= 1.0:
         return 0.0, 0.0

@@ -1,6 +1,6 @@
-"""Losses of several classes: a score for each class, the label is a class number.
+"""Losses for several classes, as functions of one score per class and the label's class number.
 
-Both fill ``slopes`` with the derivative by each score and return the loss.
+Both losses fill ``slopes`` with the derivative by each score, and return the loss.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def one_vs_rest(scores: Any, y: int, parameter: float, class_weights: Any, slopes: Any) -> float:
-    """The sum over the classes of a two-class loss: this class (1) against all others (-1).
+    """Return the sum over the classes of a two-class loss of this class (1) against all others (-1).
 
-    A class's weight counts where it is the one, not where it is among the rest, as in scikit-learn.
+    The weight of a class applies where it is the positive class, not where it is among the rest, as in scikit-learn.
     """
     total = 0.0
     for k in range(scores.size):
@@ -24,7 +24,7 @@ def one_vs_rest(scores: Any, y: int, parameter: float, class_weights: Any, slope
 
 
 def softmax(scores: Any, y: int, parameter: float, class_weights: Any, slopes: Any) -> float:
-    """-log of the probability that softmax gives to the label's class"""
+    """Return -log of the probability that softmax assigns to the label's class."""
     largest = scores[0]
     for k in range(1, scores.size):
         largest = max(largest, scores[k])

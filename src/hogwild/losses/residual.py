@@ -1,4 +1,7 @@
-"""Losses of a number: what counts is the residual ``r = z - y``. As in scikit-learn, squares carry a half."""
+"""Losses for numbers, as functions of the residual ``r = z - y``.
+
+As in scikit-learn, squared and Huber loss have the factor 1/2, and the squared epsilon-insensitive loss has not.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from hogwild.losses.loss import Loss
 
 
 def squared(z: float, y: float, parameter: float) -> tuple[float, float]:
-    """r^2 / 2"""
+    """Return r^2 / 2 and its derivative by ``z``."""
     r = z - y
     return 0.5 * r * r, r
 
 
 def huber(z: float, y: float, width: float) -> tuple[float, float]:
-    """r^2 / 2 within ``width``, linear outside"""
+    """Return r^2 / 2 within ``width``, linear outside, and its derivative by ``z``."""
     r = z - y
     if r > width:
         return width * (r - 0.5 * width), width
@@ -24,7 +27,7 @@ def huber(z: float, y: float, width: float) -> tuple[float, float]:
 
 
 def epsilon_insensitive(z: float, y: float, width: float) -> tuple[float, float]:
-    """max(0, |r| - width)"""
+    """Return max(0, |r| - width) and its derivative by ``z``."""
     r = z - y
     if r > width:
         return r - width, 1.0
@@ -34,7 +37,7 @@ def epsilon_insensitive(z: float, y: float, width: float) -> tuple[float, float]
 
 
 def squared_epsilon_insensitive(z: float, y: float, width: float) -> tuple[float, float]:
-    """max(0, |r| - width)^2"""
+    """Return max(0, |r| - width)^2 and its derivative by ``z``."""
     r = z - y
     if r > width:
         return (r - width) * (r - width), 2.0 * (r - width)
@@ -44,7 +47,10 @@ def squared_epsilon_insensitive(z: float, y: float, width: float) -> tuple[float
 
 
 def quantile(z: float, y: float, share: float) -> tuple[float, float]:
-    """share * -r below the label, (1 - share) * r above it: its minimum is that quantile of the labels"""
+    """Return -share * r below the label, (1 - share) * r above the label, and its derivative by ``z``.
+
+    The minimum is that quantile of the labels.
+    """
     r = z - y
     if r >= 0.0:
         return (1.0 - share) * r, 1.0 - share
@@ -52,7 +58,7 @@ def quantile(z: float, y: float, share: float) -> tuple[float, float]:
 
 
 def poisson(z: float, y: float, parameter: float) -> tuple[float, float]:
-    """exp(z) - y z, for counts whose mean is exp(z)"""
+    """Return exp(z) - y z, for counts whose mean is exp(z), and its derivative by ``z``."""
     mean = exp(z)
     return mean - y * z, mean - y
 

@@ -1,1 +1,1 @@
-"""Fitted models: scores, predictions and files."""
+"""Trained models: scores, predictions and files."""

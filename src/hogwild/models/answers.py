@@ -1,4 +1,4 @@
-"""What a model answers to a file: the same for all kinds of models, so that one command serves them all."""
+"""Predictions for a file, in one form for all kinds of models, so that one command serves them all."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """Predictions for the rows of a file, in their order, and how good they are where the file tells."""
+    """Predictions for the rows of a file in their order, and their quality if the file has labels."""
 
-    values: NDArray[Any]  # one a row, or one row each
-    name: str = "predictions"  # what they are called in a record
-    scores: Mapping[str, float] = field(default_factory=dict)  # such as {"accuracy": 0.9}
-    more: Mapping[str, Any] = field(default_factory=dict)  # what else a record says
+    values: NDArray[Any]  # One number or one line per row.
+    name: str = "predictions"  # Name of the predictions in a record.
+    scores: Mapping[str, float] = field(default_factory=dict)  # Quality of the predictions, such as {"accuracy": 0.9}.
+    more: Mapping[str, Any] = field(default_factory=dict)  # Further entries of a record.

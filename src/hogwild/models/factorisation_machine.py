@@ -1,4 +1,4 @@
-"""A trained factorisation machine: scores, predictions, probabilities, and the file it is kept in."""
+"""Trained factorisation machine: scores, predictions, probabilities, and its file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_FIELDS = np.empty(0, np.uint32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactorisationModel:
-    """Weights, factors and what is needed to use them. With ``fields`` it is a field-aware one.
+    """Trained factorisation machine: parameters, and all that predictions need; with ``fields``, it is field-aware.
 
     >>> factors = np.array([[[1.0, 0.0]], [[2.0, 1.0]]], np.float32)
     >>> model = FactorisationModel(np.zeros(2, np.float32), np.zeros(1, np.float32), factors, "squared")
@@ -34,47 +34,54 @@ class FactorisationModel:
     array([2., 0.])
     """
 
-    weights: NDArray[Any] = field(repr=False)  # one per feature
-    intercept: NDArray[Any] = field(repr=False)  # one number
-    factors: NDArray[Any] = field(repr=False)  # by feature, by field of what it meets (or one for all), by factor
+    weights: NDArray[Any] = field(repr=False)  # One weight per feature.
+    intercept: NDArray[Any] = field(repr=False)  # Array of one number.
+    # Factors by feature, by field of the other feature (or one row for all), and by factor.
+    factors: NDArray[Any] = field(repr=False)
     loss: str
-    classes: tuple[float, ...] | None = None  # None: predictions are numbers
+    classes: tuple[float, ...] | None = None  # Class labels; None if predictions are numbers.
     link: str = "none"
-    normalise: bool = False  # whether rows are scaled to length one
-    fields: NDArray[Any] | None = field(default=None, repr=False)  # of each feature
-    keys: NDArray[Any] | None = field(
-        default=None, repr=False
-    )  # of each column, where a file names fields and features
-    reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
-    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
+    normalise: bool = False  # Whether rows are scaled to length 1.
+    fields: NDArray[Any] | None = field(default=None, repr=False)  # Field of each feature.
+    # Key of each column, if a file names fields and features.
+    keys: NDArray[Any] | None = field(default=None, repr=False)
+    reading: Mapping[str, Any] = field(default_factory=dict)  # Options with which the training file was read.
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Record of the training run.
 
     @property
     def n_features(self) -> int:
-        """How many features the model knows."""
+        """The number of features of the model."""
         return len(self.weights)
 
     @property
     def rank(self) -> int:
-        """How many factors a row of them has."""
+        """The number of factors of a row."""
         return int(self.factors.shape[2])
 
     @property
     def kind(self) -> str:
-        """What its files say that they are."""
+        """The kind of the model in its files."""
         return "fm" if self.fields is None else "ffm"
 
     def open(self, path: Any, **otherwise: Any) -> Dataset:
-        """Open a file to predict from, in its own order, read as the training file was unless told otherwise."""
+        """Open a file for prediction, in its own order; options that are not given are those of the training file."""
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
         if self.n_features.bit_count() == 1 and self.n_features > 1:
-            known["bits"] = self.n_features.bit_length() - 1  # if they are hashed, then into as many columns
+            # Hashed features are hashed into the same number of columns.
+            known["bits"] = self.n_features.bit_length() - 1
         asked = {"unlabelled": True, **known, **otherwise}
         table = None if self.keys is None else FieldVocabulary(self.keys)
         reading = ReadOptions(**asked, features=self.n_features, extra="ignore", table=table)
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Any) -> NDArray[np.float64]:
-        """The scores of rows: one line per row, one column. ``data`` is a data set or a matrix."""
+        """Return the scores of a data set or a matrix, with one line per row and one column.
+
+        Raises
+        ------
+        ParameterError
+            If the data has more features than the model.
+        """
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not isinstance(data, Dataset):
@@ -98,7 +105,7 @@ class FactorisationModel:
         return np.asarray(np.concatenate(pieces), np.float64)
 
     def _parameters(self) -> tuple[Any, ...]:
-        """As the kernels want them: rows of factors are whole vectors."""
+        """Return the parameters for the kernels, with rows of factors padded to whole vectors."""
         padded = -(-self.rank // 8) * 8
         factors = np.zeros((*self.factors.shape[:2], padded), np.float32)
         factors[:, :, : self.rank] = self.factors
@@ -107,15 +114,15 @@ class FactorisationModel:
         return self.weights.reshape(-1, 1), self.intercept.reshape(-1, 1), factors.reshape(-1, 1), fields, padded
 
     def predict(self, data: Any) -> NDArray[np.float64]:
-        """The class, or the number, of each row."""
+        """Return the class, or the number, of each row."""
         return link_functions.predictions(self.decide(data), self.classes, self.link)
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
-        """The probability of each class, for losses that have one; rows sum to one."""
+        """Return the probability of each class, for losses that define one; each row sums to 1."""
         return link_functions.probabilities(self.decide(data), self.classes, self.link, self.loss)
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
-        """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
+        """Return predictions or probabilities for every row of a file, and their quality if the file has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
         predicted = link_functions.predictions(scores, self.classes, self.link)
@@ -148,7 +155,13 @@ class FactorisationModel:
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> FactorisationModel:
-    """A model from what its file holds."""
+    """Return the model of a file.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not match each other.
+    """
     weights, intercept, factors = arrays["weights"], arrays["intercept"], arrays["factors"]
     classes, fields = record["classes"], arrays["fields"] if record["kind"] == "ffm" else None
     model = FactorisationModel(

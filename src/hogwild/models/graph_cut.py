@@ -1,4 +1,4 @@
-"""What a graph cut came to: a part for each node, and the file that is kept in."""
+"""Result of a graph cut: a part for each node, and its file."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from hogwild.models.io import FORMAT
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphCutModel:
-    """The part of each node, and its shares in all parts before they were rounded.
+    """Part of each node, and its shares in all parts before they were rounded.
 
     >>> model = GraphCutModel(np.eye(2, dtype=np.float32), np.array([0, 1]), 1.5, ("a", "b"))
     >>> model.part_of("b"), model.cut
     (1, 1.5)
     """
 
-    shares: NDArray[Any] = field(repr=False)  # one row per node, one column per part
-    parts: NDArray[Any] = field(repr=False)  # one per node
-    cut: float  # the weight of the edges between different parts
-    names: tuple[str, ...] | None = field(default=None, repr=False)  # None: nodes are numbers
+    shares: NDArray[Any] = field(repr=False)  # Shares, with one row per node and one column per part.
+    parts: NDArray[Any] = field(repr=False)  # One part per node.
+    cut: float  # Weight of the edges between different parts.
+    names: tuple[str, ...] | None = field(default=None, repr=False)  # Names of the nodes; None if nodes are numbers.
     reading: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def figures(self) -> dict[str, float]:
-        """What the record of a run says of it."""
+        """The entries of the model in the record of a run."""
         return {"cut": self.cut}
 
     def part_of(self, node: Any) -> int:
-        """The part of a node, by its name or number."""
+        """Return the part of a node, given by its name or number."""
         return int(self.parts[self._numbers([str(node)])[0]])
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
-        """The parts, or the shares, of the nodes that a file names, one a line."""
+        """Return the parts, or the shares, of the nodes in a file with one node per line."""
         numbers = self._numbers(read_nodes(Path(path)), Path(path))
         if proba:
             return Predictions(self.shares[numbers], "shares")
@@ -74,7 +74,13 @@ class GraphCutModel:
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> GraphCutModel:
-    """A model from what its file holds."""
+    """Return the model of a file.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not match each other.
+    """
     shares, parts = arrays["shares"], arrays["parts"]
     names = tuple(arrays["names"].tobytes().decode().split("\n")) if "names" in arrays else None
     if shares.ndim != 2 or parts.shape != shares.shape[:1] or (names is not None and len(names) != len(parts)):

@@ -1,9 +1,9 @@
-"""Model files: each says of which kind it is, and one function loads them all.
+"""Model files: each contains its kind, and one function loads all kinds.
 
-A new kind is a module with a function ``from_file(arrays, record)`` and one line in ``KINDS``. What it returns
-can ``save(path)`` itself with that kind in its record, and ``answer(path, proba=..., **reading)`` a file with
-:class:`hogwild.models.answers.Predictions`; it has a field ``reading``, a mapping that says how its training file was
-read.
+A new kind is a module with a function ``from_file(arrays, record)``, and one line in ``KINDS``. The model that this
+function returns has a method ``save(path)``, which writes the kind to the record. Its method
+``answer(path, proba=..., **reading)`` returns :class:`hogwild.models.answers.Predictions` for a file. Its field
+``reading`` is a mapping with the options with which the training file was read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from hogwild import array_file
 from hogwild.errors import ModelError
 
-FORMAT = 1  # of the files of all kinds
+FORMAT = 1  # Format version of the files of all kinds.
 KINDS = {
     "linear": "hogwild.models.linear",
     "fm": "hogwild.models.factorisation_machine",
@@ -27,7 +27,23 @@ KINDS = {
 
 
 def load(path: str | Path) -> Any:
-    """Read a model back, of whatever kind it is. No code in the file is run, because there is none."""
+    """Read a model of any kind from its file. The file contains no code, so loading runs none.
+
+    Parameters
+    ----------
+    path : str or Path
+        File that a model's ``save`` has written.
+
+    Returns
+    -------
+    model
+        Model of the kind that was saved, such as ``hogwild.models.linear.LinearModel``.
+
+    Raises
+    ------
+    ModelError
+        If the file is no model, has another format, or is incomplete or inconsistent.
+    """
     arrays, record = array_file.load(path, ModelError)
     home = KINDS.get(str(record.get("kind")))
     if home is None:

@@ -1,4 +1,4 @@
-"""A trained linear model: scores, predictions, probabilities, and the file it is kept in."""
+"""Trained linear model: scores, predictions, probabilities, and its file."""
 
 from __future__ import annotations
 
@@ -23,37 +23,44 @@ from hogwild.models.io import FORMAT
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
-    """Weights, intercept and what is needed to use them.
+    """Trained linear model: weights, intercept, and all that predictions need.
 
     >>> model = LinearModel(np.array([[2.0], [-1.0]], np.float32), np.zeros(1, np.float32), "logistic", (0.0, 1.0))
     >>> model.predict(np.array([[1.0, 0.0], [0.0, 1.0]]))
     array([1., 0.])
     """
 
-    weights: NDArray[Any] = field(repr=False)  # one row per feature, one column per output
-    intercept: NDArray[Any] = field(repr=False)  # one per output
+    weights: NDArray[Any] = field(repr=False)  # Weights, with one row per feature and one column per output.
+    intercept: NDArray[Any] = field(repr=False)  # One number per output.
     loss: str
-    classes: tuple[float, ...] | None = None  # None: predictions are numbers
+    classes: tuple[float, ...] | None = None  # Class labels; None if predictions are numbers.
     link: str = "none"
-    reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
-    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
+    reading: Mapping[str, Any] = field(default_factory=dict)  # Options with which the training file was read.
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Record of the training run.
 
     @property
     def n_features(self) -> int:
-        """How many features the model knows."""
+        """The number of features of the model."""
         return len(self.weights)
 
     def open(self, path: Any, **otherwise: Any) -> Dataset:
-        """Open a file to predict from, in its own order, read as the training file was unless told otherwise."""
+        """Open a file for prediction, in its own order; options that are not given are those of the training file."""
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
         if self.n_features.bit_count() == 1 and self.n_features > 1:
-            known["bits"] = self.n_features.bit_length() - 1  # if they are hashed, then into as many columns
+            # Hashed features are hashed into the same number of columns.
+            known["bits"] = self.n_features.bit_length() - 1
         asked = {"unlabelled": True, **known, **otherwise}
         reading = ReadOptions(**asked, features=self.n_features, extra="ignore")
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Any) -> NDArray[np.float64]:
-        """The scores of rows: one line per row, one column per output. ``data`` is a data set or a matrix."""
+        """Return the scores of a data set or a matrix, with one line per row and one column per output.
+
+        Raises
+        ------
+        ParameterError
+            If the data has more features than the model.
+        """
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not isinstance(data, Dataset):
@@ -73,23 +80,23 @@ class LinearModel:
         return np.asarray(np.concatenate(pieces), np.float64)
 
     def predict(self, data: Any) -> NDArray[np.float64]:
-        """The class, or the number, of each row."""
+        """Return the class, or the number, of each row."""
         return self.predictions_of(self.decide(data))
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
-        """The probability of each class, for losses that have one; rows sum to one."""
+        """Return the probability of each class, for losses that define one; each row sums to 1."""
         return self.probabilities_of(self.decide(data))
 
     def predictions_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predictions from what :meth:`decide` returns."""
+        """Return predictions for the scores that :meth:`decide` returns."""
         return link_functions.predictions(scores, self.classes, self.link)
 
     def probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities from what :meth:`decide` returns."""
+        """Return probabilities for the scores that :meth:`decide` returns."""
         return link_functions.probabilities(scores, self.classes, self.link, self.loss)
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
-        """Predictions, or probabilities, for every row of a file, and how good they are if it has labels."""
+        """Return predictions or probabilities for every row of a file, and their quality if the file has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
         predicted = self.predictions_of(scores)
@@ -114,7 +121,13 @@ class LinearModel:
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> LinearModel:
-    """A model from what its file holds."""
+    """Return the model of a file.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not match each other.
+    """
     weights, intercept = arrays["weights"], arrays["intercept"]
     classes = record["classes"]
     model = LinearModel(

@@ -1,4 +1,4 @@
-"""From scores to predictions and probabilities."""
+"""Conversion of scores to predictions and probabilities."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from hogwild.errors import ParameterError
 
-Classes = Sequence[float] | None  # None: predictions are numbers
+Classes = Sequence[float] | None  # Class labels; None if predictions are numbers.
 
 
 def predictions(scores: NDArray[np.float64], classes: Classes, link: str) -> NDArray[np.float64]:
-    """The class, or the number, that each line of scores stands for.
+    """Return the class, or the number, for each line of scores.
 
     >>> predictions(np.array([[-1.0], [2.0]]), (3.0, 7.0), "sigmoid")
     array([3., 7.])
@@ -26,8 +26,15 @@ def predictions(scores: NDArray[np.float64], classes: Classes, link: str) -> NDA
 
 
 def probabilities(scores: NDArray[np.float64], classes: Classes, link: str, loss: str) -> NDArray[np.float64]:
-    """The probability of each class, for losses that have one; lines sum to one.
+    """Return the probability of each class, for losses that define one; each line sums to 1.
 
+    Raises
+    ------
+    ParameterError
+        If the loss defines no probabilities.
+
+    Examples
+    --------
     >>> probabilities(np.array([[0.0]]), (-1.0, 1.0), "sigmoid", "logistic")
     array([[0.5, 0.5]])
     """
@@ -44,7 +51,7 @@ def probabilities(scores: NDArray[np.float64], classes: Classes, link: str, loss
 
 
 def score(predicted: NDArray[np.float64], labels: NDArray[np.float64], classes: Classes) -> dict[str, float]:
-    """How good predictions are, if the labels differ at all: the accuracy, or R^2.
+    """Return the accuracy or R^2 of predictions, or nothing if all labels are equal.
 
     >>> score(np.array([1.0, 2.0]), np.array([1.0, 1.0]), (1.0, 2.0)), score(np.ones(2), np.arange(2.0), (0, 1))
     ({}, {'accuracy': 0.5})

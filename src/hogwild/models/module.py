@@ -1,4 +1,4 @@
-"""A trained ``torch.nn.Module``, and the file its weights are kept in."""
+"""Trained ``torch.nn.Module``, and the file of its weights."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from hogwild.errors import ModelError
 from hogwild.files import clear_leftovers, write_file
 
-RECORD = "hogwild"  # the key under which the file says how the model came about
+# Key of the training record in the file's metadata.
+RECORD = "hogwild"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModuleModel:
-    """The model that was trained, with its best or last parameters in place.
+    """Trained network, with its best or last parameters.
 
     >>> model = ModuleModel(nn.Linear(2, 1))
     >>> model.predict(torch.zeros(3, 2)).shape
@@ -27,11 +28,11 @@ class ModuleModel:
     """
 
     net: nn.Module
-    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how it came about
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Record of the training run.
 
     @torch.no_grad()
     def predict(self, *inputs: Any) -> Any:
-        """What the model makes of a batch, in evaluation mode."""
+        """Return the network's outputs for a batch, in evaluation mode."""
         before = self.net.training
         self.net.eval()
         try:
@@ -40,7 +41,7 @@ class ModuleModel:
             self.net.train(before)
 
     def save(self, path: str | Path) -> None:
-        """Write the weights as safetensors: ``load_weights`` or ``safetensors.torch.load_model`` read them back."""
+        """Write the weights as safetensors, which ``load_weights`` or ``safetensors.torch.load_model`` read."""
         from safetensors.torch import save
 
         clear_leftovers(path)
@@ -48,8 +49,22 @@ class ModuleModel:
 
 
 def load_weights(net: nn.Module, path: str | Path) -> None:
-    """Give a model the weights in a file; its layers must be those of the model that was saved.
+    """Load the weights of a file into a network, whose layers must be those of the saved network.
 
+    Parameters
+    ----------
+    net : torch.nn.Module
+        Network that receives the weights.
+    path : str or Path
+        Safetensors file that ``ModuleModel.save`` has written.
+
+    Raises
+    ------
+    ModelError
+        If there is no such file, if the file is damaged, or if its weights do not fit the network.
+
+    Examples
+    --------
     >>> import tempfile
     >>> one, other = nn.Linear(2, 1), nn.Linear(2, 1)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +87,7 @@ def load_weights(net: nn.Module, path: str | Path) -> None:
 
 
 def _each_once(net: nn.Module) -> dict[str, Tensor]:
-    """The state of a model; of tensors that have several names, only under the first."""
+    """Return the state of a network; a tensor with several names appears only under the first."""
     seen: set[tuple[int, tuple[int, ...]]] = set()
     memories: set[int] = set()
     kept = {}

@@ -1,4 +1,4 @@
-"""A trained model of ratings: predictions, what to recommend, what is alike, and the file it is kept in."""
+"""Trained model of ratings: predictions, recommendations, similar items, and its file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatingsModel:
-    """Factors and biases of users and items, and the names they belong to.
+    """Factors and biases of users and items, and their names.
 
     >>> users, items = Ids.of(["ann"]), Ids.of([7, 9])
     >>> model = RatingsModel(np.ones((1, 1)), np.array([[1.0], [-1.0]]), np.zeros(1), np.zeros(2), 3.0, (1.0, 5.0),
@@ -36,24 +36,27 @@ class RatingsModel:
     user_biases: NDArray[Any] = field(repr=False)
     item_biases: NDArray[Any] = field(repr=False)
     mean: float
-    bounds: tuple[float, float]  # the lowest and the highest prediction
+    bounds: tuple[float, float]  # Lowest and highest prediction.
     users: Ids = field(repr=False)
     items: Ids = field(repr=False)
     loss: str = "squared"
-    reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
-    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
+    reading: Mapping[str, Any] = field(default_factory=dict)  # Options with which the training file was read.
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Record of the training run.
 
     @property
     def rank(self) -> int:
-        """How many factors a user or an item has."""
+        """The number of factors of a user or an item."""
         return int(self.user_factors.shape[1])
 
     def predict(self, users: Any, items: Any) -> Floats:
-        """What each user would give to each item, pair by pair; of those not known, what all have in common."""
+        """Return the predicted rating of each pair of a user and an item.
+
+        For an unknown user or item, the prediction consists of the remaining parts, such as the mean rating.
+        """
         return self.scores_of(self.users.numbers_of(users), self.items.numbers_of(items))
 
     def scores_of(self, users: NDArray[Any], items: NDArray[Any]) -> Floats:
-        """The same by their numbers; -1 is one that is not known."""
+        """Return the predicted rating of each pair of a user's and an item's number; -1 means unknown."""
         there, here = users >= 0, items >= 0
         who, what = users[there & here], items[there & here]
         scores = np.full(len(users), self.mean, np.float64)
@@ -63,14 +66,17 @@ class RatingsModel:
         return np.clip(scores, *self.bounds)
 
     def scores_of_items(self, user: int) -> Floats:
-        """The scores of all items for the user of this number."""
+        """Return the scores of all items for the user of this number, not clipped to the bounds."""
         scores = self.item_biases + self.mean
         if user >= 0:
             scores = scores + self.item_factors @ self.user_factors[user] + self.user_biases[user]
         return np.asarray(scores, np.float64)
 
     def recommend(self, user: Any, n: int = 10, without: Any = ()) -> tuple[NDArray[Any], Floats]:
-        """The names of the ``n`` items with the highest scores, best first, and the scores; ``without`` some items."""
+        """Return the names and the scores of the ``n`` items with the highest scores, best first.
+
+        The items in ``without`` are left out.
+        """
         scores = self.scores_of_items(int(self.users.numbers_of([user])[0]))
         if len(without):
             numbers = self.items.numbers_of(without)
@@ -79,7 +85,13 @@ class RatingsModel:
         return self.items.names[best], np.clip(scores[best], *self.bounds)
 
     def similar_items(self, item: Any, n: int = 10) -> tuple[NDArray[Any], Floats]:
-        """The names of the ``n`` items whose factors point most nearly where this one's do, and the cosines."""
+        """Return the names of the ``n`` items with the most similar factors, and the cosines of their angles.
+
+        Raises
+        ------
+        KeyError
+            If there is no such item.
+        """
         number = int(self.items.numbers_of([item])[0])
         if number < 0:
             raise KeyError(f"There is no item {item!r}.")
@@ -90,7 +102,13 @@ class RatingsModel:
         return self.items.names[best], cosines[best]
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
-        """Predictions for every line of a file that has users and items, and how good they are if it has ratings."""
+        """Return predictions for every line of a file of users and items, and their quality if the file has ratings.
+
+        Raises
+        ------
+        ParameterError
+            If an option is for linear models only.
+        """
         from hogwild.errors import ParameterError
 
         if proba or "base" in reading:
@@ -129,7 +147,13 @@ class RatingsModel:
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> RatingsModel:
-    """A model from what its file holds."""
+    """Return the model of a file.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not match each other.
+    """
     low, high = record["bounds"]
     model = RatingsModel(
         arrays["user_factors"], arrays["item_factors"], arrays["user_biases"], arrays["item_biases"],
@@ -146,7 +170,7 @@ def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> 
 
 
 def _largest(scores: Floats, n: int) -> NDArray[Any]:
-    """The numbers of the ``n`` largest, the largest first; those that are left out are not among them."""
+    """Return the positions of the ``n`` largest finite scores, the largest first."""
     n = min(n, int(np.isfinite(scores).sum()))
     some = np.argpartition(-scores, n - 1)[:n] if 0 < n < len(scores) else np.arange(len(scores))
     chosen: NDArray[Any] = some[np.argsort(-scores[some], kind="stable")][:n]

@@ -1,4 +1,4 @@
-"""A trained :class:`SparseMLP` with the labels its outputs stand for, and the file it is kept in."""
+"""Trained :class:`SparseMLP` with the labels of its outputs, and its file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from hogwild.nn.batch_loader import BatchLoader
 from hogwild.nn.csr_dataset import CSRDataset
 from hogwild.nn.sparse_mlp import SparseMLP
 
-AT_ONCE = 8192  # rows whose outputs are computed together
+# Number of rows whose outputs are computed together.
+AT_ONCE = 8192
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseMLPModel:
-    """A perceptron for sparse inputs, and what is needed to use it.
+    """Trained perceptron for sparse inputs, and all that predictions need.
 
     >>> from scipy.sparse import csr_array
     >>> model = SparseMLPModel(SparseMLP(3, [4], 2), (-1.0, 1.0))
@@ -36,13 +37,13 @@ class SparseMLPModel:
     """
 
     net: SparseMLP
-    labels: tuple[float, ...]  # what each output stands for
-    reading: Mapping[str, Any] = field(default_factory=dict)  # how the training file was read
-    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # how the model came about
+    labels: tuple[float, ...]  # Label of each output.
+    reading: Mapping[str, Any] = field(default_factory=dict)  # Options with which the training file was read.
+    training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Record of the training run.
 
     @torch.no_grad()
     def probabilities(self, rows: CSRDataset) -> NDArray[np.float64]:
-        """The probability of each label, row by row."""
+        """Return the probability of each label, row by row."""
         before, device = self.net.training, str(self.net.bias.device)
         self.net.eval()
         try:
@@ -53,7 +54,10 @@ class SparseMLPModel:
         return np.concatenate(found).astype(np.float64)
 
     def answer(self, path: str | Path, *, proba: bool = False, **otherwise: Any) -> Predictions:
-        """Predictions for a file, in its own order, read as the training file was unless told otherwise."""
+        """Return predictions for a file, in its own order.
+
+        Options that are not given are those of the training file.
+        """
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
         asked: dict[str, Any] = {"unlabelled": True, **known, **otherwise}
         reading = ReadOptions(**asked, features=self.net.dense_size, extra="ignore")
@@ -80,9 +84,16 @@ class SparseMLPModel:
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> SparseMLPModel:
-    """The model that a file holds."""
+    """Return the model of a file.
+
+    Raises
+    ------
+    ModelError
+        If the arrays do not fit the network.
+    """
     labels = tuple(float(label) for label in record["labels"])
-    with torch.device("meta"):  # its memory is that of the file
+    # The network uses the memory of the loaded arrays, so it needs no memory of its own.
+    with torch.device("meta"):
         net = SparseMLP(
             int(record["dense_size"]), [int(width) for width in record["hidden"]], len(labels), bool(record["binary"]),
             update=str(record["update"]), factor=float(record["factor"]),

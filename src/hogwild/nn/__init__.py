@@ -1,1 +1,1 @@
-"""PyTorch parts: sparse tables and networks of them, loaders, CUDA graphs."""
+"""PyTorch components: sparse tables and networks of them, loaders, and CUDA graphs."""

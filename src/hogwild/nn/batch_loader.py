@@ -1,4 +1,4 @@
-"""Batches of a data set, on the device where the model is."""
+"""Batches of a data set, on the device of the network."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Collate = Callable[[list[Any]], Any]
 
 
 class BatchLoader:
-    """A map-style data set and how its samples become batches.
+    """Map-style data set, and the way in which its samples become batches.
 
     >>> feed = BatchLoader(TensorDataset(torch.arange(5.0), torch.arange(5)))
     >>> [batch[1].tolist() for batch in feed.in_order(3)]
@@ -38,8 +38,10 @@ class BatchLoader:
         self, dataset: Any, collate: Collate | None = None, device: str = "cpu", options: dict[str, Any] | None = None
     ) -> None:
         self.dataset, self.collate, self.device = dataset, collate or default_collate, device
-        self.options = options or {}  # of a DataLoader, if its processes are to read the samples
-        self._rows = None  # of the data set within, where this is a part of it
+        # Options of a DataLoader, if its processes read the samples.
+        self.options = options or {}
+        # Rows of the inner data set, if this data set is a subset.
+        self._rows = None
         while type(self.dataset) is Subset:
             rows = torch.as_tensor(self.dataset.indices)
             self._rows = rows if self._rows is None else rows[self._rows]
@@ -50,10 +52,11 @@ class BatchLoader:
         return len(self.dataset if self._rows is None else self._rows)
 
     def batches(self, indices: Iterable[Indices]) -> Iterator[Any]:
-        """A batch for each of these lists of samples."""
+        """Return an iterator of one batch for each of these lists of samples."""
         if self.options:
             lists = [self._places(some).tolist() for some in indices]
-            # Seeds of its own for the reading processes: the model's random numbers are the same with and without them.
+            # The reading processes have their own seeds, so that the network's random numbers are the same without
+            # them.
             chance = torch.Generator().manual_seed(torch.initial_seed())
             loader = DataLoader(
                 self.dataset, batch_sampler=lists, collate_fn=self.collate, generator=chance, **self.options
@@ -64,11 +67,11 @@ class BatchLoader:
         return (_to(self._fetch(some), self.device) for some in indices)
 
     def in_order(self, batch: int) -> Iterator[Any]:
-        """All samples, one batch after the other."""
+        """Return an iterator of batches of all samples, in their order."""
         return self.batches(np.arange(first, min(first + batch, len(self))) for first in range(0, len(self), batch))
 
     def _pinned(self, indices: Indices) -> Any:
-        """A batch in memory that a GPU reads without waiting for it."""
+        """Return a batch in pinned memory, which a GPU reads asynchronously."""
         return tuple(part.pin_memory() for part in self.dataset.batch_of(self._places(indices)))
 
     def _places(self, indices: Indices) -> torch.Tensor:
@@ -78,8 +81,10 @@ class BatchLoader:
     def _fetch(self, indices: Indices) -> Any:
         rows = self._places(indices)
         if self._at_once:
-            return tuple(tensor[rows] for tensor in self.dataset.tensors)  # many times as fast as one by one
-        if hasattr(self.dataset, "batch_of"):  # makes whole batches itself
+            # Indexing whole tensors is many times as fast as collating single samples.
+            return tuple(tensor[rows] for tensor in self.dataset.tensors)
+        # The data set makes whole batches itself.
+        if hasattr(self.dataset, "batch_of"):
             return self.dataset.batch_of(rows)
         if hasattr(self.dataset, "__getitems__"):
             return self.collate(self.dataset.__getitems__(rows.tolist()))
@@ -87,8 +92,15 @@ class BatchLoader:
 
 
 def batch_loader(samples: Any, loader: Any = None, device: str = "cpu") -> BatchLoader:
-    """The batches of a data set, read as a ``DataLoader`` does if there is one.
+    """Return the batches of a data set, read as its ``DataLoader`` reads them, if there is one.
 
+    Raises
+    ------
+    ParameterError
+        If the data set has no length or no numbered samples.
+
+    Examples
+    --------
     >>> samples = TensorDataset(torch.arange(5.0))
     >>> len(batch_loader(samples, DataLoader(samples, batch_size=2)))
     5
@@ -104,7 +116,7 @@ def batch_loader(samples: Any, loader: Any = None, device: str = "cpu") -> Batch
 
 
 def check_sampler(loader: DataLoader[Any], instead: str) -> None:
-    """Refuse a DataLoader whose samples workers cannot deal out among themselves."""
+    """Raise a ParameterError if workers cannot divide the samples of a DataLoader among themselves."""
     own = type(loader.batch_sampler) not in (BatchSampler, type(None))
     sampler: Any = loader.batch_sampler if own else loader.sampler
     each_once = isinstance(sampler, SequentialSampler) or (

@@ -1,4 +1,4 @@
-"""Rows of a data set as samples of a :class:`SparseMLP`."""
+"""Sparse rows of a data set as samples of a :class:`SparseMLP`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,28 @@ from hogwild.jit import compiled
 
 
 class CSRDataset:
-    """A data set in memory, whose samples are made into batches ``(indices, offsets[, values], target)`` at once.
+    """Data set in memory, whose samples become batches ``(indices, offsets[, values], target)``, one batch at a time.
 
-    ``source`` is whatever :func:`hogwild.data.open` takes. Targets are the numbers of the labels in ``labels``, which
-    are those that occur unless they are given, as for held-out data they must be.
+    A target is the position of the row's label in ``labels``.
 
+    Parameters
+    ----------
+    source : path, tuple (X, y) or Dataset
+        Any source of sparse rows that :func:`hogwild.data.open` accepts.
+    labels : tuple of float, optional
+        Labels in ascending order; by default those that occur. Held-out data needs the labels of the training data.
+    binary : bool, optional
+        Whether batches omit values because every value is 1; by default the data determines it.
+    width : int, default 0
+        Minimum number of features.
+
+    Raises
+    ------
+    DataError
+        If rows are dense or packed, if a binary data set has other values than 1, or if a label is unknown.
+
+    Examples
+    --------
     >>> from scipy.sparse import csr_array
     >>> rows = CSRDataset((csr_array([[0, 2.0], [1.0, 0]]), [1, -1]))
     >>> rows.labels, [part.tolist() for part in rows.batch_of(torch.tensor([1]))]
@@ -51,25 +68,25 @@ class CSRDataset:
 
     @property
     def n_rows(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return len(self)
 
     @property
     def n_features(self) -> int:
-        """How wide they would be with their zeros."""
+        """The number of features, which is the width of a dense row."""
         return self.width
 
     @property
     def nonzeros(self) -> int:
-        """How many entries they have in all."""
+        """The number of non-zeros of all samples."""
         return int((self._offsets[self._ids + 1] - self._offsets[self._ids]).sum())
 
     def __getitem__(self, number: int) -> tuple[Tensor, ...]:
-        """One sample, as a batch of one."""
+        """Return one sample as a batch of one."""
         return self.batch_of(torch.tensor([number]))
 
     def batch_of(self, numbers: Tensor) -> tuple[Tensor, ...]:
-        """A batch of these samples."""
+        """Return a batch of these samples."""
         chosen = numbers.numpy()
         rows = self._ids[chosen]
         return collected(self._offsets, self._indices, self._values, rows, self._targets[chosen], binary=self.binary)
@@ -84,7 +101,7 @@ def collected(
     *,
     binary: bool,
 ) -> tuple[Tensor, ...]:
-    """Some rows of a matrix behind each other, as a batch; where no values are stored, they are ones."""
+    """Return rows of a matrix as one batch; if no values are stored, they are ones."""
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(starts[rows + 1] - starts[rows], out=offsets[1:])
     chosen = np.empty(offsets[-1], np.int32)
@@ -97,7 +114,13 @@ def collected(
 
 
 def numbered(given: NDArray[Any], labels: tuple[float, ...]) -> NDArray[np.int64]:
-    """Which of the labels each of those given is."""
+    """Return the position of each given label in ``labels``.
+
+    Raises
+    ------
+    DataError
+        If a given label is unknown.
+    """
     known = np.asarray(labels)
     numbers = np.minimum(np.searchsorted(known, given), len(known) - 1)
     wrong = np.flatnonzero(known[numbers] != given)
@@ -109,7 +132,7 @@ def numbered(given: NDArray[Any], labels: tuple[float, ...]) -> NDArray[np.int64
 
 @compiled
 def _collect(starts: Any, indices: Any, values: Any, rows: Any, offsets: Any, to: Any, values_to: Any) -> None:
-    """Put the entries of some rows behind each other."""
+    """Copy the entries of rows to consecutive positions."""
     for number in range(len(rows)):
         start, place = starts[rows[number]], offsets[number]
         for k in range(offsets[number + 1] - place):

@@ -1,8 +1,8 @@
-"""A whole training step of a small net on a GPU as one CUDA graph.
+"""Training step of a small network on a GPU, captured as one CUDA graph.
 
-Such a step is dozens of kernels of a few microseconds each, and Python takes longer to launch them than the GPU to run
-them. Captured once, they are launched together. A sparse gradient cannot be captured, since its size must be known to
-the host; a table that is updated in the backward pass has none.
+A training step of a small network consists of dozens of kernels of a few microseconds each. Python takes longer to
+launch them than the GPU takes to run them. A captured graph launches them together. A sparse gradient cannot be
+captured, since the host must know its size. A table that is updated in the backward pass has no gradient.
 """
 
 from __future__ import annotations
@@ -18,16 +18,34 @@ from hogwild.nn.sparse_mlp import SparseMLP
 from hogwild.nn.sparse_table import SparseTable, check_notes
 from hogwild.registry import invalid_parameter
 
-WARMING = 3  # steps before the capture, as PyTorch advises
+# Number of steps before the capture, as PyTorch advises.
+WARMING = 3
 
 
 class CUDAGraphStep:
-    """Forward, backward and step of ``net`` on batches of ``batch`` samples with at most ``nonzeros`` non-zeros in all.
+    """Captured forward pass, backward pass and update of a network with one SparseTable.
 
-    The optimiser must be one whose step can be captured: SGD, Adam or AdamW in their ``fused`` form, or Adagrad without
-    decay. Its rate is a tensor from then on: change it with :meth:`set_rate`. Calling the step copies a batch to the
-    GPU, trains on it and gives the loss, without waiting. A batch of another size, such as the last one of an epoch, is
-    trained on all the same, one kernel after the other.
+    A call copies a batch to the GPU, trains on it and returns the loss, without waiting for the GPU. A batch of another
+    size, such as the last one of an epoch, is trained without the graph, one kernel after the other. The capture turns
+    the optimiser's step size into a tensor: change it with :meth:`set_rate`.
+
+    Parameters
+    ----------
+    net : torch.nn.Module
+        Network with one :class:`SparseTable`, on a GPU.
+    loss_fn : callable
+        Function of outputs and target that returns the mean loss of a batch.
+    optimiser : torch.optim.Optimizer
+        Optimiser whose step can be captured: SGD, Adam or AdamW in their ``fused`` form, or Adagrad without decay.
+    batch : int
+        Number of samples of a batch.
+    nonzeros : int
+        Maximum number of non-zeros of a batch.
+
+    Raises
+    ------
+    ParameterError
+        If the network or the optimiser cannot be captured.
     """
 
     def __init__(
@@ -62,15 +80,24 @@ class CUDAGraphStep:
         net.train()
         self._warm_up(device)
         with torch.cuda.graph(self._graph):
-            self.loss = self._step(self._inputs).detach()  # or what made it would live on, in the capture's stream
+            # Without ``detach``, the loss would keep the autograd graph and the memory of the capture's stream.
+            self.loss = self._step(self._inputs).detach()
 
     def set_rate(self, rate: float) -> None:
-        """The step from now on; that of the table follows it."""
+        """Set the step size of the optimiser, which that of the table follows."""
         for group in self.optimiser.param_groups:
             group["lr"].fill_(rate)
 
     def __call__(self, *batch: Tensor) -> Tensor:
-        """Train on ``(indices, offsets[, values], target)``, in main memory (best pinned) or on the GPU."""
+        """Train on ``(indices, offsets[, values], target)``, in main memory (preferably pinned) or on the GPU.
+
+        Return the loss.
+
+        Raises
+        ------
+        ParameterError
+            If the batch has more non-zeros or other tensors than the captured step.
+        """
         check_notes(self._table)
         if len(batch) != len(self._inputs) or len(batch[0]) > self.nonzeros:
             raise ParameterError(
@@ -93,7 +120,7 @@ class CUDAGraphStep:
         return loss
 
     def _warm_up(self, device: torch.device) -> None:
-        """Compile kernels and make all memory, on samples without a non-zero; then have everything as it was."""
+        """Compile kernels and allocate memory on samples without non-zeros, then restore parameters and optimiser."""
         state = self.optimiser.state
         stepped = [one for group in self.optimiser.param_groups for one in group["params"]]
         before = [one.detach().clone() for one in stepped if one is not self._table.weight]
@@ -115,23 +142,27 @@ class CUDAGraphStep:
 
 
 class CUDAGraphSteps:
-    """The steps of a problem whose net is a :class:`SparseMLP` on a GPU, captured anew for ever larger batches."""
+    """Captured steps of a problem whose network is a :class:`SparseMLP` on a GPU; a larger batch is captured anew."""
 
     def __init__(self, problem: Any, optimiser: torch.optim.Optimizer) -> None:
         self.problem, self.optimiser = problem, optimiser
         self._step: CUDAGraphStep | None = None
 
     def __call__(self, batch: Sequence[Tensor]) -> tuple[Tensor, int]:
-        """Train on a batch; its mean loss, which nobody has waited for, and the number of its samples."""
+        """Train on a batch; return its mean loss, without waiting for the GPU, and the number of its samples."""
         problem, nonzeros = self.problem, len(batch[0])
         if self._step is None or nonzeros > self._step.nonzeros:
-            room = nonzeros + nonzeros // 4  # more than most others will have
-            self._step = None  # whose memory is free now
+            # The margin of a quarter suffices for most further batches.
+            room = nonzeros + nonzeros // 4
+            self._step = None  # This frees the memory of the old graph.
             self._step = CUDAGraphStep(problem.net, problem.loss_fn, self.optimiser, problem.batch, room)
         return self._step(*batch), len(batch[-1])
 
     def set_rates(self, rates: Sequence[float]) -> None:
-        """The step of each of the optimiser's groups from now on: once captured, it is where the graph finds it."""
+        """Set the step size of each of the optimiser's groups.
+
+        After the capture, write to the tensors that the graph reads.
+        """
         for group, rate in zip(self.optimiser.param_groups, rates, strict=True):
             if self._step is None:
                 group["lr"] = rate
@@ -140,9 +171,9 @@ class CUDAGraphSteps:
 
 
 def steps_for(problem: Any, optimiser: torch.optim.Optimizer, workers: int) -> type[CUDAGraphSteps] | None:
-    """What launches the steps of a problem as a whole; None where they are taken one kernel after the other.
+    """Return the class that captures the steps of a problem; None if they run one kernel after the other.
 
-    With several workers who share a net, what the capture tries out could not be taken back.
+    If several workers share a network, the changes of the warm-up steps could not be undone.
     """
     known = type(problem.net) is SparseMLP and problem.unpack is None
     if not known or workers != 1 or not problem.device.startswith("cuda"):
@@ -151,7 +182,9 @@ def steps_for(problem: Any, optimiser: torch.optim.Optimizer, workers: int) -> t
 
 
 def make_capturable(optimiser: torch.optim.Optimizer) -> bool:
-    """Have an optimiser take the form in which its step can be captured, unless told otherwise; whether it has one.
+    """Switch an optimiser to the form in which its step can be captured; return whether it has one.
+
+    The function does not override the user's own choice of a form.
 
     >>> adam = torch.optim.Adam([nn.Parameter(torch.ones(2))])
     >>> make_capturable(adam), adam.param_groups[0]["capturable"]
@@ -175,7 +208,7 @@ def make_capturable(optimiser: torch.optim.Optimizer) -> bool:
 
 @torch.no_grad()
 def _adagrad(optimiser: torch.optim.Optimizer) -> None:
-    """A step of Adagrad, whose own is not made to be captured. Its count of steps matters for a decay alone."""
+    """Take a step of Adagrad, as PyTorch's own cannot be captured; the count of steps matters only with a decay."""
     for group in optimiser.param_groups:
         for parameter in group["params"]:
             if parameter.grad is not None:

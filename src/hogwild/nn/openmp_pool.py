@@ -1,7 +1,8 @@
-"""A kernel over the parts of a batch, on as many threads as PyTorch has for its own arithmetic.
+"""Thread pool that runs a kernel over the parts of a batch, on as many threads as PyTorch has for its own arithmetic.
 
-Best on those very threads: between two operations they spin, and others would find no core. PyTorch's are OpenMP's,
-which has a function for it; where there is none, Python's are woken.
+The best threads are PyTorch's own: between two operations they spin, and other threads would find no free core.
+PyTorch's threads belong to OpenMP, whose function ``GOMP_parallel`` runs a kernel on them. Where that function is
+missing, Python threads are woken instead.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from torch import Tensor
 
 from hogwild.kernels.batch_queue import Sheet
 
-PARTS = 4  # of a batch for each thread: whoever is held up leaves the rest to the others
-WORTH = 2**17  # numbers that a thread must have to read before it is worth waking
-KEPT = 2**26  # bytes at most that a thread keeps for the next batch
-_PROCESS = os.getpid()  # a copy of it has none of its threads
+# Number of parts of a batch per thread, so that other threads take over the parts of a delayed one.
+PARTS = 4
+# Minimum count of numbers to read per thread for which waking it pays.
+WORTH = 2**17
+# Maximum bytes that a thread keeps for the next batch.
+KEPT = 2**26
+# Process that imported this module; a forked process has none of its threads.
+_PROCESS = os.getpid()
 _NOTHING = torch.empty(0, dtype=torch.uint8)
 _kept = threading.local()
 
@@ -32,12 +37,12 @@ Team = Callable[[int, int, int, int], None]
 
 
 def threads_for(numbers: int) -> int:
-    """How many threads a batch is worth that has so many numbers to read."""
+    """Return the number of threads for a batch with ``numbers`` numbers to read."""
     return max(min(torch.get_num_threads(), numbers // WORTH), 1)
 
 
 def cuts(offsets: NDArray[Any], threads: int) -> NDArray[Any]:
-    """Where to cut a batch so that its parts have about as many non-zeros each.
+    """Return the cuts of a batch into parts with about as many non-zeros each.
 
     >>> cuts(np.array([0, 1, 2, 10, 11, 20]), 1), cuts(np.array([0, 1, 2, 10, 11, 20]), 2)
     (array([0, 5]), array([0, 3, 3, 3, 3, 5, 5, 5, 5]))
@@ -52,7 +57,7 @@ def cuts(offsets: NDArray[Any], threads: int) -> NDArray[Any]:
 
 @functools.cache
 def shares(whole: int, threads: int) -> NDArray[Any]:
-    """The same for a whole of which each thread has one share.
+    """Return the cuts of ``whole`` items into one equal share per thread.
 
     >>> shares(10, 3)
     array([ 0,  3,  6, 10])
@@ -61,7 +66,7 @@ def shares(whole: int, threads: int) -> NDArray[Any]:
 
 
 def scratch(size: int) -> Tensor:
-    """So many bytes that nobody else has while this thread needs them; those that are kept need not be found again."""
+    """Return ``size`` bytes of memory that only this thread uses; up to KEPT bytes are kept for the next call."""
     found: Tensor = getattr(_kept, "bytes", _NOTHING)
     if len(found) < size:
         found = torch.empty(size, dtype=torch.uint8)
@@ -71,7 +76,7 @@ def scratch(size: int) -> Tensor:
 
 
 def run(kernel: Any, sheet: Sheet, threads: int) -> None:
-    """Let so many threads take parts of a batch; Python's other threads may go on meanwhile."""
+    """Run a kernel on ``threads`` threads that claim parts of a batch, without holding the global interpreter lock."""
     address, team = ctypes.addressof(sheet), _team()
     if threads == 1:
         kernel.ctypes(address)
@@ -81,15 +86,17 @@ def run(kernel: Any, sheet: Sheet, threads: int) -> None:
         helpers = [_pool(os.getpid(), threads - 1).submit(kernel.ctypes, address) for _ in range(threads - 1)]
         kernel.ctypes(address)
         for helper in helpers:
-            if not helper.cancel():  # one that the system had no core for is not waited for
+            # A helper that has not started yet, because there was no free core, is cancelled instead of awaited.
+            if not helper.cancel():
                 helper.result()
 
 
 @functools.cache
 def _team() -> Team | None:
-    """Calls a function on the threads that PyTorch uses, if they are OpenMP's as GCC calls them."""
+    """Return the function that runs another on PyTorch's threads, if they belong to GCC's OpenMP; else None."""
     try:
-        found = ctypes.CDLL(torch._C.__file__).GOMP_parallel  # in one of the libraries it needs
+        # The symbol is in one of the libraries that PyTorch loads.
+        found = ctypes.CDLL(torch._C.__file__).GOMP_parallel
     except (AttributeError, OSError):
         return None
     found.argtypes, found.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint), None
@@ -98,5 +105,5 @@ def _team() -> Team | None:
 
 @functools.cache
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Threads that stay; a copy of this process has none of them, and needs its own."""
+    """Return a persistent thread pool; a forked process has no copies of its threads, and needs a pool of its own."""
     return ThreadPoolExecutor(threads, "hogwild-batch")

@@ -1,4 +1,4 @@
-"""Batches of files that may be larger than memory, read, shuffled and put together ahead of use by other threads."""
+"""Batches of files that may exceed memory; other threads read, shuffle and assemble them ahead of use."""
 
 from __future__ import annotations
 
@@ -24,21 +24,49 @@ from hogwild.registry import invalid_parameter
 
 Batch = tuple[Tensor, ...]
 
-PIECE = 2**25  # bytes that are held of a file
+# Bytes of a file that are held in memory at a time.
+PIECE = 2**25
 _END = object()
 
 
 class RecordLoader:
-    """Batches ``(indices, offsets[, values], target)`` of TFRecord files, or of others with sparse rows.
+    """Batches ``(indices, offsets[, values], target)`` of TFRecord files, or of other files with sparse rows.
 
-    One thread reads the files, others check them, shuffle ``shuffle`` rows at a time and put batches together, some
-    more than ``ahead`` of them before they are asked for. For a ``device`` that is a GPU they are in pinned memory, and
-    are copied without waiting. ``labels`` are what the classes are called in the files; left out, labels are the
-    numbers of the classes. ``binary`` leaves the values out. Each walk over it is an epoch in an order of its own.
+    One thread reads the files. Other threads check the rows, shuffle ``shuffle`` of them at a time, and assemble
+    batches before the consumer needs them. Each iteration is an epoch with its own order of rows.
 
-    With ``profile``, a :class:`StepProfile`, the time that is spent waiting for the next batch is counted as input, and
-    that between two batches as a step.
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        Files to read.
+    batch : int
+        Number of rows of a batch.
+    labels : tuple of float, optional
+        Labels of the classes in the files; by default labels are class numbers.
+    binary : bool, default False
+        Whether batches omit the values, all of which must be 1.
+    shuffle : int, default 65536
+        Number of rows that are shuffled together; 0 keeps the order of the files.
+    ahead : int, default 4
+        Number of batches that wait in the queue; a few more are in preparation.
+    drop_last : bool, default False
+        Whether an epoch omits a last batch that is smaller than the others.
+    device : str or torch.device, default "cpu"
+        Device of the batches. For a GPU, batches are assembled in pinned memory and copied asynchronously.
+    seed : int, default 0
+        Seed of the shuffles.
+    profile : StepProfile, optional
+        Profile that counts the wait for the next batch as input, and the time between two batches as a step.
 
+    Raises
+    ------
+    ParameterError
+        If a parameter is invalid.
+    DataError
+        If the rows are dense, if a value of a binary file is not 1, or if a label is unknown.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from hogwild.data.generate.sparse_records import SparseRecords
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +101,7 @@ class RecordLoader:
         self._epoch = 0
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of an epoch."""
+        """Yield the batches of an epoch."""
         chance = np.random.default_rng([self.seed, self._epoch])
         self._epoch += 1
         stop = threading.Event()
@@ -97,7 +125,7 @@ class RecordLoader:
         return (batch for _, batch in map_in_order(self._made, self._parts(pieces, chance)))
 
     def _parts(self, pieces: Iterable[CSRRows], chance: np.random.Generator) -> Iterator[tuple[CSRRows, Any]]:
-        """Fill a buffer, shuffle it, and take batches from it; rows that are no whole batch wait for the next one."""
+        """Yield batches of a shuffled buffer of rows; rows beyond the last whole batch wait for the next buffer."""
         held: list[CSRRows] = []
         for rows in pieces:
             held.append(rows)
@@ -110,7 +138,7 @@ class RecordLoader:
                 yield part
 
     def _cut(self, rows: CSRRows, chance: np.random.Generator) -> list[tuple[CSRRows, Any]]:
-        """The rows, shuffled, in parts of a batch each; the last is what is left, if anything."""
+        """Return the shuffled rows in parts of one batch each; the last part has the remaining rows, possibly none."""
         order = chance.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
         return [(rows, order[at : at + self.batch]) for at in range(0, len(rows) + 1, self.batch)]
 
@@ -143,12 +171,12 @@ class RecordLoader:
 
 
 def _chosen(rows: CSRRows, numbers: Any) -> CSRRows:
-    """Some rows, in this order."""
+    """Return the rows of these numbers, in this order."""
     return concatenate([rows[number : number + 1] for number in numbers.tolist()] or [rows[:0]])
 
 
 def _ahead(make: Callable[[], Iterator[Any]], most: int, stop: threading.Event) -> Iterator[Any]:
-    """What a thread makes, up to so many ahead; what goes wrong there is raised here."""
+    """Yield the items that a thread produces up to ``most`` items ahead, and raise its errors in the consumer."""
     line: queue.Queue[Any] = queue.Queue(most)
 
     def put(what: Any) -> None:
@@ -166,7 +194,7 @@ def _ahead(make: Callable[[], Iterator[Any]], most: int, stop: threading.Event) 
                 if stop.is_set():
                     return
             put(_END)
-        except BaseException as error:  # whatever it is, it is the consumer's to hear
+        except BaseException as error:  # The consumer raises the error.
             put(error)
 
     threading.Thread(target=work, daemon=True, name="hogwild-loader").start()

@@ -1,4 +1,4 @@
-"""A perceptron for inputs that are millions wide and almost empty: its first layer is a lookup."""
+"""Perceptron for inputs that are millions wide and almost empty, whose first layer is a lookup."""
 
 from __future__ import annotations
 
@@ -13,15 +13,34 @@ from hogwild.registry import invalid_parameter
 
 
 class SparseMLP(nn.Module):
-    """A multi-layer perceptron whose first layer sums the embeddings of the non-zero inputs instead of multiplying.
+    """Multi-layer perceptron whose first layer sums the embeddings of the non-zero inputs.
 
-    ``dense_size`` is how wide the input would be if its zeros were written out; ``hidden`` are the widths of the
-    layers, the first of them that of the embeddings, each followed by a ReLU. The input is ``(indices, offsets,
-    values)``: sample ``i`` has ``indices[offsets[i]:offsets[i + 1]]``. With ``binary`` there are no values.
+    The input is ``(indices, offsets, values)``: sample ``i`` has ``indices[offsets[i]:offsets[i + 1]]``. With
+    ``binary`` there are no values. The backward pass updates the embeddings, as in :class:`SparseTable`. Their step
+    size is ``factor`` times that of the optimiser given to :meth:`follow`. ``minimise`` calls :meth:`follow` itself.
 
-    The embeddings are updated in the backward pass, as :class:`SparseTable` says: by ``update`` ("sgd" or "adagrad"),
-    with ``factor`` times the step of the optimiser that :meth:`follow` names. ``minimise`` does so by itself.
+    Parameters
+    ----------
+    dense_size : int
+        Width of the input as a dense vector, in features.
+    hidden : sequence of int
+        Widths of the layers, each followed by a ReLU; the first is the width of the embeddings.
+    classes : int
+        Number of outputs.
+    binary : bool, default False
+        Whether every value is 1, so that no values are given.
+    update : {"sgd", "adagrad"}, default "sgd"
+        Update of the embeddings.
+    factor : float, default 1.0
+        Step size of the embeddings relative to that of the optimiser.
 
+    Raises
+    ------
+    ParameterError
+        If a width is not a positive integer, or if another parameter is invalid.
+
+    Examples
+    --------
     >>> net = SparseMLP(1_000_000, hidden=[8, 4], classes=3, binary=True)
     >>> optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
     >>> net.follow(optimiser)
@@ -58,14 +77,14 @@ class SparseMLP(nn.Module):
 
     @property
     def binary(self) -> bool:
-        """Whether every value is one."""
+        """Whether every value is 1."""
         return self.table.binary
 
     def follow(self, optimiser: torch.optim.Optimizer) -> None:
-        """Let the embeddings take the step of this optimiser's first group, as its schedule changes it."""
+        """Set the optimiser whose first group gives the step size of the embeddings, as its schedule changes it."""
         self.table.follow(optimiser)
 
     def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
-        """The outputs of each sample, one for each class."""
+        """Return the outputs of each sample, one for each class."""
         outputs: Tensor = self.layers(self.table(indices, offsets, values) + self.bias)
         return outputs

@@ -1,4 +1,4 @@
-"""A table whose rows are summed by sparse inputs, and updated in the backward pass itself."""
+"""Table whose rows are summed for sparse inputs, and updated in the backward pass itself."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from hogwild.nn.sparse_table_cpu import CPUEngine
 from hogwild.nn.step_profile import NO_PROFILE
 from hogwild.registry import invalid_parameter
 
-SPREAD = 0.05  # of the numbers a table begins with: rows that are rare or unknown must not drown those that are learnt
+# Standard deviation of the initial numbers, small so that rare or unknown rows do not outweigh the trained ones.
+SPREAD = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Samples in compressed sparse row form: sample ``i`` has the rows ``indices[offsets[i]:offsets[i + 1]]``."""
+    """Samples in compressed sparse row (CSR) form: sample ``i`` has the rows ``indices[offsets[i]:offsets[i + 1]]``."""
 
     indices: Tensor
     offsets: Tensor
@@ -29,26 +30,44 @@ class Batch:
 
 
 class Engine(Protocol):
-    """Where a table is, and what is done to it there."""
+    """Operations on a table, on the device of the table."""
 
     def check(self, table: SparseTable) -> None:
-        """An error if something was wrong with an earlier batch, where it is not known at once."""
+        """Raise a DataError if an earlier batch was wrong, on devices that report this later."""
 
     def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
-        """The weighted sum of each sample's rows."""
+        """Return the weighted sum of each sample's rows."""
 
     def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
         """Move the rows of all samples against their gradient."""
 
 
 class SparseTable(nn.Module):
-    """The weighted sum of some rows of a table for each sample, as ``nn.EmbeddingBag(mode="sum")`` gives it.
+    """Weighted sum of a table's rows for each sample, as in ``nn.EmbeddingBag(mode="sum")``.
 
-    Its table has no gradient: the backward pass updates each row that a sample has used, at once, in place and
-    without a lock, by ``update`` ("sgd", or "adagrad" with one remembered number a row). The step is ``factor`` times
-    that of the optimiser it has been told to :meth:`follow`, whatever that is at the moment. With ``binary`` every
-    value is one: none is stored, read or multiplied.
+    The table has no gradient. Instead, the backward pass updates each row that a sample has used at once, in place and
+    without a lock. The step size is ``factor`` times the current step size of the optimiser given to :meth:`follow`.
 
+    Parameters
+    ----------
+    rows : int
+        Number of rows of the table.
+    width : int
+        Number of columns of the table.
+    binary : bool, default False
+        Whether every value is 1, so that values are neither stored, read nor multiplied.
+    update : {"sgd", "adagrad"}, default "sgd"
+        Update of the rows; AdaGrad stores one accumulator per row.
+    factor : float, default 1.0
+        Step size of the table relative to that of the optimiser.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is invalid.
+
+    Examples
+    --------
     >>> table = SparseTable(5, 3, binary=True)
     >>> table.follow(torch.optim.SGD(table.parameters(), lr=0.5))
     >>> before = table.weight.detach().clone()
@@ -79,12 +98,18 @@ class SparseTable(nn.Module):
         self._optimiser: torch.optim.Optimizer | None = None
 
     def follow(self, optimiser: torch.optim.Optimizer) -> None:
-        """Take the step of this optimiser's first group, as its schedule changes it."""
+        """Set the optimiser whose first group gives the step size, as its schedule changes it."""
         self._optimiser = optimiser
 
     @property
     def rate(self) -> Any:
-        """The step of now: a number, or a tensor where the optimiser has one."""
+        """The current step size: a number, or a tensor if the optimiser's is a tensor.
+
+        Raises
+        ------
+        ParameterError
+            If the table follows no optimiser.
+        """
         if self._optimiser is None:
             raise ParameterError(
                 "The table is updated in the backward pass, and must know the step: call net.follow(optimiser) once, "
@@ -93,14 +118,14 @@ class SparseTable(nn.Module):
         return self.factor * self._optimiser.param_groups[0]["lr"]
 
     def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
-        """The sum of each sample's rows; ``offsets`` are one more than there are samples."""
+        """Return the sum of each sample's rows; there is one more of ``offsets`` than of samples."""
         batch = self._batch(indices, offsets, values)
         if not (self.training and torch.is_grad_enabled() and self.weight.requires_grad):
             return self._looked_up(batch)
         return _Sum.apply(self.weight, self, batch)  # type: ignore[no-any-return, no-untyped-call]
 
     def extra_repr(self) -> str:
-        """What it is, in a line."""
+        """Return a description in one line."""
         rows, width = self.weight.shape
         return f"{rows:,} x {width}, update={self.update!r}" + (", binary" if self.binary else "")
 
@@ -134,12 +159,12 @@ class SparseTable(nn.Module):
         return Batch(indices.contiguous(), offsets.contiguous(), None if values is None else values.contiguous())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and files have no optimiser, and nobody who watches."""
+        """Return the state without optimiser and profile, which copies and files do not have."""
         return {**self.__dict__, "_optimiser": None, "profile": NO_PROFILE}
 
 
 class _Sum(torch.autograd.Function):
-    """The sum, and instead of a gradient the update."""
+    """Autograd function of the sum, whose backward pass updates the table instead of returning a gradient."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, table: SparseTable, batch: Batch) -> Tensor:
@@ -157,7 +182,7 @@ class _Sum(torch.autograd.Function):
 
 
 def check_notes(table: SparseTable) -> None:
-    """An error if a GPU has met an index that no row has; does not wait for what it is doing now."""
+    """Raise a DataError if a GPU has met an index without a row; do not wait for its current work."""
     _engine(table.weight.device.type).check(table)
 
 

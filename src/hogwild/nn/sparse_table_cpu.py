@@ -1,4 +1,4 @@
-"""A sparse table in main memory."""
+"""Sparse table in main memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class CPUEngine:
-    """In main memory: compiled loops on all threads that PyTorch has."""
+    """Operations on a table in main memory, by compiled loops on all of PyTorch's threads."""
 
     def check(self, table: SparseTable) -> None:
-        """Every batch has been looked at before it was used."""
+        """Do nothing, as every batch was checked before its use."""
 
     def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
-        """The weighted sum of each sample's rows, after a look at every index."""
+        """Return the weighted sum of each sample's rows, after a check of every index."""
         offsets, (rows, width) = batch.offsets.long(), table.weight.shape
         counted = offsets.numpy()
         _check(batch.indices.numpy(), counted, rows)
@@ -37,7 +37,10 @@ class CPUEngine:
         return out
 
     def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
-        """Move the rows of all samples against their gradient, each thread its own, after another look at the batch."""
+        """Move the rows of all samples against their gradient, after another check of the batch.
+
+        A thread has its own rows.
+        """
         offsets, nonzeros = batch.offsets.long(), len(batch.indices)
         _check(batch.indices.numpy(), offsets.numpy(), len(table.weight))
         threads = openmp_pool.threads_for(nonzeros * gradient.shape[1])
@@ -51,7 +54,10 @@ class CPUEngine:
 
 
 def _sheet(table: SparseTable, batch: Batch, offsets: Tensor, sums: Tensor, cuts: Any) -> Sheet:
-    """What a kernel is told. It holds addresses alone: whoever calls keeps all of this until the kernel is done."""
+    """Return the arguments of a kernel.
+
+    The sheet holds addresses only, so the caller must keep all arrays until the kernel has finished.
+    """
     valued, values = (0, 0) if batch.values is None else (len(batch.values), batch.values.data_ptr())
     return Sheet(
         0, *table.weight.shape, len(table.squares), len(sums), len(batch.indices), valued, len(cuts) - 1, 0,
@@ -65,7 +71,8 @@ def _kind(table: SparseTable, batch: Batch) -> tuple[int, bool, bool]:
 
 
 def _check(indices: Any, offsets: Any, rows: int) -> None:
-    unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)  # so that negative ones are too large
+    # As unsigned numbers, negative indices are too large.
+    unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
     at = int(embedding.first_fault(unsigned, offsets, unsigned.dtype.type(min(rows, np.iinfo(unsigned.dtype).max))))
     if at >= 0:
         sample = int(np.searchsorted(offsets, at, side="right")) - 1

@@ -1,4 +1,4 @@
-"""A sparse table in the memory of a GPU."""
+"""Sparse table in the memory of a GPU."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from hogwild.kernels import embedding_cuda as kernels
 if TYPE_CHECKING:
     from hogwild.nn.sparse_table import Batch, SparseTable
 
-WARPS = 64  # threads that find AdaGrad's steps of a sample
+# Number of threads that compute the AdaGrad step sizes of a sample.
+WARPS = 64
 
 
 class CUDAEngine:
-    """Kernels on PyTorch's current stream, in PyTorch's memory; nothing waits for the GPU.
+    """Operations on a table in GPU memory, by kernels on PyTorch's current stream; the host does not wait for the GPU.
 
-    A wrong index is left out by the kernel that meets it, which notes it in main memory: the next batch finds the note.
+    A kernel skips a wrong index and writes a note to main memory, which the next batch checks.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,7 @@ class CUDAEngine:
         self._rates: dict[torch.device, Tensor] = {}
 
     def check(self, table: SparseTable) -> None:
-        """An error if an earlier batch had an index that no row has."""
+        """Raise a DataError if an earlier batch had an index without a row."""
         note, rows = self._note(table.weight.device)[0], len(table.weight)
         if note[0]:
             at, note[0] = int(note[0]) - 1, 0
@@ -37,7 +38,7 @@ class CUDAEngine:
             )  # fmt: skip
 
     def look_up(self, table: SparseTable, batch: Batch) -> Tensor:
-        """The weighted sum of each sample's rows."""
+        """Return the weighted sum of each sample's rows."""
         weight, samples = table.weight.detach(), len(batch.offsets) - 1
         self.check(table)
         out = torch.empty(samples, weight.shape[1], device=weight.device)
@@ -66,7 +67,7 @@ class CUDAEngine:
         move(kernels.array(weight), indices, offsets, *map(kernels.array, (values, gradient, rate)))
 
     def _rate(self, table: SparseTable, device: torch.device) -> Tensor:
-        """The step on the GPU: a graph that was captured must find another one there when it has changed."""
+        """Return the step size in a GPU tensor of fixed address, from which a captured graph reads later changes."""
         if device not in self._rates:
             self._rates[device] = torch.empty(1, device=device)
         rate, now = self._rates[device], table.rate
@@ -75,12 +76,14 @@ class CUDAEngine:
     def _note(self, device: torch.device) -> tuple[Tensor, Any]:
         if device not in self._notes:
             note = torch.zeros(1, dtype=torch.int64, pin_memory=device.type == "cuda")
-            self._notes[device] = note, kernels.array(note)  # a GPU writes to pinned main memory at its address
+            # A GPU writes to pinned main memory at its address.
+            self._notes[device] = note, kernels.array(note)
         return self._notes[device]
 
 
 def _values(batch: Batch) -> Tensor:
-    return batch.indices if batch.values is None else batch.values  # a binary kernel reads none
+    # A binary kernel reads no values, so any array will do.
+    return batch.indices if batch.values is None else batch.values
 
 
 def _stream(tensor: Tensor) -> int:

@@ -1,4 +1,4 @@
-"""How much of a training step is waiting for input, looking up rows, the dense layers, and updating rows."""
+"""Profile of training steps: shares of input, lookup, dense layers, and update."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import torch
 
 
 class NoProfile:
-    """Nobody watches: nothing is measured and nothing is waited for."""
+    """Disabled profile, which measures nothing and waits for nothing."""
 
     def part(self, name: str, near: Any) -> AbstractContextManager[None]:
-        """A part of a step."""
+        """Return a context that does nothing."""
         return nullcontext()
 
 
@@ -23,11 +23,19 @@ NO_PROFILE = NoProfile()
 
 
 class StepProfile:
-    """The seconds of each part of the steps of a net whose tables it watches.
+    """Seconds of each part of the training steps of a network with sparse tables.
 
-    A loader that is given it measures the input and counts the steps. What is neither input nor lookup nor update is
-    the dense layers with their optimiser. On a GPU each part is waited for, so that steps are slower than unwatched.
+    A loader that has the profile measures the input and counts the steps. The rest, which is neither input nor lookup
+    nor update, belongs to the dense layers with their optimiser. On a GPU, the profile waits for each part, so that
+    steps are slower than without it.
 
+    Parameters
+    ----------
+    net : torch.nn.Module, optional
+        Network whose tables are measured.
+
+    Examples
+    --------
     >>> profile = StepProfile()
     >>> with profile.part("lookup", torch.zeros(1)):
     ...     pass
@@ -45,7 +53,7 @@ class StepProfile:
 
     @contextlib.contextmanager
     def part(self, name: str, near: Any) -> Iterator[None]:
-        """A part of a step; ``near`` is a tensor on the device that does it."""
+        """Measure the time of the enclosed part of a step; ``near`` is a tensor on the device that executes it."""
         on_gpu = near.device.type == "cuda"
         if on_gpu:
             torch.cuda.synchronize(near.device)
@@ -56,18 +64,18 @@ class StepProfile:
         self.seconds[name] += time.perf_counter() - begun
 
     def step(self, seconds: float, waited: float = 0.0) -> None:
-        """A whole step is over; of its seconds, so many were spent waiting for input."""
+        """Count a whole step of ``seconds`` seconds, of which ``waited`` were spent waiting for input."""
         self.total += seconds
         self.seconds["input"] += waited
         self.steps += 1
 
     def shares(self) -> dict[str, float]:
-        """The share of each part."""
+        """Return the share of each part."""
         total = max(self.total, sum(self.seconds.values()), 1e-12)
         parts = {name: seconds / total for name, seconds in self.seconds.items()}
         return {**parts, "dense": 1 - sum(parts.values())}
 
     def __str__(self) -> str:
-        """In words, for people."""
+        """Return the mean milliseconds per step and the shares, in one line."""
         each = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
         return f"{1000 * self.total / max(1, self.steps):.2f} ms a step: {each}"

@@ -1,4 +1,4 @@
-"""Problems: what is minimised. One file and one line here each."""
+"""Problems: objectives that are sums of many terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiled inner loop with all it needs but the data: for one chunk, or for as many as a worker can claim."""
+"""Compiled inner loops with all arguments but the data, for one chunk or for all chunks that a worker claims."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from hogwild.problems.problem import State
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueKernel:
-    """A loop that claims parts of chunks itself."""
+    """Compiled loop that claims parts of chunks itself."""
 
     kernel: Any
-    rest: Callable[[State, Array], tuple[Any, ...]]  # (state, sync) -> what the kernel gets besides the data
+    # (state, sync) -> the arguments of the kernel after the data.
+    rest: Callable[[State, Array], tuple[Any, ...]]
 
     def __call__(self, chunk: Chunk, rates: Array, state: State, sync: Array) -> float:
         """Descend along one chunk; return its summed loss."""
@@ -29,19 +30,19 @@ class QueueKernel:
         return float(tally[LOSS])
 
     def walk(self, whole: EpochPlan, board: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
-        """Descend along parts of an epoch, as long as there are some to claim."""
+        """Descend along parts of an epoch until none is left to claim."""
         self.kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rates, self.rest(state, sync))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeKernel:
-    """A loop over the terms it is given."""
+    """Compiled loop over given terms."""
 
     kernel: Any
     rest: Callable[[State, Array], tuple[Any, ...]]
-    turns: bool  # whether it can take every n-th term
+    turns: bool  # Whether the kernel can take every n-th term.
 
     def __call__(self, chunk: Chunk, rates: Array, state: State, sync: Array, first: int = 0, stride: int = 1) -> float:
-        """Descend along a chunk, or along every n-th of its terms; return their summed loss."""
+        """Descend along the terms ``first::stride`` of a chunk; return their summed loss."""
         turns = (first, stride) if self.turns else ()
         return float(self.kernel(*chunk.rows.arrays, chunk.order, *turns, rates, *self.rest(state, sync)))

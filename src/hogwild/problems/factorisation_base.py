@@ -1,4 +1,4 @@
-"""What factorisation machines have in common: weights, an intercept, rows of factors, and a loss of one score."""
+"""Base of factorisation machines: weights, an intercept, rows of factors, and a loss of one score."""
 
 from __future__ import annotations
 
@@ -29,19 +29,22 @@ from hogwild.problems.problem import BoundKernel, Defaults, RowProblem, State
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 
-NEAR = 2**20  # bytes of factors that are as good as in a core's cache, and among which workers always meet
-STEP, EPOCHS = 0.1, 20  # as usual
-LINE = 64  # bytes of a cache line
+# Bytes of factors that stay in a core's cache, and among which the writes of workers always conflict.
+NEAR = 2**20
+# Default step size and default number of epochs, the usual values for factorisation machines.
+STEP, EPOCHS = 0.1, 20
+LINE = 64  # Bytes of a cache line.
 
 OwnLoss = Callable[[float, float], tuple[float, float]]
 
 
 class FactorisationProblem(RowProblem):
-    """A model with factors. How features meet in them is for the two final classes to say."""
+    """Model with factors; its two final subclasses define how pairs of features are multiplied."""
 
-    kind: ClassVar[str]  # of pairs, as the kernels call them
-    name: ClassVar[str]  # as models and the command line have it
-    vector: ClassVar[int]  # factors that are stepped at once; a row has whole vectors of them
+    kind: ClassVar[str]  # Kind of feature pairs, by which the kernels are chosen.
+    name: ClassVar[str]  # Name in models and on the command line.
+    # Number of factors that one vector instruction steps; a row of factors is padded to a multiple of it.
+    vector: ClassVar[int]
 
     n_sums = 6
     labels: LabelEncoding
@@ -78,58 +81,64 @@ class FactorisationProblem(RowProblem):
                 remedy="Learn each against the rest, for example with scikit-learn's OneVsRestClassifier.",
             )
 
-    # What the two kinds differ in
+    # Differences between the two kinds of machines
 
     @property
     @abstractmethod
     def rows_each(self) -> int:
-        """How many rows of factors a feature has."""
+        """The number of rows of factors of a feature."""
 
     @property
     @abstractmethod
     def _fields(self) -> Array:
-        """Of which field each feature is, as the kernels want it."""
+        """The field of each feature, followed by the number of fields; empty for a machine without fields."""
 
     @abstractmethod
     def _visits(self) -> Array:
-        """In which share of the terms each row of factors is met."""
+        """Return, for each row of factors, the mean number of times that a term uses it."""
 
     @abstractmethod
     def _with(self, source: Any) -> FactorisationProblem:
-        """The same problem on other rows, their labels encoded alike."""
+        """Return the same problem on other rows, with the same encoding of labels."""
 
-    # What training asks
+    # Interface for training
 
     @property
     def defaults(self) -> Defaults:
-        """Steps that learn what rows have in common: those that fit the rows best learn them by heart.
+        """Rule, schedule, step size and epochs that generalise well; step sizes that fit the rows best overfit.
 
-        Numbers to predict may be of any size, and so the steps to them.
+        Labels that are numbers may have any magnitude, so their step size is "auto".
         """
         return Defaults("adagrad", "cosine", STEP if self.labels.classes is not None else "auto", EPOCHS)
 
     @property
     @abstractmethod
     def work(self) -> int:
-        """How many multiplications an epoch takes, about."""
+        """The approximate number of multiplications of an epoch."""
 
     @cached_property
     def data(self) -> Dataset:
-        """The rows, their labels encoded."""
+        """The rows, with encoded labels."""
         return self.encoded(self.source)
 
     @property
     def n_outputs(self) -> int:
-        """How many scores the model gives a row."""
+        """The number of scores of a row."""
         return 1
 
     @property
     def padded(self) -> int:
-        """How many numbers a row of factors has: whole vectors, the last of them filled up with zeros that stay."""
+        """The number of numbers of a row of factors: the rank, padded with constant zeros to whole vectors."""
         return -(-self.rank // self.vector) * self.vector
 
     def encoded(self, data: Dataset) -> Dataset:
-        """Other data of the same kind, its labels encoded like those of :attr:`data`."""
+        """Return other data of the same kind, with labels encoded like those of :attr:`data`.
+
+        Raises
+        ------
+        ParameterError
+            If the data has more features than the training data.
+        """
         if data.n_features > self.source.n_features:
             raise ParameterError(
                 f"{data.name} has {data.n_features:,} features, {self.source.name} has {self.source.n_features:,}. "
@@ -138,7 +147,13 @@ class FactorisationProblem(RowProblem):
         return data.with_labels(partial(self.labels.encode, name=data.name))
 
     def for_rule(self, rule: Rule) -> FactorisationProblem:
-        """This problem, if the rule goes with it."""
+        """Return this problem if the rule supports it.
+
+        Raises
+        ------
+        ParameterError
+            If the rule is for one worker, or does not follow a schedule.
+        """
         if rule.single_worker or rule.step_size != "scheduled":
             raise ParameterError(
                 f"{type(rule).__name__} is for linear models. For factors use 'adagrad', 'ftrl', 'sgd' or 'adam'."
@@ -146,9 +161,9 @@ class FactorisationProblem(RowProblem):
         return self
 
     def start(self, rule: Rule) -> State:
-        """Weights and intercept at zero, small random factors, with fresh memory for the rule.
+        """Return weights and an intercept of zero, small random factors, and initial state of the rule.
 
-        At zero all factors would stay there: what moves one is the others.
+        Factors that start at zero would stay zero, because the gradient of a factor is a sum of others.
         """
         row = np.array(rule.initial, np.float32)
         features, each = self.source.n_features, self.rows_each * self.padded
@@ -162,18 +177,18 @@ class FactorisationProblem(RowProblem):
         return np.tile(row, (features, 1)), np.tile(row, (1, 1)), factors
 
     def sync_buffer(self, access: str) -> Array:
-        """A lock per feature and one for the intercept, or the turns of workers."""
+        """Return a lock per feature and one for the intercept, or the turns of workers."""
         return new_sync(access, self.source.n_features + 1)
 
     def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
-        """The compiled inner loop for a rule and a way of sharing."""
+        """Return the compiled inner loop for a rule and an access policy."""
         penalised = self.l2 > 0, self.l2_factors > 0
         kernel = factorisation_machine_build.descend(
             self.kind, self._layout, access, rule.step, rule.skips_zero_gradient, penalised, self.normalise,
             self.loss.function, self.loss.ours, len(rule.initial), self._is_far(rule),
         )  # fmt: skip
         constants = tuple(np.float32(c) for c in rule.constants)
-        # With locks and turns no update may be lost or damped, so each is merged at once.
+        # With locks and turns no update may be lost or damped, so each one is merged at once.
         patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
         patience = patience if workers > 1 else ALL_ROWS
         given = (
@@ -188,27 +203,27 @@ class FactorisationProblem(RowProblem):
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
     def always_contended(self, rule: Rule) -> bool:
-        """Whether workers would always write to the same few places."""
+        """Return whether the factors are so few that the writes of workers always conflict."""
         return self._size(rule) < NEAR
 
     def _is_far(self, rule: Rule) -> bool:
-        """Whether the parameters are too many for a core's cache."""
+        """Return whether the parameters exceed a core's cache."""
         return self._size(rule) > NEAR
 
     def _size(self, rule: Rule) -> int:
         return 4 * len(rule.initial) * self.source.n_features * self.rows_each * self.padded
 
-    # How good it is
+    # Evaluation
 
     def measure(self, chunk: Chunk, state: State) -> Array:
-        """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
+        """Return sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
         sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
         self.evaluate_parts(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
     def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
-        """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
+        """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         values = state[2][:, :1]
         rest = *state[:2], values, self._fields, self.padded, self._class_weights, float(self.loss.parameter)
         kernel = factorisation_machine_build.evaluate(
@@ -217,7 +232,7 @@ class FactorisationProblem(RowProblem):
         kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
-        """The mean loss, and the accuracy or R^2."""
+        """Return the mean loss, and the accuracy or R^2."""
         total, weight, score, label, square, rows = (float(s) for s in sums)
         found = {"loss": total / rows}
         if self.labels.classes is not None:
@@ -226,7 +241,7 @@ class FactorisationProblem(RowProblem):
         return found | {"r2": 1 - score / spread if spread > 0 else 0.0}
 
     def penalty(self, state: State) -> float:
-        """What the objective has besides the mean loss."""
+        """Return the penalty, which the objective adds to the mean loss."""
         found = 0.0
         if self.l2:
             found += self.l2 / 2 * float(np.square(state[0][:, 0], dtype=np.float64).sum())
@@ -236,13 +251,13 @@ class FactorisationProblem(RowProblem):
         return found
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> FactorisationProblem:
-        """The same problem on few rows, for trials."""
+        """Return the same problem on at most ``rows`` rows, for trials."""
         other = self._with(subsample(self.source, rows, seed))
         other._class_weights, other._shares = self._class_weights, self._shares
         return other
 
     def model(self, values: State, training: Mapping[str, Any]) -> FactorisationModel:
-        """What is kept of a run: the parameters, and what is needed to use them."""
+        """Return the model of a run: the parameters, and all that predictions need."""
         weights, intercept, factors = values
         table = self.source.table
         rows = factors[:, 0].reshape(self.source.n_features, self.rows_each, self.padded)[:, :, : self.rank]
@@ -261,7 +276,7 @@ class FactorisationProblem(RowProblem):
         )
 
     def describe(self) -> dict[str, Any]:
-        """What was asked, for records."""
+        """Return the problem's parameters, for records."""
         return {
             "problem": self.name,
             "loss": str(self.loss),
@@ -310,7 +325,7 @@ def _is_strength(value: Any) -> bool:
 
 
 def _aligned(rows: int, columns: int) -> Array:
-    """A table with numbers of a kind side by side, which begins with a cache line."""
+    """Return a table that begins at a cache line, and stores each column contiguously."""
     memory = np.empty(rows * columns + LINE // 4, np.float32)
     first = -memory.ctypes.data % LINE // 4
     return memory[first : first + rows * columns].reshape((rows, columns), order="F")

@@ -1,4 +1,4 @@
-"""Factorisation machines: a linear model, and the products of any two features."""
+"""Factorisation machines: a linear model plus the products of all pairs of features."""
 
 from __future__ import annotations
 
@@ -16,25 +16,54 @@ NO_FIELDS = np.empty(0, np.uint32)
 
 @final
 class FactorisationMachine(FactorisationProblem):
-    r"""A factorisation machine of second order (Rendle 2010).
+    r"""Factorisation machine of second order (Rendle 2010).
 
     The score of a row, with a weight :math:`w_u` and ``rank`` factors :math:`v_u` for each feature, is
 
     .. math:: b + \sum_u w_u x_u + \sum_{u < t} \langle v_u, v_t \rangle\, x_u x_t
 
-    Minimised is the mean loss, plus ``l2`` times half the squared length of w as in :class:`hogwild.Linear`, plus
-    ``l2_factors`` times half the squared length of each :math:`v_u`, weighted by the share of rows that have the
-    feature: that is what a penalty comes to that each term takes from its own factors. Factors start as random numbers
-    of size ``spread``, the same for the same ``seed``. ``normalise`` scales each row to length one.
+    The objective is the mean loss plus two penalties. The first is ``l2`` times half the squared length of w, as in
+    :class:`hogwild.Linear`. The second is ``l2_factors`` times half the squared length of each :math:`v_u`, weighted by
+    the fraction of rows that have the feature. This weighting results if each term applies the whole penalty to its own
+    factors.
 
-    ``source`` is anything :func:`hogwild.data.open` takes, and ``loss`` one of two classes or of numbers.
+    Parameters
+    ----------
+    source : path, tuple (X, y) or Dataset
+        Any source that :func:`hogwild.data.open` accepts.
+    loss : Loss, str or callable, default "logistic"
+        Loss of a row, for two classes or for numbers.
+    rank : int, default 8
+        Number of factors of a feature.
+    l2 : float, default 0.0
+        Strength of the L2 penalty on weights.
+    l2_factors : float, default 0.01
+        Strength of the L2 penalty on factors.
+    intercept : bool, default True
+        Whether the model has an intercept.
+    normalise : bool, default False
+        Whether each row is scaled to length 1.
+    class_weight : dict or "balanced", optional
+        Weights of classes.
+    spread : float, default 0.1
+        Standard deviation of the random factors at the start.
+    seed : int, default 0
+        Seed of the random factors.
+    labels : LabelEncoding, optional
+        Encoding of labels; by default the data determines it.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from hogwild import minimise
     >>> X = np.random.default_rng(0).integers(0, 2, (400, 2)); y = X[:, 0] ^ X[:, 1]
     >>> run = minimise(FactorisationMachine((X, y), rank=2), strategy="serial", budget=50)
     >>> run.model.predict([[0, 0], [0, 1], [1, 0], [1, 1]])
     array([0., 1., 1., 0.])
+
+    References
+    ----------
+    S. Rendle, "Factorization Machines", ICDM 2010.
     """
 
     kind, name, vector = "any", "fm", 8
@@ -61,12 +90,15 @@ class FactorisationMachine(FactorisationProblem):
 
     @property
     def rows_each(self) -> int:
-        """A feature has one row of factors, whatever it meets."""
+        """The number of rows of factors of a feature, which is 1 whatever features it is paired with."""
         return 1
 
     @property
     def work(self) -> int:
-        """Each entry of a row meets the sum of all, factor by factor."""
+        """The number of multiplications of an epoch.
+
+        Each entry of a row is multiplied with the sum of all entries, factor by factor.
+        """
         return self.source.nonzeros * self.padded
 
     @property

@@ -1,4 +1,4 @@
-"""Field-aware factorisation machines: a feature meets the features of each field with other factors."""
+"""Field-aware factorisation machines, in which a feature has separate factors for each field of the other feature."""
 
 from __future__ import annotations
 
@@ -16,24 +16,60 @@ from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
 
 @final
 class FieldAwareFactorisationMachine(FactorisationProblem):
-    r"""A field-aware factorisation machine (Juan et al. 2016).
+    r"""Field-aware factorisation machine (Juan et al. 2016).
 
-    Each feature is of a field (the advertiser, the page, the hour), and has a row of factors for each field that the
-    feature it meets may be of. With :math:`f_u` the field of feature u the score of a row is
+    Each feature belongs to a field (the advertiser, the page, the hour). A feature has a row of factors for each field
+    of the feature that it is paired with. With :math:`f_u` the field of feature u, the score of a row is
 
     .. math:: b + \sum_u w_u x_u + \sum_{u < t} \langle v_{u, f_t}, v_{t, f_u} \rangle\, x_u x_t
 
-    ``fields`` is the field of each feature, counted from 0; a file in libffm format says it itself. As in libffm rows
-    are scaled to length one unless ``normalise`` is False, and factors are stepped pair by pair. The other parameters
-    are those of :class:`hogwild.FactorisationMachine`; the penalty on a row of factors is weighted by how often pairs
-    meet in it.
+    As in libffm, kernels step factors pair by pair. The penalty on a row of factors is weighted by the mean number of
+    pairs per row of data that use it.
 
+    Parameters
+    ----------
+    source : path, tuple (X, y) or Dataset
+        Any source that :func:`hogwild.data.open` accepts.
+    loss : Loss, str or callable, default "logistic"
+        Loss of a row, for two classes or for numbers.
+    fields : array of int, optional
+        Field of each feature, counted from 0; a file in libffm format contains the fields itself.
+    rank : int, default 4
+        Number of factors of a feature for each field.
+    l2 : float, default 0.0
+        Strength of the L2 penalty on weights.
+    l2_factors : float, default 0.001
+        Strength of the L2 penalty on factors.
+    intercept : bool, default True
+        Whether the model has an intercept.
+    normalise : bool, default True
+        Whether each row is scaled to length 1, as in libffm.
+    class_weight : dict or "balanced", optional
+        Weights of classes.
+    spread : float, default 0.1
+        Standard deviation of the random factors at the start.
+    seed : int, default 0
+        Seed of the random factors.
+    labels : LabelEncoding, optional
+        Encoding of labels; by default the data determines it.
+
+    Raises
+    ------
+    ParameterError
+        If neither ``fields`` nor the data gives the field of each feature.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from hogwild import minimise
     >>> X = np.random.default_rng(0).integers(0, 2, (400, 2)); X = np.hstack([X, 1 - X]); y = X[:, 0] ^ X[:, 1]
     >>> problem = FieldAwareFactorisationMachine((X, y), fields=[0, 1, 0, 1], rank=2)
     >>> problem.n_fields, minimise(problem, strategy="serial", budget=50).result["accuracy"]
     (2, 1.0)
+
+    References
+    ----------
+    Y. Juan, Y. Zhuang, W.-S. Chin and C.-J. Lin, "Field-aware Factorization Machines for CTR Prediction", RecSys 2016.
     """
 
     kind, name, vector = "by field", "ffm", 4
@@ -69,7 +105,7 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
 
     @property
     def n_fields(self) -> int:
-        """How many fields there are."""
+        """The number of fields."""
         return int(self._table[-1])
 
     @property
@@ -79,12 +115,15 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
 
     @property
     def rows_each(self) -> int:
-        """A feature has a row of factors for each field that it may meet."""
+        """The number of rows of factors of a feature, one for each field."""
         return self.n_fields
 
     @property
     def work(self) -> int:
-        """Each entry of a row meets each other, factor by factor."""
+        """The number of multiplications of an epoch.
+
+        Each entry of a row is multiplied with each other entry, factor by factor.
+        """
         each = self.source.nonzeros / max(1, self.source.n_rows)
         return int(self.source.nonzeros * max(1.0, each - 1) / 2 * self.padded)
 
@@ -112,7 +151,13 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
 
 
 def _checked(fields: Any, features: int) -> Array:
-    """The field of each feature, and behind them how many fields there are."""
+    """Return the field of each feature, followed by the number of fields.
+
+    Raises
+    ------
+    ParameterError
+        If the fields are not one non-negative integer per feature.
+    """
     given = np.asarray(fields)
     whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and bool((given == np.round(given)).all()))
     if given.ndim != 1 or not whole or (given.size and given.min() < 0):

@@ -1,4 +1,4 @@
-"""Graph cuts: nodes are put into parts so that the edges between different parts weigh as little as possible."""
+"""Graph cuts: assignments of nodes to parts that minimise the weight of the edges between different parts."""
 
 from __future__ import annotations
 
@@ -28,26 +28,44 @@ LEAST_EPOCHS = 100
 
 
 class GraphCut(RowProblem):
-    r"""The relaxed cut of a graph, in two parts or more, as in the Hogwild! paper.
+    r"""Relaxed cut of a graph in two or more parts (Niu et al. 2011).
 
-    Each node v has a share in each part, :math:`x_v` in the simplex; what is minimised over the edges is
+    Each node v has a share in each part, :math:`x_v` in the simplex. The objective over the edges is
 
     .. math:: \sum_{(u,v)} w_{uv} \, \tfrac12 \| x_u - x_v \|_1
 
-    where ``seeds`` are nodes whose parts are known: a mapping from nodes to parts, or an array with the part of each
-    node and -1 where it is not known. ``costs`` are what it costs to have a node in a part, one row for each node. Of
-    two parts the relaxation is exact: the model's ``parts`` are those of a minimum cut once it is minimised.
+    For two parts, the relaxation is exact: at its minimum, the model's ``parts`` are those of a minimum cut. The metric
+    "loss" is the mean weight of the cut fractions of edges, relative to the mean weight of all edges. The metric
+    "relaxed_cut" is the summed weight of the cut fractions, with costs.
 
-    ``graph`` is a symmetric SciPy sparse matrix of weights, a :class:`hogwild.data.graphs.Graph`, ``(ends, ends,
-    weights)`` or the path of a list of edges (``node node weight`` on each line, or SciPy's ``.npz``).
+    Parameters
+    ----------
+    graph : sparse matrix, Graph, tuple or path
+        A symmetric SciPy sparse matrix of weights, a :class:`hogwild.data.graphs.Graph`, or a tuple
+        ``(ends, ends, weights)``. A path names a list of edges: ``node node weight`` on each line, or SciPy's ``.npz``.
+    seeds : mapping or array of int, optional
+        Nodes whose parts are known, as a mapping from nodes to parts, or as an array with the part of each node. In an
+        array, -1 means that the part is not known.
+    costs : array of float, optional
+        Cost of each node in each part, with one row for each node.
 
-    What is measured is the weight of the cut edges against the mean weight of all ("loss"), and itself ("relaxed_cut").
+    Raises
+    ------
+    ParameterError
+        If there are fewer than two parts.
 
+    Examples
+    --------
     >>> from hogwild import minimise
     >>> chain = [0, 1, 2], [1, 2, 3], [2.0, 1.0, 2.0]
     >>> model = minimise(GraphCut(chain, {0: 0, 3: 1}), strategy="serial").model
     >>> model.parts, model.cut
     (array([0, 0, 1, 1]), 1.0)
+
+    References
+    ----------
+    F. Niu, B. Recht, C. Ré and S. J. Wright, "HOGWILD!: A Lock-Free Approach to Parallelizing Stochastic Gradient
+    Descent", NIPS 2011.
     """
 
     n_sums = 2
@@ -64,7 +82,8 @@ class GraphCut(RowProblem):
                 "There must be two parts at least: give seeds in each, such as {0: 0, 7: 1}, or costs of each."
             )
         whole = self.graph if charged is None else _with_costs(self.graph, charged, self.parts)
-        if charged is not None:  # one node more for each part, which is wholly in it
+        # The graph has one more node for each part, which belongs wholly to that part.
+        if charged is not None:
             self.seeds |= {self.graph.nodes + part: part for part in range(self.parts)}
         self.costs, self._edges = charged, whole
         self._beside = 0.0 if charged is None else _paid_anyway(charged)
@@ -78,32 +97,41 @@ class GraphCut(RowProblem):
 
     @property
     def defaults(self) -> Defaults:
-        """Shares are between zero and one, whatever the graph: so one step suits all."""
+        """Rule, schedule, step size and epochs.
+
+        Shares are between 0 and 1 in every graph, so one step size suits all.
+        """
         return Defaults("sgd", "cosine", 0.1, LEAST_EPOCHS)
 
     @property
     def work(self) -> int:
-        """How many multiplications an epoch takes."""
+        """The number of multiplications of an epoch."""
         return 4 * self.parts * self.source.n_rows
 
     @cached_property
     def free(self) -> Array:
-        """Which nodes have a choice."""
+        """Whether each node is free, that is, not a seed."""
         free = np.ones(self.source.n_features, np.bool_)
         free[list(self.seeds)] = False
         free.setflags(write=False)
         return free
 
     def open_held_out(self, source: Any) -> Dataset:
-        """There is no held-out data."""
+        """Raise a ParameterError, as a graph has no held-out data."""
         raise ParameterError("A graph is cut as a whole: there is no test data for GraphCut. Leave it out.")
 
     def encoded(self, data: Dataset) -> Dataset:
-        """Edges have no labels."""
+        """Return the data unchanged, as edges have no labels."""
         return data
 
     def start(self, rule: Rule) -> State:
-        """Seeds in their parts, and all others in all parts alike."""
+        """Return shares that put seeds into their parts, and all other nodes into all parts equally.
+
+        Raises
+        ------
+        ParameterError
+            If the rule cannot keep shares in the simplex.
+        """
         if rule.position_columns != (0,) or rule.step_size != "scheduled":
             raise ParameterError(
                 f"{type(rule).__name__} cannot keep shares in the simplex: use 'sgd', 'adagrad', 'momentum' or 'adam'."
@@ -116,11 +144,11 @@ class GraphCut(RowProblem):
         return (state,)
 
     def sync_buffer(self, access: str) -> Array:
-        """A lock for each node, or the turns of workers."""
+        """Return a lock for each node, or the turns of workers."""
         return new_sync(access, self.source.n_features)
 
     def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
-        """The compiled inner loop for a rule and a way of sharing."""
+        """Return the compiled inner loop for a rule and an access policy."""
         kernel = graph_cut.descent(access, rule.step, len(rule.initial))
         constants, free = tuple(np.float32(c) for c in rule.constants), self.free
 
@@ -130,26 +158,26 @@ class GraphCut(RowProblem):
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
-        """The summed weight of what is cut, and the number of edges."""
+        """Return the summed weight of the cut fractions of a chunk's edges, and the number of edges."""
         sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
         self.evaluate_parts(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
     def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
-        """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
+        """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         graph_cut.evaluation()(board, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
-        """What is cut of an edge in the mean, against the mean weight of all; and the weight of the cut, with costs."""
+        """Return the mean cut weight relative to the mean weight of edges, and the weight of the cut with costs."""
         return {"loss": float(sums[0] / sums[1]), "relaxed_cut": float(sums[0]) / self.scale - self._beside}
 
     def penalty(self, state: State) -> float:
-        """There is none."""
+        """Return 0, as there is no penalty."""
         return 0.0
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> GraphCut:
-        """The same problem on the edges that are nearest to the seeds: elsewhere nothing happens at first."""
+        """Return the same problem on the edges nearest to the seeds; at first, shares change only there."""
         if rows >= self.source.n_rows:
             return self
         whole = self._edges
@@ -162,7 +190,7 @@ class GraphCut(RowProblem):
         return other
 
     def model(self, values: State, training: Mapping[str, Any]) -> GraphCutModel:
-        """What is kept of a run: the shares, and the best cut that they suggest."""
+        """Return the model of a run: the shares, and the best cut that rounding them gives."""
         whole, nodes = self._edges, self.graph.nodes
         edges = Edges(whole.one, whole.other, whole.weights)
         shares = np.ascontiguousarray(values[0][:, 0]).reshape(-1, self.parts)
@@ -172,7 +200,7 @@ class GraphCut(RowProblem):
         )
 
     def describe(self) -> dict[str, Any]:
-        """What was asked, for records."""
+        """Return the problem's parameters, for records."""
         return {
             "problem": "graph-cut", "parts": self.parts, "seeds": len(self.seeds), "rows": self.source.n_rows,
             "features": self.source.n_features, "data": self.source.fingerprint,
@@ -213,19 +241,19 @@ def _seeds(seeds: Any, graph: Graph) -> dict[int, int]:
 
 
 def _paid_anyway(costs: Array) -> float:
-    """What edges to the nodes of parts weigh more than the costs they stand for, wherever nodes are."""
+    """Return the constant by which the cut edges to part nodes outweigh the costs that they represent."""
     most = costs.max(axis=1, keepdims=True)
     return float((most - costs).sum() - most.sum())
 
 
 def _with_costs(graph: Graph, costs: Array, parts: int) -> Graph:
-    """The same graph with a node for each part, and edges to it that are the heavier, the less it costs to be there."""
+    """Return the graph with one more node per part, and edges to these nodes that are heavier the lower the cost."""
     if costs.shape != (graph.nodes, parts) or not np.isfinite(costs).all():
         raise ParameterError(
             f"The 'costs' parameter must have a finite number for each of the {graph.nodes:,} nodes in each of the "
             f"{parts} parts. Got the shape {costs.shape} instead."
         )
-    # An edge to the node of a part is cut by being in any other: of weight t_k it costs sum t - t_k to be in part k.
+    # An edge to a part's node is cut if its node is in any other part. With weights t, part k costs sum t - t_k.
     ties = costs.max(axis=1, keepdims=True) - costs
     node, part = np.nonzero(ties)
     return Graph(

@@ -1,4 +1,4 @@
-"""From shares of nodes in parts to parts: the cut of least weight among those that the shares suggest."""
+"""Rounding of relaxed cuts: from shares of nodes in parts to the lightest cut among several candidates."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from numpy.typing import NDArray
 
 from hogwild.data.csr import Array
 
-TRIES = 64  # roundings by random thresholds, where there are more than two parts
+# Number of roundings by random thresholds, if there are more than two parts.
+TRIES = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """The ends and the weights of edges."""
+    """Ends and weights of edges."""
 
     one: Array
     other: Array
     weights: Array
 
     def cut(self, parts: Array) -> float:
-        """The weight of the edges between different parts.
+        """Return the weight of the edges between different parts.
 
         >>> edges = Edges(np.array([0, 1]), np.array([1, 2]), np.array([2.0, 3.0]))
         >>> edges.cut(np.array([0, 0, 1]))
@@ -31,11 +32,12 @@ class Edges:
 
 
 def round_cut(shares: Array, edges: Edges, seed: int = 0) -> NDArray[np.int64]:
-    """A part for each node. ``shares`` has a row for each node; those that are wholly in a part stay there.
+    """Return a part for each node; a node that is wholly in a part stays there.
 
-    Two parts are told apart by the best of all thresholds: where the shares are optimal, every threshold between them
-    gives a cut of least weight. More are told apart by the largest share, or by thresholds that are tried in random
-    order (Calinescu, Karloff and Rabani 2000), whichever is best.
+    ``shares`` has a row for each node. For two parts, the best of all thresholds separates them: for optimal shares,
+    every threshold between them gives a cut of least weight. For more parts, the candidates are the largest share, and
+    ``TRIES`` roundings with random thresholds in random order (Calinescu, Karloff and Rabani 2000). The lightest cut
+    wins.
 
     >>> edges = Edges(np.array([0, 1]), np.array([1, 2]), np.array([2.0, 3.0]))
     >>> round_cut(np.array([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]]), edges)
@@ -50,18 +52,25 @@ def round_cut(shares: Array, edges: Edges, seed: int = 0) -> NDArray[np.int64]:
 
 
 def _by_threshold(shares: Array, edges: Edges) -> NDArray[np.int64]:
-    """Part 1 is who has more of it than the best threshold: an edge is cut by those between its ends' shares."""
+    """Return part 1 for nodes whose share in it exceeds the best threshold, else part 0.
+
+    A threshold cuts an edge if it lies between the shares of the edge's ends.
+    """
     levels, place = np.unique(shares, return_inverse=True)
     low, high = np.minimum(place[edges.one], place[edges.other]), np.maximum(place[edges.one], place[edges.other])
     change = np.zeros(len(levels) + 1)
     np.add.at(change, low, edges.weights)
     np.subtract.at(change, high, edges.weights)
-    cuts = np.cumsum(change)[: max(1, len(levels) - 1)]  # by a threshold above each level but the last
+    # Weights of the cuts by a threshold above each level but the last.
+    cuts = np.cumsum(change)[: max(1, len(levels) - 1)]
     return (place > int(cuts.argmin())).astype(np.int64)
 
 
 def _by_thresholds(shares: Array, random: np.random.Generator) -> NDArray[np.int64]:
-    """Parts take in turn who has more of them than a threshold; the last takes the rest."""
+    """Assign to each part in random order the free nodes whose share exceeds a threshold.
+
+    The last part takes the rest.
+    """
     turns, threshold = random.permutation(shares.shape[1]), random.uniform()
     parts = np.full(len(shares), turns[-1])
     free = np.ones(len(shares), bool)

@@ -1,4 +1,4 @@
-"""Buffers of workers that do not share their most frequent coordinates at every step."""
+"""Replicas of hot coordinates, which workers step privately and merge periodically."""
 
 from __future__ import annotations
 
@@ -15,35 +15,48 @@ from hogwild.data.subsample import subsample
 from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
 from hogwild.problems.bound_kernel import QueueKernel
 
-CACHED = 2**20  # bytes of a worker's two copies that are no burden to its cache
-FREQUENT = 2**12  # coordinates that are worth a copy where there are too many for all
-FIRST_TIER = 128  # coordinates that are merged every time
-FIRST_ROWS = 32  # between two merges at the beginning, when there is most to learn from each other
-FEWEST_ROWS = 1_000  # for each worker
-WORTH = 8  # non-zeros for each number that is copied
-LEAST_ROOM = 2**28  # bytes: copies, and the compiler of their loop, are not for those who are short of memory
-LONGEST_ROWS = 512  # rows that a worker goes at most: rarer merges would save next to nothing
-DENSE_ROWS = 128  # rows of dense data between two merges
-POWERS = 12  # of a matrix at most, until its steepest direction stands out,
-STEADY = 1e-4  # which it does when it gets steeper by no more than this
-SAMPLED_ROWS = 2_000  # enough to know how large features are
+# Bytes of a worker's two copies that do not burden its cache.
+CACHED = 2**20
+# Number of hot coordinates if there are too many coordinates to replicate all.
+FREQUENT = 2**12
+# Number of coordinates in the first tier, which every merge includes.
+FIRST_TIER = 128
+# Number of rows between two merges at the start of a run, when workers learn most from each other.
+FIRST_ROWS = 32
+# Minimum number of rows per worker for replicas to pay.
+FEWEST_ROWS = 1_000
+# Minimum number of non-zeros for each number that is copied.
+WORTH = 8
+# Minimum bytes of free memory: replicas and the compiler of their loop need memory.
+LEAST_ROOM = 2**28
+# Maximum number of rows between two merges of a worker; rarer merges would save almost nothing.
+LONGEST_ROWS = 512
+# Number of rows between two merges for dense data.
+DENSE_ROWS = 128
+# Maximum number of power iterations for the largest eigenvalue.
+POWERS = 12
+# Relative change of the eigenvalue below which power iteration stops.
+STEADY = 1e-4
+# Number of rows sampled to estimate the magnitudes of features.
+SAMPLED_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicaLayout:
-    """Which coordinates are hot, and how often they are merged."""
+    """Choice of the hot coordinates, and of how often they are merged."""
 
-    by_rank: Array  # the hot coordinates, the most frequent first
-    where: Array  #   the rank of every coordinate
-    tiers: Array  #   where each tier of ranks begins; a row more for the end
-    stiff: Array  #   how fast each tier's optimum is approached by a step of one
-    period: int  #    rows between two merges
-    dense: bool  #    whether a term touches everything
+    by_rank: Array  # Hot coordinates, the most frequent first.
+    where: Array  # Rank of every coordinate.
+    tiers: Array  # First rank of each tier, and the end of the last tier.
+    stiff: Array  # Largest curvature of each tier.
+    period: int  # Number of rows between two merges.
+    dense: bool  # Whether a term touches every coordinate.
 
     def lookups(self, shares: Array) -> tuple[Array, Array]:
-        """The rank of every coordinate, and the shares of the penalty, if there is one.
+        """Return the rank of every coordinate, and the shares of the penalty if there is one.
 
-        Where all are hot nobody asks for ranks. Else both are in one table, so that one trip to memory brings both.
+        If all coordinates are hot, no kernel reads ranks. Otherwise both are in one table, so that one access to memory
+        fetches both.
         """
         if self.everything:
             return np.empty((0, 2), np.uint32), shares
@@ -55,7 +68,7 @@ class ReplicaLayout:
 
     @property
     def places(self) -> Array:
-        """Where in a worker's copy the coordinate of each rank is: by number if all are there, else by rank."""
+        """The row of each rank in a worker's replica: the coordinate's number if all are hot, else the rank."""
         return np.asarray(self.by_rank if self.everything else np.arange(len(self.by_rank)), np.uint32)
 
     @property
@@ -66,28 +79,27 @@ class ReplicaLayout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkerReplica:
-    """What one worker has to itself."""
+    """Private memory of one worker: its replica, the shared values at its last merge, and its counters."""
 
     copy: Array
-    seen: Array  # what the shared rows were when it last met them
+    seen: Array  # Shared rows at the last merge.
     control: Array
 
     def start(self, hot: Array, places: Array) -> None:
-        """Begin with what all workers have."""
+        """Copy the shared values."""
         self.copy[places] = hot
         self.seen[:] = hot
 
 
 def rows_between_merges(data: Dataset, workers: int, dense: bool, width: int) -> int:
-    """How many rows each worker goes between two merges; 0 where copies do not pay.
+    """Return the number of rows between two merges of a worker; 0 where replicas do not pay.
 
-    Of few rows little is learnt before workers would meet, and copying takes longer than walking. ``width`` is how many
-    numbers a coordinate has.
+    A worker with fewer than ``FEWEST_ROWS`` rows has learnt almost nothing by its first merge, and copying takes longer
+    than training. ``width`` is the number of numbers per coordinate.
     """
     rows = data.n_rows
-    copied = (
-        WORTH * workers * count_hot(data.n_features, 4 * width, dense)
-    )  # by every worker, before and after an epoch
+    # Every worker copies the hot coordinates before and after an epoch.
+    copied = WORTH * workers * count_hot(data.n_features, 4 * width, dense)
     if rows < FEWEST_ROWS * workers or data.nonzeros < copied or data.room < LEAST_ROOM:
         return 0
     if dense:
@@ -96,7 +108,7 @@ def rows_between_merges(data: Dataset, workers: int, dense: bool, width: int) ->
 
 
 def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> ReplicaLayout:
-    """Rank the coordinates and choose how many are hot; they are merged every so many ``rows``.
+    """Rank the coordinates, and choose how many are hot; workers merge every ``rows`` rows.
 
     >>> from hogwild.data import open
     >>> plan = replica_layout(open(np.eye(4, dtype=np.float32)[[0, 1, 1, 2, 2, 2]], np.zeros(6)), 8, 0.25, 16)
@@ -107,11 +119,11 @@ def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) 
     few = subsample(data, SAMPLED_ROWS).rows
     dense = few.layout == "dense"
     hots = count_hot(features, bytes_each, dense)
-    # A stable sort, so that equals are in the same order everywhere; in dense rows all are equally frequent.
+    # The sort is stable, so that ties have the same order on every machine. In dense rows, all coordinates tie.
     by_rank = np.arange(features) if dense else np.argsort(-data.frequencies(), kind="stable")
     where = np.empty(features, np.uint32)
     where[by_rank] = np.arange(features, dtype=np.uint32)
-    tiers = np.array([0, hots]) if dense else _tiers(hots)  # of dense rows none is rarer
+    tiers = np.array([0, hots]) if dense else _tiers(hots)  # All coordinates of dense rows are equally frequent.
     if dense:
         stiff = [curvature * _steepest(few.values[few.indptr[0] : few.indptr[-1]].reshape(len(few), features))]
     else:
@@ -123,7 +135,7 @@ def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) 
 
 
 def count_hot(features: int, bytes_each: int, dense: bool) -> int:
-    """How many coordinates are hot; of dense data all, because a dense row is stepped as a whole.
+    """Return the number of hot coordinates; for dense data, all are hot because a dense row is stepped as a whole.
 
     >>> count_hot(50_000, 8, dense=False), count_hot(4_000_000, 8, dense=False)
     (50000, 4096)
@@ -132,17 +144,18 @@ def count_hot(features: int, bytes_each: int, dense: bool) -> int:
 
 
 def _steepest(table: Any) -> float:
-    """The largest eigenvalue of the second moments of some columns, by power iteration.
+    """Return the largest eigenvalue of the second moments of a table's columns, by power iteration.
 
     >>> round(_steepest(np.array([[3.0, 0.0], [0.0, 1.0]])), 3)
     4.5
     """
+    # The vector has the table's type, as einsum would otherwise convert the table each time.
     direction, length = (
         np.ones(table.shape[1], table.dtype),
         0.0,
-    )  # of one type: einsum would convert the table each time
+    )
     for _ in range(POWERS):
-        # einsum, because the threads of a BLAS would look out for more work for a while, on the workers' cores.
+        # The threads of a BLAS keep spinning on the workers' cores after a call, so einsum is used instead.
         direction = np.einsum("ij,i->j", table, np.einsum("ij,j->i", table, direction)) / table.dtype.type(len(table))
         before, length = length, float(np.sqrt(np.square(direction, dtype=np.float64).sum()))
         if abs(length - before) <= STEADY * length:
@@ -152,15 +165,16 @@ def _steepest(table: Any) -> float:
 
 
 def _steepest_apart(mean: float, square: float, present: Array) -> float:
-    """The same of columns that are present in these shares of the rows, apart from each other, with such values.
+    """Estimate the largest eigenvalue for independent columns that are present in these fractions of the rows.
 
-    Not measured as it is for dense rows: rare columns that met in one row of a sample would look like one.
+    ``mean`` and ``square`` are the moments of the stored values. An eigenvalue measured on a sample, as for dense rows,
+    would be too large: rare columns that happen to share a sampled row would look correlated.
     """
     return float(max(mean**2 * np.square(present).sum(), square * present.max()))
 
 
 def _moments(few: CSRRows) -> tuple[float, float]:
-    """The mean of the values that are stored, and that of their squares."""
+    """Return the mean of the stored values, and the mean of their squares."""
     if few.layout == "binary":
         return 1.0, 1.0
     values = few.values[few.indptr[0] : few.indptr[-1]]
@@ -168,7 +182,7 @@ def _moments(few: CSRRows) -> tuple[float, float]:
 
 
 def _tiers(hots: int) -> Array:
-    """Bounds of tiers of which each has twice as many coordinates as the one before.
+    """Return the bounds of tiers, of which each is twice the bound before.
 
     >>> _tiers(1000)
     array([   0,  128,  256,  512, 1000])
@@ -181,22 +195,24 @@ def _tiers(hots: int) -> Array:
 
 @dataclass(eq=False)
 class HotReplicas:
-    """The shared copy of the hot coordinates, ranked, and every worker's own."""
+    """Shared values of the hot coordinates, ordered by rank, and every worker's replica."""
 
     plan: ReplicaLayout
     kernel: Any
-    rest: Callable[..., tuple[Any, ...]]  # (state, hot, own, door) -> what the kernel gets besides the data
-    merge: Any  # (what the kernel gets besides the data, steps): all of a worker's copy
+    # (state, hot, own, door) -> the arguments of the kernel after the data.
+    rest: Callable[..., tuple[Any, ...]]
+    # (arguments of the kernel after the data, step sizes) -> merges the whole replica of a worker.
+    merge: Any
     workers: int
-    width: int  # how many numbers a coordinate has
+    width: int  # Number of numbers per coordinate.
     hot: Array = field(init=False)
     own: list[WorkerReplica] = field(init=False)
-    door: Array = field(init=False)  # whether somebody is merging the most frequent
-    rate: Any = field(default_factory=np.float32)  # how large steps are at present
+    door: Array = field(init=False)  # Lock of the worker that merges the most frequent coordinates.
+    rate: Any = field(default_factory=np.float32)  # Current step size.
 
     def __post_init__(self) -> None:
         shape = len(self.plan.by_rank), self.width
-        # Where a term touches everything, numbers of a kind lie side by side; else those of a coordinate do.
+        # If a term touches every coordinate, columns are contiguous, else the numbers of a coordinate are.
         order: Literal["F", "C"] = "F" if self.plan.dense else "C"
         self.hot = np.zeros(shape, np.float32, order=order)
         self.door = np.zeros(2 * DOOR, np.int64)
@@ -204,11 +220,13 @@ class HotReplicas:
             WorkerReplica(
                 np.zeros(shape, np.float32, order=order),
                 np.zeros(shape, np.float32, order=order),
-                np.zeros(64, np.int64),  # more than there is to count, so that no two workers' are in one cache line
+                # 64 counters are more than needed, so that no two workers' counters share a cache line.
+                np.zeros(64, np.int64),
             )
             for _ in range(self.workers)
         ]
-        for number, own in enumerate(self.own):  # so that they do not all merge at the same time, nor the same part
+        # Offsets keep workers from merging at the same time, and from merging the same part.
+        for number, own in enumerate(self.own):
             shortest = min(FIRST_ROWS, self.plan.period)
             own.control[WAITING] = number * shortest // self.workers
             own.control[EVENT] = number * 7_919
@@ -217,36 +235,39 @@ class HotReplicas:
             own.control[BENT] = WHOLE
 
     def compile(self, nothing: Chunk, state: Any) -> None:
-        """Descend along a chunk without terms and merge what did not change, which compiles both."""
+        """Compile descent and merge, by a descent along a chunk without terms and a merge without changes."""
         self.gather(state, 0)
         self.descent(0)(nothing, np.empty(0, np.float32), state, np.zeros(1, np.int64))
         self.settle(0, state)
 
     def describe(self) -> dict[str, Any]:
-        """What was chosen, for records."""
+        """Return the chosen layout, for records."""
         return {"coordinates": len(self.plan.by_rank), "of": len(self.plan.where), "rows": self.plan.period}
 
     def gather(self, state: Any, rate: Any) -> None:
-        """Take the hot coordinates from the parameters, every worker too; steps are about as large as ``rate``."""
+        """Copy the hot coordinates from the parameters, also to every worker's replica.
+
+        ``rate`` is the current step size.
+        """
         self.take(state)
         self.rate = np.float32(rate)
         for own in self.own:
             own.start(self.hot, self.plan.places)
 
     def take(self, state: Any) -> None:
-        """Take the hot coordinates from the parameters; workers still have to."""
+        """Copy the hot coordinates from the parameters, but not to the workers' replicas."""
         self.hot[:] = state[0][self.plan.by_rank]
 
     def settle(self, worker: int, state: Any) -> None:
-        """Merge what a worker still has to itself."""
+        """Merge the remaining changes of a worker's replica."""
         self.merge(self.rest(state, self.hot, self.own[worker], self.door), np.full(1, self.rate, np.float32))
 
     def scatter(self, state: Any) -> None:
-        """Put the hot coordinates back, when all workers have settled."""
+        """Copy the hot coordinates back to the parameters, after all workers have settled."""
         state[0][self.plan.by_rank] = self.hot
 
     def descent(self, worker: int) -> QueueKernel:
-        """How one worker descends."""
+        """Return the bound kernel of one worker."""
 
         def rest(state: Any, sync: Array) -> tuple[Any, ...]:
             return self.rest(state, self.hot, self.own[worker], self.door)

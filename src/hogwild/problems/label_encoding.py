@@ -1,4 +1,4 @@
-"""Labels as a user writes them, and labels as kernels want them."""
+"""Encoding of the user's labels as numbers for kernels."""
 
 from __future__ import annotations
 
@@ -19,23 +19,29 @@ ClassWeight = Mapping[float, float] | Literal["balanced"] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelEncoding:
-    """Turns labels into what kernels want: -1 and 1, class numbers, or the numbers themselves.
+    """Encoding of labels as -1 and 1, as class numbers, or as the numbers themselves.
 
     >>> LabelEncoding(np.array([3.0, 7.0])).encode(np.array([7.0, 3.0]))
     array([ 1., -1.], dtype=float32)
     """
 
-    classes: Array | None  # sorted; None: the labels are numbers to be predicted
+    classes: Array | None  # Sorted class labels; None if the labels are numbers to predict.
     counts: bool = False
-    precision: str = "float32"  # of encoded labels and of weights
+    precision: str = "float32"  # Type of encoded labels and of weights.
 
     @property
     def outputs(self) -> int:
-        """How many scores the model gives: one, or one per class."""
+        """The number of scores of the model: one, or one per class."""
         return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
 
     def encode(self, labels: Array, name: str | None = None) -> Array:
-        """Encode the labels of some data, refusing those that were not there in training."""
+        """Encode the labels of data.
+
+        Raises
+        ------
+        DataError
+            If a label did not occur in training, or if a count is negative.
+        """
         if self.classes is None:
             if self.counts and labels.size and labels.min() < 0:
                 row = int(np.argmax(labels < 0))
@@ -56,7 +62,13 @@ class LabelEncoding:
         return (2 * at - 1 if len(self.classes) == 2 else at).astype(self.precision)
 
     def weights(self, class_weight: ClassWeight, data: Dataset) -> Array:
-        """A weight for each class (or for -1 and 1); all one for numbers."""
+        """Return a weight for each class (or for -1 and 1); for numbers, all weights are 1.
+
+        Raises
+        ------
+        ParameterError
+            If the class weights do not suit the labels.
+        """
         if class_weight is None:
             return np.ones(2 if self.classes is None else len(self.classes), self.precision)
         if self.classes is None:
@@ -78,12 +90,18 @@ class LabelEncoding:
         return np.array([class_weight.get(float(c), 1.0) for c in self.classes], self.precision)
 
     def describe(self) -> Any:
-        """The classes as plain numbers, or None."""
+        """Return the classes as plain numbers, or None."""
         return None if self.classes is None else [float(c) for c in self.classes]
 
 
 def label_encoding_for(loss: Loss, data: Dataset) -> LabelEncoding:
-    """Find out what a loss makes of these labels, or say why it cannot use them."""
+    """Return the encoding of labels that a loss requires.
+
+    Raises
+    ------
+    DataError
+        If the loss cannot use these labels.
+    """
     if loss.targets != "classes":
         return LabelEncoding(None, counts=loss.targets == "counts")
     found = data.label_counts()

@@ -1,4 +1,4 @@
-"""Linear models: a weighted sum of a row's features, and a loss."""
+"""Linear models: the loss of a weighted sum of a row's features."""
 
 from __future__ import annotations
 
@@ -36,34 +36,35 @@ from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 from hogwild.rules.sklearn_sgd import Sequential
 
-CROWDED = 2**16  # bytes of parameters in which no two workers can be without meeting
-NEAR = 2**20  # bytes of parameters that are as good as in the cache
+# Bytes of parameters below which the writes of any two workers conflict.
+CROWDED = 2**16
+# Bytes of parameters that stay in a core's cache.
+NEAR = 2**20
 
 
 class Linear(RowProblem):
-    r"""A linear model of sparse or dense rows.
+    r"""Linear model of sparse or dense rows.
 
-    What is minimised over weights :math:`w` and intercept :math:`b`, with n rows and their weights s:
+    The objective over weights :math:`w` and intercept :math:`b`, with n rows of weights s, is
 
     .. math:: \frac1n \sum_i s_i\, \ell(w \cdot x_i + b, y_i) + \lambda_1 \|w\|_1 + \frac{\lambda_2}2 \|w\|_2^2
 
-    ``l2`` alone is scikit-learn's ``alpha``; in ``LogisticRegression`` and ``LinearSVC`` it is ``1 / (C n)``. An
+    ``l2`` alone is scikit-learn's ``alpha``; for ``LogisticRegression`` and ``LinearSVC`` it is ``1 / (C n)``. An
     elastic net of strength ``alpha`` and ``l1_ratio`` is ``l1=alpha*l1_ratio, l2=alpha*(1-l1_ratio)``. The intercept is
-    not penalised. As in the Hogwild! paper each term carries its share of the penalty, 1/d_u for a coordinate u that
-    d_u terms have in common, so that a term touches no other coordinates than its own.
+    not penalised. As in the Hogwild! paper, each term includes its share of the penalty: 1/d_u for a coordinate u that
+    d_u terms have in common. So a term touches no other coordinates than its own.
 
-    Several classes are learnt in one pass: one against the rest with any loss of two classes (the loss is then the
-    sum over the classes), or together with ``loss="softmax"``.
+    Several classes are trained in one pass. With a loss for two classes, each class is trained against the rest, and
+    the loss is the sum over the classes. With ``loss="softmax"``, all classes are trained together.
 
-    Dense columns that are far from zero are standardised while the model is trained, which changes nothing but how soon
-    that is done.
+    Dense columns that are far from zero are standardised during training. This changes only the speed of convergence.
 
     Parameters
     ----------
     source : path, tuple (X, y) or Dataset
-        Anything :func:`hogwild.data.open` takes: a file, a packed folder, arrays.
+        Any source that :func:`hogwild.data.open` accepts: a file, a packed folder, arrays.
     loss : Loss, str or callable, default "logistic"
-        The loss of a row; a callable ``loss(score, label)`` returns the loss and its derivative.
+        Loss of a row; a callable ``loss(score, label)`` returns the loss and its derivative.
     l1, l2 : float, default 0.0
         Strengths of the penalties.
     intercept : bool, default True
@@ -71,14 +72,19 @@ class Linear(RowProblem):
     class_weight : dict or "balanced", optional
         Weights of classes.
     intercept_lr_multiplier : float, default 1.0
-        Factor of the intercept's steps.
+        Factor of the intercept's step size.
     intercept_gradient : float, default 0.0
-        A constant gradient of the intercept, which adds ``intercept_gradient * b`` to the objective; a one-class SVM
+        Constant gradient of the intercept, which adds ``intercept_gradient * b`` to the objective; a one-class SVM
         needs it.
     labels : LabelEncoding, optional
-        How labels are encoded; by default the data says.
+        Encoding of labels; by default the data determines it.
     standardise : bool, default True
-        Whether far columns are standardised; never without an intercept.
+        Whether columns that are far from zero are standardised; never without an intercept.
+
+    Raises
+    ------
+    ParameterError
+        If a penalty is not a finite number of at least 0.
 
     Examples
     --------
@@ -86,6 +92,11 @@ class Linear(RowProblem):
     >>> problem = Linear((np.array([[0.0, 1.0], [1.0, 0.0]]), [1, -1]), loss="hinge", l2=1e-4)
     >>> problem.n_outputs, problem.labels.classes
     (1, array([-1.,  1.]))
+
+    References
+    ----------
+    F. Niu, B. Recht, C. Ré and S. J. Wright, "HOGWILD!: A Lock-Free Approach to Parallelizing Stochastic Gradient
+    Descent", NIPS 2011.
     """
 
     n_sums = 6
@@ -114,35 +125,42 @@ class Linear(RowProblem):
         self.source = as_dataset(source)
         self.labels = labels or label_encoding_for(self.loss, self.source)
         self.standardise = standardise and intercept and not intercept_gradient
-        self._width = self.source.n_features  # by which the loop is chosen, in a narrow sample as in the whole
+        # This number of features selects the loop, for a narrow sample as for the whole data.
+        self._width = self.source.n_features
 
     @cached_property
     def frame(self) -> Standardisation | None:
-        """In what frame the columns are trained; None where they are trained as they are."""
+        """The standardisation of the columns in training; None if they are trained unchanged."""
         return standardisation_for(self.source, scaled=not self.l1) if self.standardise else None
 
     @cached_property
     def data(self) -> Dataset:
-        """The rows, their labels encoded."""
+        """The rows, with encoded labels."""
         return self.encoded(self.source)
 
     def typical_first_step(self, alpha: float) -> float:
-        """A step of the size of the weights to be expected (Bottou's heuristic)."""
+        """Return a step size of the magnitude of the expected weights (Bottou's heuristic)."""
         typical = np.sqrt(1 / np.sqrt(alpha))
         return float(typical / max(1.0, abs(self.loss(-typical, 1.0)[1])))
 
     @property
     def penalty_strength(self) -> float:
-        """That of L2, or else of L1."""
+        """The strength of L2, or of L1 if there is no L2."""
         return self.l2 or self.l1
 
     @property
     def n_outputs(self) -> int:
-        """How many scores the model gives a row."""
+        """The number of scores of a row."""
         return self.labels.outputs
 
     def encoded(self, data: Dataset) -> Dataset:
-        """Other data of the same kind, its labels encoded like those of :attr:`data`."""
+        """Return other data of the same kind, with labels encoded like those of :attr:`data`.
+
+        Raises
+        ------
+        ParameterError
+            If the data has more features than the training data.
+        """
         if data.n_features > self.source.n_features:
             raise ParameterError(
                 f"{data.name} has {data.n_features:,} features, {self.source.name} has {self.source.n_features:,}. "
@@ -152,46 +170,51 @@ class Linear(RowProblem):
         return known if self.frame is None else known.with_rows(self.frame.rows)
 
     def for_rule(self, rule: Rule) -> Linear:
-        """This problem for a rule: with one whose parameters cannot be moved, columns stay as they are."""
+        """Return this problem for a rule; columns stay unchanged if the rule's parameters cannot be transformed."""
         return self if rule.position_columns or self.frame is None else self._with(self.source, None)
 
     def to_training_space(self, state: State, rule: Rule) -> State:
-        """Parameters of the model as those that are trained."""
+        """Convert the model's parameters to those of standardised columns."""
         return state if self.frame is None else self.frame.to_training_space(state, rule.position_columns)
 
     def from_training_space(self, state: State, rule: Rule) -> State:
-        """Parameters that were trained as those of the model."""
-        kept = tuple(
-            column for column in rule.position_columns if column < state[0].shape[1]
-        )  # values alone have but one
+        """Convert the parameters of standardised columns to those of the model."""
+        # A state without the rule's columns has one column, the value.
+        kept = tuple(column for column in rule.position_columns if column < state[0].shape[1])
         return state if self.frame is None else self.frame.from_training_space(state, kept)
 
     def start(self, rule: Rule) -> State:
-        """Weights and intercept at zero, with fresh memory for the rule."""
+        """Return weights and intercept of zero, with initial state of the rule."""
         row = np.array(rule.initial, rule.precision)
         beside = np.array(rule.initial_intercept, rule.intercept_precision)
         check_memory(self.source, self.n_outputs, row.nbytes)
         weights = np.tile(row, (self.source.n_features * self.n_outputs, 1))
         if self._layout == "dense" and self.n_outputs == 1 and not rule.single_worker:
-            weights = np.asfortranarray(weights)  # numbers of a kind side by side: then several are stepped at once
+            # Columns are contiguous, so that vector instructions step several weights at once.
+            weights = np.asfortranarray(weights)
         return weights, np.tile(beside, (self.n_outputs, 1))
 
     def sync_buffer(self, access: str) -> Array:
-        """A lock per feature and one for the intercept, or the turns of workers."""
+        """Return a lock per feature and one for the intercept, or the turns of workers."""
         return new_sync(access, self.source.n_features + 1)
 
     @property
     def counts_conflicts(self) -> bool:
-        """Whether what workers do to each other can be watched: :meth:`descent` takes an eye."""
+        """Whether conflicts of workers can be counted, by an ``eye`` that :meth:`kernel` takes."""
         return self.n_outputs == 1
 
     def kernel(
         self, rule: Rule, access: str, workers: int, alone: bool | None = None, eye: ConflictCounters | None = None
     ) -> BoundKernel:
-        """The compiled inner loop for a rule and a way of sharing; with an ``eye``, for a worker that is watched.
+        """Return the compiled inner loop for a rule and an access policy; with an ``eye``, the loop counts conflicts.
 
-        One who is ``alone`` with the parameters, as is assumed of one worker, need not spread L2 over the terms: with a
-        rule that moves all coordinates alike it is a factor that all weights have in common.
+        A worker that is ``alone`` with the parameters need not distribute L2 over the terms. With a rule that moves all
+        coordinates by the same multiple, L2 is a common factor of all weights. A single worker is alone by default.
+
+        Raises
+        ------
+        ParameterError
+            If the rule does not suit the loss or the number of outputs.
         """
         penalised = self.l1 > 0, self.l2 > 0
         pace = rule.step_size
@@ -226,7 +249,7 @@ class Linear(RowProblem):
         shares = self._shares if any(penalised) and not scaled else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         bias_rate, tilt = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
-        # With locks and turns no update may be lost or damped, so each is merged at once.
+        # With locks and turns no update may be lost or damped, so each one is merged at once.
         patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
         patience = patience if workers > 1 else ALL_ROWS
         stiffness = np.float32(self.loss.curvature)
@@ -241,7 +264,10 @@ class Linear(RowProblem):
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
     def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> HotReplicas | None:
-        """Copies of the frequent coordinates for each worker, merged every ``rows``; None where there are none."""
+        """Return replicas of the hot coordinates for each worker, merged every ``rows`` rows.
+
+        None where they do not pay.
+        """
         width, dense = len(rule.initial), self._layout == "dense"
         if rows == 0 or workers == 1 or not self._can_be_copied(rule):
             return None
@@ -249,9 +275,11 @@ class Linear(RowProblem):
         apart = rows if isinstance(rows, int) else rows_between_merges(self.source, workers, dense, width)
         if apart == 0:
             return None
-        trained = self.source if self.frame is None else self.data  # but for labels; a source knows its frequencies
+        # Both have the same columns; ``source`` has its frequencies stored.
+        trained = self.source if self.frame is None else self.data
         plan = replica_layout(trained, 4 * width, self.loss.curvature, apart)
-        # Of dense rows it is known what one step does to the next; of others too little to count on gentle losses.
+        # For dense rows, the effect of one step on the next is known. For other rows it is not, so the curvature counts
+        # as its upper bound.
         bend = self.loss.bend if plan.dense else fully
         kernel = linear_build.descend_buffered(
             self._layout, plan.everything, rule.step, rule.effective_step,
@@ -276,7 +304,7 @@ class Linear(RowProblem):
         return HotReplicas(plan, kernel, rest, linear_build.settle(rule.effective_step), workers, width)
 
     def always_contended(self, rule: Rule) -> bool:
-        """Whether workers would always write to the same few places, because they cannot have copies."""
+        """Return whether the writes of workers always conflict, because there are few parameters and no replicas."""
         size = 4 * len(rule.initial) * self.n_outputs * self.source.n_features
         return size < CROWDED and not self._can_be_copied(rule)
 
@@ -284,22 +312,22 @@ class Linear(RowProblem):
         return self.n_outputs == 1 and len(rule.initial) <= 2 and rule.effective_step is not None
 
     def _is_scaled(self, rule: Rule) -> bool:
-        """Whether L2 can be a factor that all weights have in common."""
+        """Return whether L2 can be a common factor of all weights."""
         alike = rule.uniform_step and self.frame is None and not self.l1
         return alike and self.l2 > 0 and self.n_outputs == 1 and self._few
 
     @cached_property
     def _few(self) -> bool:
-        """Whether multiplying all weights by a factor after each chunk costs next to nothing."""
+        """Whether the multiplication of all weights by a factor after each chunk costs almost nothing."""
         rows = rows_per_chunk(self.source.n_rows, self.source.nonzeros)
         return self.source.n_features * self.source.n_rows <= rows * self.source.nonzeros
 
     def _is_far(self, rule: Rule) -> bool:
-        """Whether the parameters are too many for a core's cache."""
+        """Return whether the parameters exceed a core's cache."""
         return self.n_outputs == 1 and 4 * len(rule.initial) * self._width > NEAR
 
     def _descent_alone(self, rule: Sequential, workers: int) -> BoundKernel:
-        """The inner loop of the rule Sequential."""
+        """Return the inner loop of the rule Sequential."""
         if workers > 1 or self.n_outputs > 1:
             raise ParameterError(
                 "Sequential goes with one worker and one output: use the strategy 'serial', or the rule 'sgd'."
@@ -321,20 +349,20 @@ class Linear(RowProblem):
         return RangeKernel(kernel, rest, turns=False)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
-        """Sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
+        """Return sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
         sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
         self.evaluate_parts(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
     def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
-        """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
+        """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         rest = *state, self._class_weights, float(self.loss.parameter)
         rows, kernel = whole.rows, self._evaluate(whole.rows.layout)
         kernel(board, whole.starts, tally, rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
-        """The mean loss, and the accuracy or R^2."""
+        """Return the mean loss, and the accuracy or R^2."""
         total, weight, score, label, square, rows = (float(s) for s in sums)
         found = {"loss": total / rows}
         if self.labels.classes is not None:
@@ -343,9 +371,9 @@ class Linear(RowProblem):
         return found | {"r2": 1 - score / spread if spread > 0 else 0.0}
 
     def slopes(self, scores: Array, labels: Array) -> tuple[Array, Array]:
-        """The loss of each row with such scores and encoded labels, and its derivative by each of its scores.
+        """Return the loss of each row for given scores and encoded labels, and its derivative by each score.
 
-        Classes count by their weights; those of the rows are left to whoever asks.
+        The result includes the weights of classes. The caller has to apply the weights of rows.
         """
         costs, slopes = np.empty(len(scores)), np.empty(scores.shape)
         kernel = linear_build.slopes(*self._functions, self.loss.ours)
@@ -353,19 +381,22 @@ class Linear(RowProblem):
         return costs, slopes
 
     def penalty(self, state: State) -> float:
-        """What the objective has besides the mean loss."""
+        """Return the penalty, which the objective adds to the mean loss."""
         linear = self.intercept_gradient * float(state[1][:, 0].sum()) if self.intercept_gradient else 0.0
         if not self.l1 and not self.l2:
             return linear
         values = state[0][:, :1]
         w = (values if self.frame is None else self.frame.unscaled(values)).ravel().astype(np.float64)
-        # Not ``w @ w``: after a call the threads of a BLAS look out for more work for a while, on the workers' cores.
+        # The threads of a BLAS keep spinning on the workers' cores after a call such as ``w @ w``.
         sizes = float(np.abs(w).sum()) if self.l1 else 0.0
         squares = float(np.square(w).sum()) if self.l2 else 0.0
         return self.l1 * sizes + self.l2 / 2 * squares + linear
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> Linear:
-        """The same problem on few rows, for trials; ``narrow``: without the columns that none of them has."""
+        """Return the same problem on at most ``rows`` rows, for trials.
+
+        ``narrow`` drops the columns that no row has.
+        """
         taken = subsample(self.source, rows, seed)
         other = self._with(narrowed(taken) if narrow and self.frame is None else taken, self.frame)
         other._class_weights, other._width = self._class_weights, self._width
@@ -381,7 +412,7 @@ class Linear(RowProblem):
         return other
 
     def model(self, values: State, training: Mapping[str, Any]) -> LinearModel:
-        """What is kept of a run: the parameters, and what is needed to use them."""
+        """Return the model of a run: the parameters, and all that predictions need."""
         weights, intercept = values
         return LinearModel(
             weights.reshape(self.source.n_features, self.n_outputs),
@@ -394,7 +425,7 @@ class Linear(RowProblem):
         )
 
     def describe(self) -> dict[str, Any]:
-        """What was asked, for records."""
+        """Return the problem's parameters, for records."""
         return {
             "problem": "linear",
             "loss": str(self.loss),
@@ -413,7 +444,8 @@ class Linear(RowProblem):
 
     @cached_property
     def _shares(self) -> Array:
-        if self.frame is not None:  # every row has every column; a penalty is on the weight of the unscaled one
+        # Every row has every column. The penalty applies to the weight of the unscaled column.
+        if self.frame is not None:
             return np.asarray(self.frame.scale**2, np.float32)
         counts = np.maximum(self.source.frequencies(), 1)
         return np.asarray(self.source.n_rows / counts, np.float32)
@@ -443,7 +475,7 @@ class Linear(RowProblem):
 
 @cache
 def _one_vs_rest(loss: Any) -> Any:
-    """One function per loss, so that its kernels are compiled once."""
+    """Return one function per loss, so that its kernels are compiled once."""
     return bind(one_vs_rest, loss=loss)
 
 

@@ -1,4 +1,4 @@
-"""Matrix completion: what users would give to items that they have not rated."""
+"""Matrix completion: prediction of ratings of items that users have not rated."""
 
 from __future__ import annotations
 
@@ -28,36 +28,67 @@ from hogwild.problems.problem import BoundKernel, Defaults, RowProblem, State
 from hogwild.registry import invalid_parameter, lookup
 from hogwild.rules.rule import Rule
 
-LANES = 8  # numbers that are multiplied at once: the factors of a row are as many, or a multiple
-CACHED = 2**18  # bytes of factors that stay in a core's cache beside everything else
-SPREAD = 0.1  # of factors at the start
+# Number of factors that one vector instruction multiplies; a row of factors is padded to a multiple of it.
+LANES = 8
+# Bytes of factors that stay in a core's cache beside all other data.
+CACHED = 2**18
+SPREAD = 0.1  # Standard deviation of the factors at the start.
 LOSSES = {"squared": "squared", "bpr": "bpr"}
 
 
 class MatrixCompletion(RowProblem):
-    r"""Ratings of items by users, completed by factors of low rank and biases.
+    r"""Completion of ratings of items by users, with factors of low rank and biases.
 
-    What is minimised over factors p, q and biases b, with mean rating :math:`\mu` and n ratings r:
+    The objective over factors p, q and biases b, with mean rating :math:`\mu` and n ratings r, is
 
     .. math:: \frac1n \sum_{(u, i)} \frac12 (\mu + b_u + b_i + p_u \cdot q_i - r_{ui})^2
               + \frac{\lambda_2}2 (\|p_u\|^2 + \|q_i\|^2 + b_u^2 + b_i^2)
 
-    Each rating carries its share of the penalty, so that who has rated much is held back as much. With
-    ``loss="bpr"`` all that counts is who has met what: the objective is that of Bayesian personalised ranking (Rendle
-    et al. 2009), the mean of :math:`-\log \sigma(s_{ui} - s_{uj})` over items j that are drawn while it is
-    minimised. ``nonnegative`` factors are brought back to zero after each step that takes them below; biases may
-    have any sign.
+    Each rating applies the penalty to its user and its item. So the penalty of a user or an item grows with its number
+    of ratings. With ``loss="bpr"``, only the pairs of users and items count, not the ratings. The objective is then
+    that of Bayesian personalised ranking (Rendle et al. 2009), which is the mean of
+    :math:`-\log \sigma(s_{ui} - s_{uj})` over items j that are drawn during training.
 
-    ``source`` is a file of ratings, a sparse matrix, columns ``(users, items, ratings)`` or
-    :class:`hogwild.data.ratings.Ratings`.
+    Parameters
+    ----------
+    source : path, sparse matrix, tuple or Ratings
+        A file of ratings, a sparse matrix, columns ``(users, items, ratings)``, or
+        :class:`hogwild.data.ratings.Ratings`.
+    rank : int, default 32
+        Number of factors of a user or an item.
+    loss : {"squared", "bpr"}, default "squared"
+        Squared error of ratings, or Bayesian personalised ranking.
+    l2 : float, optional
+        Strength of the penalty; by default 0.07 for "squared" and 0.01 for "bpr".
+    biases : bool, default True
+        Whether users and items have biases.
+    nonnegative : bool, default False
+        Whether each step sets negative factors to zero; biases may have any sign.
+    mean : float, optional
+        Mean rating; by default that of the data.
+    seed : int, default 0
+        Seed of the random factors at the start.
 
+    Raises
+    ------
+    ParameterError
+        If ``rank``, ``loss`` or ``l2`` is invalid.
+
+    Examples
+    --------
     >>> problem = MatrixCompletion((["ann", "bob", "ann"], [7, 7, 9], [5, 3, 4]), rank=2)
     >>> problem.ratings.n_users, problem.ratings.n_items, problem.mean
     (2, 2, 4.0)
+
+    References
+    ----------
+    S. Rendle, C. Freudenthaler, Z. Gantner and L. Schmidt-Thieme, "BPR: Bayesian Personalized Ranking from Implicit
+    Feedback", UAI 2009.
     """
 
     n_sums = 4
-    updates_per_step = 64  # updates that take the same step: a cosine takes longer than a rating does
+    # Number of consecutive updates with the same step size, as a cosine takes longer than a rating.
+    updates_per_step = 64
     defaults = Defaults("sgd", "cosine", 0.03, 20)
 
     def __init__(
@@ -83,50 +114,63 @@ class MatrixCompletion(RowProblem):
         self.ratings: Ratings = open_ratings(source)
         self._mean = mean
         self.wide: int = -(-self.rank // LANES) * LANES
-        self.room: int = -(-(self.wide + 1) // LINE) * LINE  # the factors, the bias, and the rest of its cache line
+        # A row has the factors and the bias, padded to whole cache lines.
+        self.room: int = -(-(self.wide + 1) // LINE) * LINE
 
     @cached_property
     def data(self) -> InMemoryDataset:
-        """The ratings in single precision, and block by block where there are too many factors for a core's cache."""
+        """The ratings in single precision, in blocks where the factors exceed a core's cache."""
         data = self.ratings.data.with_labels(_single)
         sides = sides_for(data.n_rows, 4 * self.room * data.n_features, CACHED)
         return data if sides == 1 else in_blocks(data, sides, self.seed)
 
     @cached_property
     def mean(self) -> float:
-        """The mean rating, from which all others are told apart."""
+        """The mean rating, to which biases and factors add; 0 for "bpr"."""
         if self._mean is not None:
             return float(self._mean)
         return float(self.data.labels().mean()) if self.loss == "squared" else 0.0
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest rating there is: no other is predicted."""
+        """The lowest and the highest rating, to which predictions are clipped."""
         labels = self.data.labels()
         return float(labels.min()), float(labels.max())
 
     @property
     def work(self) -> int:
-        """Of an epoch: the products of a row of factors with another."""
+        """The number of multiplications of an epoch, which are products of two rows of factors."""
         return self.data.nonzeros * self.wide
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How large it is, in its own words."""
+        """The numbers of ratings, users and items."""
         return {"ratings": self.data.n_rows, "users": self.ratings.n_users, "items": self.ratings.n_items}
 
     def open_held_out(self, source: Any) -> InMemoryDataset:
-        """Held-out ratings; users and items are known by the names they have here."""
+        """Return held-out ratings, whose users and items are identified by their names in the training data."""
         return open_ratings(source, known=(self.ratings.users, self.ratings.items)).data
 
     def encoded(self, data: Dataset) -> Dataset:
-        """Other ratings by the same numbers."""
+        """Return other ratings of the same users and items, in single precision.
+
+        Raises
+        ------
+        ParameterError
+            If the ratings have other numbers of users and items.
+        """
         if data.n_features != self.ratings.data.n_features:
             raise ParameterError("Held-out ratings must be numbered as those of the problem: give their names.")
         return data.with_labels(_single)
 
     def start(self, rule: Rule) -> State:
-        """Small random factors, the same for the same seed, and no biases; with fresh memory for the rule."""
+        """Return small random factors that depend only on the seed, biases of zero, and initial state of the rule.
+
+        Raises
+        ------
+        ParameterError
+            If the rule is for linear models.
+        """
         if rule.single_worker or rule.step_size != "scheduled":
             raise ParameterError(f"{type(rule).__name__} is for linear models: use the rule 'sgd' or 'adagrad'.")
         row = np.array(rule.initial, np.float32)
@@ -136,14 +180,21 @@ class MatrixCompletion(RowProblem):
         table[:] = row
         values = table[:, 0].reshape(entities, self.room)
         n_users, n_items = self.ratings.n_users, self.ratings.n_items
-        # Drawn one behind the other, so that those who come later change nothing for the others.
+        # Users and items have separate generators, so that further users or items do not change the factors of the
+        # others.
         for number, (first, count) in enumerate(((0, n_users), (n_users, n_items))):
             drawn = np.random.default_rng([self.seed, number]).standard_normal((count, self.rank), np.float32)
             values[first : first + count, : self.rank] += SPREAD * (np.abs(drawn) if self.nonnegative else drawn)
         return (table,)
 
     def grown(self, state: State, users: Ids, items: Ids, rule: Rule) -> State:
-        """Parameters that were trained for these users and items, for those there are now: new ones begin afresh."""
+        """Return the trained parameters of these users and items, extended by fresh ones for new users and items.
+
+        Raises
+        ------
+        ParameterError
+            If the parameters were trained with another rank or rule.
+        """
         (table,) = self.start(rule)
         numbers, room = table.shape[1], self.room
         if state[0].shape != ((len(users) + len(items) + 1) * room, numbers):
@@ -155,11 +206,11 @@ class MatrixCompletion(RowProblem):
         return (table,)
 
     def sync_buffer(self, access: str) -> Array:
-        """A lock for each user and each item, or the turns of workers."""
+        """Return a lock for each user and each item, or the turns of workers."""
         return new_sync(access, self.data.n_features)
 
     def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
-        """The compiled inner loop for a rule and a way of sharing."""
+        """Return the compiled inner loop for a rule and an access policy."""
         constants = tuple(np.float32(c) for c in rule.constants)
         wide, room, l2, numbers = np.uint64(self.wide), np.uint64(self.room), np.float32(self.l2), len(rule.initial)
         mean, turns = np.float32(self.mean), access == "turns"
@@ -180,14 +231,14 @@ class MatrixCompletion(RowProblem):
         return RangeKernel(kernel, rest, turns=True) if turns else QueueKernel(kernel, rest)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
-        """Sums over a chunk: loss, weight, squared error or preferences met, ratings."""
+        """Return sums over a chunk: loss, weight, squared error or correctly ranked pairs, ratings."""
         sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
         self.evaluate_parts(EpochPlan(chunk.rows, chunk.order, starts), new_queue(), new_tally(), sums, state)
         measured: Array = sums[0]
         return measured
 
     def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
-        """The same over parts of a walk, as long as there are some to claim: a row of ``sums`` for each."""
+        """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         size = np.uint64(self.wide), np.uint64(self.room)
         if self.loss == "bpr":
             kernel, rest = matrix_factorisation_build.evaluate_pairs(), (*state, *size, *self._met)
@@ -199,13 +250,16 @@ class MatrixCompletion(RowProblem):
         kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
-        """The mean loss, and the root mean squared error or the share of preferences that are met."""
+        """Return the mean loss, and the root mean squared error or the fraction of correctly ranked pairs ("auc")."""
         total, weight, score, rows = (float(s) for s in sums)
         share = score / weight if weight else 0.0
         return {"loss": total / rows} | ({"auc": share} if self.loss == "bpr" else {"rmse": share**0.5})
 
     def penalty(self, state: State) -> float:
-        """What the objective has besides the mean loss; with ``bpr`` for items that are drawn evenly."""
+        """Return the penalty, which the objective adds to the mean loss.
+
+        For "bpr", as if items were drawn uniformly.
+        """
         if not self.l2:
             return 0.0
         values = state[0][:, 0].reshape(-1, self.room)
@@ -216,7 +270,7 @@ class MatrixCompletion(RowProblem):
         return self.l2 / 2 * float((squares * shares).sum())
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> MatrixCompletion:
-        """The same problem on few ratings, for trials."""
+        """Return the same problem on at most ``rows`` ratings, for trials."""
         few = self.ratings.with_data(lambda _: subsample(self.data, rows, seed))
         other = MatrixCompletion(
             few, self.rank, loss=self.loss, l2=self.l2, biases=self.biases, nonnegative=self.nonnegative,
@@ -226,7 +280,7 @@ class MatrixCompletion(RowProblem):
         return other
 
     def model(self, values: State, training: Mapping[str, Any]) -> RatingsModel:
-        """What is kept of a run: factors and biases, and the names they belong to."""
+        """Return the model of a run: factors and biases, and the names of users and items."""
         rows, users = values[0][:, 0].reshape(-1, self.room), self.ratings.n_users
         low, high = self.bounds if self.loss == "squared" else (-np.inf, np.inf)
         return RatingsModel(
@@ -236,7 +290,7 @@ class MatrixCompletion(RowProblem):
         )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
-        """What was asked, for records."""
+        """Return the problem's parameters, for records."""
         return {
             "problem": "matrix-completion",
             "loss": self.loss,
@@ -254,11 +308,11 @@ class MatrixCompletion(RowProblem):
 
     @cached_property
     def _met(self) -> tuple[Any, ...]:
-        """What each user has met: where that of each user begins, all of it, and how many users and items there are."""
+        """The first position of each user's items, the items by user, and the numbers of users and items."""
         users, items, _ = self.ratings.columns
         known = (users < self.ratings.n_users) & (items < self.ratings.n_items)
         pairs = np.sort(users[known] * (self.ratings.n_items + 1) + items[known])
-        pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # np.unique would take twenty times as long
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # np.unique would take twenty times as long.
         who, what = np.divmod(pairs, self.ratings.n_items + 1)
         starts = np.searchsorted(who, np.arange(self.ratings.n_users + 1))
         numbers = (what + self.ratings.n_users).astype(np.uint32)
@@ -269,7 +323,10 @@ DEFAULT_L2 = {"squared": 0.07, "bpr": 0.01}
 
 
 def _aligned(rows: int, numbers: int) -> Array:
-    """Room for a table, numbers of a kind side by side, which begins with a cache line: so then does every row."""
+    """Return a table that begins at a cache line, and stores each column contiguously.
+
+    So every row begins at a cache line.
+    """
     memory = np.empty(rows * numbers + LINE, np.float32)
     first = -(memory.ctypes.data // memory.itemsize) % LINE
     return memory[first : first + rows * numbers].reshape(numbers, rows).T

@@ -1,4 +1,4 @@
-"""Whether there is room for a model."""
+"""Check that a model fits into memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import DataError
 from hogwild.files import format_size
 
-LITTLE = 2**22  # bytes for which it takes longer to ask whether there is room than to take them
+# Bytes; to query the free memory takes longer than to allocate less than this.
+LITTLE = 2**22
 
 
 def check_memory(data: Dataset, outputs: int, bytes_each: int) -> None:
-    """Refuse a model that cannot fit, with its copies, instead of being killed for it."""
-    needed = 3 * data.n_features * outputs * bytes_each  # the parameters, those to go back to, and copies to measure
-    sure = needed <= LITTLE and isinstance(data, InMemoryDataset)  # a folder may have been given less
+    """Raise a DataError if a model and its copies exceed the free memory, before the system terminates the process."""
+    # Three copies: the parameters, those to return to after a divergence, and a copy to evaluate.
+    needed = 3 * data.n_features * outputs * bytes_each
+    # A packed folder may have a smaller limit of memory.
+    sure = needed <= LITTLE and isinstance(data, InMemoryDataset)
     if not sure and needed > (room := data.room):
         what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
         remedy = f"There is {format_size(room)}. Number features without gaps, hash them into fewer, or allow more."

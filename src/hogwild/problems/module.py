@@ -1,4 +1,4 @@
-"""Any ``torch.nn.Module`` as a problem: the mean loss of its outputs over a data set."""
+"""Problem of any ``torch.nn.Module``: the mean loss of its outputs over a data set."""
 
 from __future__ import annotations
 
@@ -23,22 +23,47 @@ from hogwild.registry import invalid_parameter
 
 Metric = Callable[[Tensor, Any], Tensor]
 
-BATCH = 32  # samples of one update, where nothing says how many
-MEASURED = 8  # times the samples of an update are measured at once
+# Number of samples of one update, if neither the user nor a DataLoader gives it.
+BATCH = 32
+# Number of updates' samples in one batch of an evaluation.
+MEASURED = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Module(Problem):
-    """The mean of ``loss_fn(net(inputs), target)`` over a data set.
+    """Mean of ``loss_fn(net(inputs), target)`` over a data set.
 
-    ``dataset`` is a map-style data set or a ``DataLoader``, whose batch size, collate function and reading processes
-    are then used. ``batch`` is the number of samples of one update of one worker. ``sampling`` says which samples each
-    worker draws: "split" (each epoch one shuffle, dealt out), "replacement", "whole", or ``LabelSkew``, ``SizeSkew``.
-    ``unpack`` turns a batch into inputs and target, if it is not ``(*inputs, target)``. ``buffers`` such as running
-    means of batch normalisation are "shared" by the workers, or each worker's "own" (the first one's are kept).
-    ``metrics`` are functions of outputs and target, averaged over held-out samples; without any, the accuracy is
-    measured where targets are classes.
+    Parameters
+    ----------
+    net : torch.nn.Module
+        The network to train.
+    loss_fn : callable
+        Function of outputs and target that returns the mean loss of a batch.
+    dataset : Dataset or DataLoader of PyTorch
+        A map-style data set, or a ``DataLoader``, whose batch size, collate function and reading processes are used.
+    batch : int, optional
+        Number of samples of one update of one worker; by default that of the ``DataLoader``, or 32.
+    sampling : str or Sampling, default "split"
+        Choice of each worker's samples: "split" (each epoch one shuffle, divided among the workers), "replacement",
+        "whole", ``LabelSkew`` or ``SizeSkew``.
+    buffers : {"shared", "own"}, default "shared"
+        Whether workers share buffers such as the running means of batch normalisation, or each has its own. In the
+        second case the run keeps those of the first worker.
+    unpack : callable, optional
+        Function that turns a batch into inputs and target, if a batch is not ``(*inputs, target)``.
+    metrics : mapping of str to callable, optional
+        Functions of outputs and target, averaged over held-out samples. By default the accuracy is evaluated if targets
+        are classes.
 
+    Raises
+    ------
+    ParameterError
+        If a parameter is invalid.
+    DataError
+        If the data set has no samples.
+
+    Examples
+    --------
     >>> from torch.utils.data import TensorDataset
     >>> x = torch.arange(6.0).view(6, 1)
     >>> problem = Module(nn.Linear(1, 1), nn.functional.mse_loss, TensorDataset(x, 2 * x), batch=2)
@@ -74,7 +99,10 @@ class Module(Problem):
             raise DataError("the data set has no samples")
 
     def complete(self, rule: Any, schedule: Any) -> tuple[Any, Any]:
-        """An optimiser of PyTorch and a schedule, as they are: the optimiser's defaults are known when it is made."""
+        """Return the optimiser of PyTorch unchanged, and the schedule as an object.
+
+        The optimiser's defaults are known only after its construction.
+        """
         return rule, schedule if schedule is None else schedules.named(schedule)
 
     def __len__(self) -> int:
@@ -87,16 +115,16 @@ class Module(Problem):
 
     @property
     def device(self) -> str:
-        """Where the model is."""
+        """The device of the network."""
         return next((str(tensor.device) for tensor in self.net.parameters()), "cpu")
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers are learnt."""
+        """The number of trainable parameters."""
         return sum(tensor.numel() for tensor in self.net.parameters() if tensor.requires_grad)
 
     def describe(self) -> dict[str, Any]:
-        """What is minimised, in plain values."""
+        """Return the problem's parameters as plain values, for records."""
         return {
             "problem": "module", "net": type(self.net).__name__, "loss": _name(self.loss_fn), "samples": len(self),
             "parameters": self.n_parameters, "batch": self.batch, "sampling": repr(self.sampling),
@@ -104,7 +132,7 @@ class Module(Problem):
         }  # fmt: skip
 
     def feed(self, dataset: Any = None) -> BatchLoader:
-        """The batches of its own data set, or of another that is read in the same way."""
+        """Return the batches of the problem's data set, or of another data set that is read in the same way."""
         given = self.dataset if dataset is None else dataset
         loader = given if isinstance(given, DataLoader) else self.dataset
         samples = given.dataset if isinstance(given, DataLoader) else given
@@ -116,36 +144,42 @@ class Module(Problem):
     def share(
         self, worker: int, workers: int, epoch: int, seed: int, labels: NDArray[Any] | None = None
     ) -> WorkerShare:
-        """What a worker must know to draw its samples."""
+        """Return all that a worker needs to draw its samples of an epoch."""
         assert self.batch is not None
         return WorkerShare(len(self), worker, workers, epoch, seed, self.batch, labels)
 
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
-        """A worker's batches of an epoch; without those that are smaller, if a DataLoader says ``drop_last``."""
+        """Return a worker's batches of an epoch, without a smaller last one if a DataLoader has ``drop_last``."""
         found = samplers.named(self.sampling).batches(share)
         return (batch for batch in found if len(batch) == self.batch) if self.drops_last else found
 
     @property
     def drops_last(self) -> bool:
-        """Whether a batch that is smaller than the others is left out."""
+        """Whether a batch that is smaller than the others is dropped."""
         return isinstance(self.dataset, DataLoader) and self.dataset.drop_last
 
     def samples_of_epoch(self, workers: int, labels: NDArray[Any] | None) -> int:
-        """How many samples all workers together draw in an epoch."""
+        """Return the number of samples that all workers together draw in an epoch."""
         if not self.drops_last:
             return len(self) * (workers if isinstance(self.sampling, Whole) else 1)
         shares = (self.share(worker, workers, 0, 0, labels) for worker in range(workers))
         return sum(len(batch) for share in shares for batch in self.batches(share))
 
     def labels(self) -> NDArray[Any] | None:
-        """The targets of all samples, where the way of sampling needs them."""
+        """Return the targets of all samples, if the sampling needs them; else None."""
         if not samplers.named(self.sampling).needs_labels:
             return None
         found = [self._unpacked(batch)[1] for batch in self.feed().in_order(1024)]
         return np.concatenate([np.asarray(target.detach().cpu()).reshape(len(target), -1)[:, 0] for target in found])
 
     def loss(self, batch: Any) -> tuple[Tensor, int]:
-        """The mean loss of a batch, and the number of its samples."""
+        """Return the mean loss of a batch, and the number of its samples.
+
+        Raises
+        ------
+        ParameterError
+            If the loss function does not return one number.
+        """
         outputs, target = self.outputs(batch)
         loss = self.loss_fn(outputs, target)
         if not isinstance(loss, Tensor) or loss.dim() != 0:
@@ -154,7 +188,7 @@ class Module(Problem):
         return loss, _length(target)
 
     def outputs(self, batch: Any) -> tuple[Any, Any]:
-        """What the model makes of a batch, and what it should have been."""
+        """Return the network's outputs for a batch, and the target."""
         inputs, target = self._unpacked(batch)
         if isinstance(inputs, dict):
             return self.net(**inputs), target
@@ -162,7 +196,7 @@ class Module(Problem):
 
     @torch.no_grad()
     def measure(self, feed: BatchLoader) -> dict[str, float]:
-        """Mean loss and metrics over a data set; the model is left in the mode it was in."""
+        """Return the mean loss and the metrics over a data set, and restore the network's training mode."""
         training = self.net.training
         self.net.eval()
         sums: dict[str, float] = {}

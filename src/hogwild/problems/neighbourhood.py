@@ -1,4 +1,4 @@
-"""The edges of a graph that are nearest to some nodes."""
+"""Edges of a graph that are nearest to given nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hogwild.data.csr import Array
 
 
 def nearest_edges(one: Array, other: Array, nodes: int, centres: Sequence[int], edges: int) -> NDArray[np.int64]:
-    """The numbers of so many edges, those first whose farther end is the fewest edges away from a centre.
+    """Return the numbers of ``edges`` edges, first those whose farther end is the fewest edges away from a centre.
 
     >>> nearest_edges(np.array([3, 0, 1]), np.array([4, 1, 2]), 5, [0], 2).tolist()
     [1, 2]
@@ -19,7 +19,7 @@ def nearest_edges(one: Array, other: Array, nodes: int, centres: Sequence[int], 
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 
-    # One node more, next to all centres, so that one search begins at all of them.
+    # An additional node is adjacent to all centres, so that one search begins at all of them.
     ends = np.concatenate([one, np.full(len(centres), nodes)]), np.concatenate([other, np.asarray(centres, np.int64)])
     graph = csr_array((np.ones(len(ends[0]), np.int8), ends), shape=(nodes + 1, nodes + 1))
     order = breadth_first_order(graph, nodes, directed=False, return_predecessors=False)

@@ -1,8 +1,9 @@
-"""Columns that are far from zero in every row are moved and scaled while a model is trained.
+"""Standardisation of dense columns that are far from zero, during training.
 
-Such a column goes along with the intercept: a step along one undoes a step along the other, and no size of steps is
-right for both. Less its middle it moves by itself. What is learnt is a model of the data as it is: with ``m`` and ``s``
-the middle and the scale of the columns, ``v . ((x - m) s) + c`` is ``w . x + b`` for ``w = v s`` and ``b = c - w . m``.
+A column that is far from zero is nearly collinear with the intercept. A step along one undoes a step along the other,
+and no step size suits both. A centred column moves independently. The result is a model of the original data. Let ``m``
+and ``s`` be the centre and the scale of the columns. Then ``v . ((x - m) s) + c`` is ``w . x + b`` for ``w = v s`` and
+``b = c - w . m``.
 """
 
 from __future__ import annotations
@@ -16,29 +17,36 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.subsample import subsample
 from hogwild.problems.problem import State
 
-FAR = 2.0  #    standard deviations that the middle of a column is from zero
-FULL = 0.5  #   share of the cells that are not zero: with fewer it is sparse data, which this would fill
-ROWS = 10_000  # looked at: anything near the middle will do, if it is always the same
-GLANCED = 500  # looked at first: most data is seen to be near zero at a glance
-NARROW = 1e-6  # of its distance from zero: a column that varies less is as good as constant
+FAR = 2.0  # Distance of a column's mean from zero, in standard deviations, above which the column is far.
+# Minimum fraction of non-zero cells; data with fewer is sparse, and standardisation would fill it.
+FULL = 0.5
+# Number of rows sampled for means and deviations; any value near the mean suffices if it is always the same.
+ROWS = 10_000
+# Number of rows sampled first, which suffices to recognise most data as near zero.
+GLANCED = 500
+# Standard deviation of a column, relative to its distance from zero, below which the column counts as constant.
+NARROW = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standardisation:
-    """Where columns have their middle, and what they are multiplied with, while a model is trained."""
+    """Centre and scale factor of each column during training."""
 
     middle: Array
     scale: Array
 
     def rows(self, rows: CSRRows) -> CSRRows:
-        """The rows as a dense table of moved and scaled columns."""
-        columns = len(self.middle)  # other data may lack the last ones, which are zero there
+        """Return the rows as a dense table of centred and scaled columns."""
+        columns = len(self.middle)  # Other data may lack the last columns, which are then zero.
         indptr = np.arange(len(rows) + 1, dtype=np.int64) * columns
         values = ((_table(rows, columns) - self.middle) * self.scale).astype(rows.values.dtype).ravel()
         return replace(rows, indptr=indptr, indices=NO_INDICES, values=values, features=columns, layout="dense")
 
     def to_training_space(self, state: State, positions: tuple[int, ...]) -> State:
-        """A model's parameters as those of moved columns. ``positions`` are the entries that say where one is."""
+        """Convert a model's parameters to those of standardised columns.
+
+        ``positions`` are the state's location entries.
+        """
         weights, intercept = state[0].copy(), state[1].copy()
         intercept[:, positions] += self._shift(weights)[:, None]
         weights[:, positions] = (self._by_column(weights[:, positions]) / self.scale[:, None, None]).reshape(
@@ -47,27 +55,29 @@ class Standardisation:
         return weights, intercept
 
     def from_training_space(self, state: State, positions: tuple[int, ...]) -> State:
-        """The parameters of moved columns as those of a model."""
+        """Convert the parameters of standardised columns to those of a model."""
         weights, intercept = state[0].copy(), state[1].copy()
         weights[:, positions] = self.unscaled(weights[:, positions])
         intercept[:, positions] -= self._shift(weights)[:, None]
         return weights, intercept
 
     def unscaled(self, weights: Array) -> Array:
-        """The weights of a model, from those of scaled columns."""
+        """Convert weights of scaled columns to those of a model."""
         return (self._by_column(weights) * self.scale[:, None, None]).reshape(weights.shape)
 
     def _shift(self, weights: Array) -> Array:
-        """What the intercept of each output gains when columns are moved."""
+        """Return the change of each output's intercept when columns are centred."""
         return np.asarray(self.middle @ self._by_column(weights)[:, :, 0])
 
     def _by_column(self, weights: Array) -> Array:
-        """Weights by column, output and entry."""
+        """Reshape weights to columns, outputs and entries."""
         return weights.reshape(len(self.middle), -1, weights.shape[1]).astype(np.float64)
 
 
 def standardisation_for(data: Dataset, scaled: bool) -> Standardisation | None:
-    """A frame in which these columns are trained sooner, if they are far from zero; None if they are not.
+    """Return a standardisation that speeds up training, or None if no column is far from zero.
+
+    Return None also for sparse or binary data, and if the dense copy would exceed half of the free memory.
 
     >>> from hogwild.data import as_dataset
     >>> standardisation_for(as_dataset((np.array([[100.0, 0.0], [104.0, 1.0]]), [1, -1])), scaled=True)
@@ -90,20 +100,20 @@ def standardisation_for(data: Dataset, scaled: bool) -> Standardisation | None:
 
 
 def _are_near(rows: CSRRows) -> bool:
-    """Whether a few rows show already that no column is far from zero: none is half as far as that takes."""
+    """Return whether a small sample shows that no column is far from zero: all are within half of the threshold."""
     middle, spread, varies = _columns(rows)
     return bool(varies.all() and (np.abs(middle) < FAR / 2 * spread).all())
 
 
 def _columns(rows: CSRRows) -> tuple[Array, Array, Array]:
-    """The middle of each column, its standard deviation, and whether it varies at all."""
+    """Return each column's mean, its standard deviation, and whether it varies at all."""
     table = _table(rows, rows.features)
     middle, spread = table.mean(axis=0, dtype=np.float64), table.std(axis=0, dtype=np.float64)
     return middle, spread, spread > NARROW * np.abs(middle)
 
 
 def _table(rows: CSRRows, columns: int) -> Array:
-    """All cells of rows: one line per row, one column per feature."""
+    """Return all cells of rows, with one line per row and one column per feature."""
     start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
     table = np.zeros((len(rows), columns), rows.values.dtype)
     if rows.layout == "dense":

@@ -1,4 +1,4 @@
-"""Rules: one file and one line here each."""
+"""Update rules of row problems, by class and by name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from hogwild.rules.rule import Rule
 from hogwild.rules.sgd import SGD
 from hogwild.rules.sklearn_sgd import Sequential
 
-# Those that go with every loss and strategy; PassiveAggressive and Sequential, which do not, are given as objects.
+# Rules that suit every loss and strategy. PassiveAggressive and Sequential do not, so they have no names here.
 RULES: dict[str, type[Rule]] = {kebab(rule.__name__): rule for rule in (SGD, Momentum, AdaGrad, FTRL, Adam)}
 
 
 def named(rule: str | Rule) -> Rule:
-    """A rule from its name, or from itself.
+    """Return a rule, given as an object or by its name.
 
+    Raises
+    ------
+    ParameterError
+        If there is no such rule.
+
+    Examples
+    --------
     >>> named("momentum")
     Momentum(beta=0.9)
     """

@@ -1,4 +1,4 @@
-"""A step of its own for every coordinate, shrinking with the gradients it has seen."""
+"""AdaGrad (Duchi et al. 2011): a step size per coordinate, which falls with its squared gradients."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hogwild.rules.rule import Rule, shrink
 
 
 def adagrad(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
-    """a <- a + g^2; w <- shrink(w - rate g / sqrt(a))
+    """Apply a <- a + g^2; w <- shrink(w - rate g / sqrt(a)) to row ``p``.
 
-    Without L1 it is so written that one division does for the step and for its penalty.
+    Without L1, one division serves both the step and its penalty.
     """
     a = state[p, 1] + g * g
     state[p, 1] = a
@@ -25,17 +25,33 @@ def adagrad(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: 
 
 
 def shrinking(state: Any, p: Any, rate: Any, constants: Any) -> Any:
-    """A unit of gradient moves a coordinate the less, the more it has seen."""
+    """Return the change of a coordinate per unit of gradient, which falls with its accumulated gradients."""
     return rate / sqrt(state[p, 1])
 
 
 @dataclass(frozen=True, slots=True)
 class AdaGrad(Rule):
-    """AdaGrad (Duchi et al. 2011): the step of a coordinate is ``rate / sqrt(sum of its squared gradients)``.
+    """AdaGrad (Duchi et al. 2011): the step size of a coordinate is ``rate / sqrt(sum of its squared gradients)``.
 
-    Frequent coordinates take small steps and rare ones large steps, and delayed gradients do little harm
-    (Duchi et al. 2013), which makes it the rule of choice for sparse data and many workers. ``initial_accumulator``
-    is what the sum starts from.
+    Frequent coordinates take small steps, and rare ones large steps. Delayed gradients do not harm convergence much
+    (Duchi et al. 2013). So AdaGrad is the rule of choice for sparse data and many workers.
+
+    Parameters
+    ----------
+    initial_accumulator : float, default 1e-6
+        Initial value of the sum of squared gradients.
+
+    Raises
+    ------
+    ParameterError
+        If ``initial_accumulator`` is not positive.
+
+    References
+    ----------
+    J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization",
+    JMLR 12, 2011.
+
+    J. Duchi, M. Jordan and B. McMahan, "Estimation, Optimization, and Parallelism when Data is Sparse", NIPS 2013.
     """
 
     initial_accumulator: float = 1e-6
@@ -51,5 +67,5 @@ class AdaGrad(Rule):
 
     @property
     def initial(self) -> tuple[float, ...]:
-        """The value, and the sum of squared gradients."""
+        """The initial value, and the initial sum of squared gradients."""
         return 0.0, self.initial_accumulator

@@ -1,4 +1,4 @@
-"""Momentum, and a step of its own for every coordinate."""
+"""Adam (Kingma and Ba 2015): momentum, and a step size per coordinate."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hogwild.rules.rule import ONE, Rule, shrink
 
 
 def adam(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
-    """m <- mean of g; v <- mean of g^2, both corrected for their start at zero; w <- shrink(w - rate m / sqrt(v))
+    """Apply m <- mean of g; v <- mean of g^2; w <- shrink(w - rate m / sqrt(v)) to row ``p``.
 
-    A row holds w, m, v and what is left of the two starts, beta1^visits and beta2^visits.
+    Both means are corrected for their start at zero. A row holds w, m, v, beta1^visits and beta2^visits; the last two
+    are the remaining weights of the start.
     """
     beta1, beta2 = constants[0], constants[1]
     m = beta1 * state[p, 1] + (ONE - beta1) * g
@@ -30,7 +31,26 @@ def adam(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any
 
 @dataclass(frozen=True, slots=True)
 class Adam(Rule):
-    """Adam (Kingma and Ba 2015), lazily: the means of a coordinate rest while no term touches it."""
+    """Adam (Kingma and Ba 2015), lazy: the means of a coordinate change only in terms that touch it.
+
+    Parameters
+    ----------
+    beta1 : float, default 0.9
+        Decay rate of the mean of gradients, at least 0 and below 1.
+    beta2 : float, default 0.999
+        Decay rate of the mean of squared gradients, at least 0 and below 1.
+    epsilon : float, default 1e-8
+        Positive number that is added to the root of the mean of squares.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015.
+    """
 
     beta1: float = 0.9
     beta2: float = 0.999

@@ -1,4 +1,4 @@
-"""Follow the proximally regularised leader."""
+"""FTRL-Proximal (McMahan et al. 2013): follow the proximally regularised leader."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from hogwild.rules.rule import ONE, Rule, shrink
 
 
 def ftrl(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
-    """The minimiser of all gradients so far, all penalties so far, and all the pulls towards earlier iterates.
+    """Set w to the minimiser of all gradients, all penalties, and all proximal terms around earlier iterates so far.
 
-    A row holds w, the minimiser u without the penalties, the summed squares, the summed strength of the pulls and the
-    number of visits. The strength never falls, so that any schedule may drive ``rate``. The usual form keeps the
-    summed gradients less the pulls, which is ``-strength * u``: when workers write over each other, a strength that
-    does not go with them would move the weight itself, while here it changes no more than the size of a step.
+    A row holds w, the minimiser u without the penalties, the summed squared gradients, the summed strength of the
+    proximal terms, and the number of visits. The strength never falls, so that ``rate`` may follow any schedule.
+
+    The usual form stores the summed gradients less the proximal terms, which is ``-strength * u``. When workers
+    overwrite each other, a strength that does not match that sum would move the weight itself. In the form used here,
+    it changes only the size of a step.
     """
     before = state[p, 3]
     squares = state[p, 2] + g * g
@@ -32,10 +34,24 @@ def ftrl(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any
 
 @dataclass(frozen=True, slots=True)
 class FTRL(Rule):
-    """FTRL-Proximal (McMahan et al. 2013): per-coordinate steps as in AdaGrad, and exact zeros under an L1 penalty.
+    """FTRL-Proximal (McMahan et al. 2013): a step size per coordinate as in AdaGrad, and exact zeros under L1.
 
-    The penalties are those of the problem, counted once per visit, so that what is minimised is the same as with any
-    other rule (the original counts L1 once in all). ``beta`` keeps the first steps of a coordinate small.
+    Every visit applies the problem's penalties once, so the objective is the same as with any other rule. The original
+    applies L1 once in total.
+
+    Parameters
+    ----------
+    beta : float, default 1.0
+        Positive number that keeps the first steps of a coordinate small.
+
+    Raises
+    ------
+    ParameterError
+        If ``beta`` is not positive.
+
+    References
+    ----------
+    H. B. McMahan et al., "Ad Click Prediction: a View from the Trenches", KDD 2013.
     """
 
     beta: float = 1.0

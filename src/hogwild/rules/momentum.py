@@ -1,4 +1,4 @@
-"""Gradient descent with a memory of where it was going."""
+"""Heavy-ball momentum (Polyak 1964): gradient descent with a velocity per coordinate."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hogwild.rules.rule import Rule, shrink
 
 
 def momentum(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
-    """v <- beta v + g; w <- shrink(w - rate v)
+    """Apply v <- beta v + g; w <- shrink(w - rate v) to row ``p``.
 
-    In the long run a gradient moves ``w`` by rate / (1 - beta), so the penalty pulls with that strength.
+    In the limit a gradient moves ``w`` by rate / (1 - beta), so the penalty is applied with that step size.
     """
     velocity = constants[0] * state[p, 1] + g
     state[p, 1] = velocity
@@ -21,9 +21,24 @@ def momentum(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants:
 
 @dataclass(frozen=True, slots=True)
 class Momentum(Rule):
-    """Heavy-ball momentum; a coordinate's velocity rests while no term touches it.
+    """Heavy-ball momentum, lazy: the velocity of a coordinate changes only in terms that touch it.
 
-    Asynchrony itself acts like momentum (Mitliagkas et al. 2016): with many workers, less is more.
+    Asynchrony itself acts like momentum (Mitliagkas et al. 2016), which means that a run with many workers needs a
+    smaller ``beta``.
+
+    Parameters
+    ----------
+    beta : float, default 0.9
+        Decay rate of the velocity, at least 0 and below 1.
+
+    Raises
+    ------
+    ParameterError
+        If ``beta`` is out of its range.
+
+    References
+    ----------
+    I. Mitliagkas, C. Zhang, S. Hadjis and C. Ré, "Asynchrony Begets Momentum", Allerton 2016.
     """
 
     beta: float = 0.9
@@ -37,5 +52,5 @@ class Momentum(Rule):
 
     @property
     def constants(self) -> tuple[float, ...]:
-        """Beta, and the factor by which it lengthens a step in the long run."""
+        """Beta, and the factor 1 / (1 - beta) by which beta lengthens a step in the limit."""
         return self.beta, 1 / (1 - self.beta)

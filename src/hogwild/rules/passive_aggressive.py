@@ -1,4 +1,4 @@
-"""Steps as large as each term needs, no larger."""
+"""Passive-aggressive rule (Crammer et al. 2006), whose steps are as large as each term needs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,25 @@ from hogwild.rules.sgd import sgd
 
 @dataclass(frozen=True, slots=True)
 class PassiveAggressive(Rule):
-    """Each step just satisfies its term (Crammer et al. 2006), for the hinge and epsilon-insensitive losses.
+    """Passive-aggressive rule (Crammer et al. 2006), whose step just satisfies its term.
 
-    With ``variant=1`` the schedule's step is the most a step may be (their C); with 2 it softens every step.
+    The rule suits the losses "hinge" and "epsilon-insensitive".
+
+    Parameters
+    ----------
+    variant : {1, 2}, default 1
+        Variant of the paper. With 1 (PA-I), the schedule's step size is the largest step size (C in the paper). With 2
+        (PA-II), it softens every step.
+
+    Raises
+    ------
+    ParameterError
+        If ``variant`` is neither 1 nor 2.
+
+    References
+    ----------
+    K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz and Y. Singer, "Online Passive-Aggressive Algorithms", JMLR 7,
+    2006.
     """
 
     variant: int = 1
@@ -28,5 +44,5 @@ class PassiveAggressive(Rule):
 
     @property
     def step_size(self) -> str:
-        """How large the step of a term is; see ``hogwild.kernels.step_size``."""
+        """The function of ``hogwild.kernels.step_size`` that gives the step size of a term."""
         return "passive-aggressive" if self.variant == 1 else "passive-aggressive-2"

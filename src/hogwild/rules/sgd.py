@@ -9,12 +9,12 @@ from hogwild.rules.rule import Rule, shrink
 
 
 def sgd(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
-    """w <- shrink(w - rate g)"""
+    """Apply w <- shrink(w - rate g) to row ``p``."""
     state[p, 0] = shrink(state[p, 0] - rate * g, rate, l1, l2)
 
 
 def whole(state: Any, p: Any, rate: Any, constants: Any) -> Any:
-    """A unit of gradient moves every coordinate by the rate."""
+    """Return the rate, by which a unit of gradient moves every coordinate."""
     return rate
 
 
@@ -26,4 +26,5 @@ class SGD(Rule):
     step = staticmethod(sgd)
     effective_step = staticmethod(whole)
     skips_zero_gradient = True
-    uniform_step = True  # all coordinates are moved alike, so that L2 shrinks all by the same factor
+    # All coordinates move by the same multiple, so that L2 shrinks all by the same factor.
+    uniform_step = True

@@ -1,4 +1,4 @@
-"""Plain steps of one worker alone, with penalties as textbooks and scikit-learn have them."""
+"""Plain SGD of a single worker, with penalties on all weights at every step, as in textbooks and in scikit-learn."""
 
 from __future__ import annotations
 
@@ -8,35 +8,43 @@ from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule, State
 from hogwild.rules.sgd import sgd
 
-PAID, SUM, SINCE = 1, 2, 3  # what a weight remembers: L1 it has paid, the sum of its iterates, and up to where
-# What is kept beside the intercept: L1 owed so far, the sum of its iterates, the scale that all weights share, the
-# squared length and the sum of sizes that the penalty is reckoned by, the objective met, updates made and averaged.
+# Columns of a weight's row. PAID: L1 penalty applied so far. SUM: sum of its iterates. SINCE: sum of scales up to which
+# SUM is complete.
+PAID, SUM, SINCE = 1, 2, 3
+# Columns of the intercept's row. OWED: L1 penalty accumulated so far. SCALE: common scale of all weights. SQUARES and
+# ABSOLUTES: squared length and sum of absolute values in the penalty. MET: objective of the terms. SEEN: updates made.
+# AVERAGED: updates averaged. Column SUM is the sum of the intercept's iterates, as for weights.
 OWED, SCALE, SQUARES, ABSOLUTES, MET, SEEN, AVERAGED = 1, 3, 4, 5, 6, 7, 8
 UNKNOWN = -1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sequential(Rule):
-    """Plain SGD by one worker, whose penalties pull *all* weights at every step, as in scikit-learn.
+    """Plain SGD by one worker, whose penalties apply to *all* weights at every step, as in scikit-learn.
 
-    Every weight follows the path it has in scikit-learn's SGD, to the last bit. A step that reaches all weights cannot
-    be shared without locks, so there is one worker.
+    Every weight follows the path that it has in scikit-learn's SGD, to the last bit. Workers cannot share a step that
+    reaches all weights without locks, so there is one worker.
 
     Parameters
     ----------
     step_size : str, default "scheduled"
-        How large the step of a term is; see ``hogwild.kernels.step_size``.
+        Choice of a term's step size; see ``hogwild.kernels.step_size``.
     l1 : bool, default True
-        Whether weights remember the L1 penalty they have paid; a problem with an L1 penalty needs it.
+        Whether weights store the L1 penalty that was applied to them; a problem with an L1 penalty needs it.
     average_from : int, default 0
-        The update from which the mean of the iterates is the result; 0 is never. It needs float64.
+        Number of the update from which the mean of the iterates is the result; 0 is never. Averaging needs float64.
     precision : {"float32", "float64"}, default "float32"
-        The type of the weights.
+        Type of the weights.
     track_objective : bool, default False
-        Whether the objective is added up during the epoch, for ``Budget(monitor="training_objective")``.
+        Whether the objective is summed during the epoch, for ``Budget(monitor="training_objective")``.
     elastic_net : tuple of float, optional
-        The strength of the whole penalty and the share of L1 in it, where they are known better than from the problem's
-        ``l1`` and ``l2``.
+        Strength of the whole penalty and the share of L1 in it, where they are known more exactly than from the
+        problem's ``l1`` and ``l2``.
+
+    Raises
+    ------
+    ParameterError
+        If ``precision`` is unknown, or too low for averaging.
     """
 
     step_size: str = "scheduled"
@@ -57,16 +65,16 @@ class Sequential(Rule):
 
     @property
     def initial(self) -> tuple[float, ...]:
-        """A weight, and what it remembers."""
+        """The initial weight, and the initial columns beside it."""
         return (0.0, 0.0, 0.0, 0.0) if self.l1 or self.average_from else (0.0,)
 
     @property
     def initial_intercept(self) -> tuple[float, ...]:
-        """The intercept, and what is kept beside it, in float64."""
+        """The initial intercept, and the initial columns beside it, in float64."""
         return (0.0, 0.0, 0.0, 1.0, UNKNOWN, 0.0, 0.0, 0.0, 0.0)
 
     def mixture(self, l1: float, l2: float) -> tuple[float, float]:
-        """The strength of a penalty and the share of L1 in it.
+        """Return the strength of a penalty and the share of L1 in it.
 
         >>> Sequential().mixture(0.25, 0.75), Sequential(elastic_net=(0.1, 0.3)).mixture(1, 2)
         ((1.0, 0.25), (0.1, 0.3))
@@ -76,7 +84,7 @@ class Sequential(Rule):
         return l1 + l2, l1 / (l1 + l2) if l1 else 0.0
 
     def values(self, state: State) -> State:
-        """The parameters that a run is for: the mean of the iterates if they are averaged, else the last."""
+        """Return the parameters of a run: the mean of the iterates if they are averaged, else the last iterate."""
         weights, bias = state
         averaged = bias[0, AVERAGED]
         if not averaged:
@@ -84,12 +92,12 @@ class Sequential(Rule):
         return weights[:, SUM : SUM + 1] / averaged, (bias[:, SUM : SUM + 1] / averaged).astype(weights.dtype)
 
     def last(self, state: State) -> State:
-        """The last of the iterates."""
+        """Return the last iterate."""
         weights, bias = state
         return weights[:, :1] * weights.dtype.type(bias[0, SCALE]), bias[:, :1].astype(weights.dtype)
 
     def take_objective(self, state: State) -> float:
-        """The sum of the objective over the terms since the last call."""
+        """Return the sum of the objective over the terms since the last call, and reset it."""
         found = float(state[1][0, MET])
         state[1][0, MET] = 0.0
         return found

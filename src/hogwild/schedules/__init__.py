@@ -1,4 +1,4 @@
-"""Schedules: one file (or one class) and one line here each."""
+"""Schedules of the step size, by class and by name."""
 
 from __future__ import annotations
 
@@ -31,8 +31,15 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def named(schedule: str | float | Schedule) -> Schedule:
-    """A schedule from its name, from a constant step, or from itself.
+    """Return a schedule, given as an object, by its name, or as a constant step size.
 
+    Raises
+    ------
+    ParameterError
+        If there is no such schedule.
+
+    Examples
+    --------
     >>> named("backoff")
     Backoff(step='auto', beta=0.9, epochs=1.0)
     """

@@ -1,4 +1,4 @@
-"""The same step throughout."""
+"""Constant step size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step
 
 @dataclass(frozen=True, slots=True)
 class Constant(Schedule):
-    """The same step throughout."""
+    """Constant step size.
+
+    Parameters
+    ----------
+    step : float or "auto", default "auto"
+        Step size; "auto" chooses it by short trial runs on a sample.
+
+    Raises
+    ------
+    ParameterError
+        If ``step`` is neither a positive number nor "auto".
+    """
 
     step: Step = "auto"
 

@@ -1,4 +1,4 @@
-"""A step that glides to zero by the end of the budget."""
+"""Cosine schedule: the step size falls to a floor at the end of the budget."""
 
 from __future__ import annotations
 
@@ -12,7 +12,20 @@ from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step
 
 @dataclass(frozen=True, slots=True)
 class Cosine(Schedule):
-    """From ``step`` to ``floor * step`` along half a cosine, over the budget of the run."""
+    """Cosine schedule: from ``step`` to ``floor * step`` along half a cosine, over the budget of the run.
+
+    Parameters
+    ----------
+    step : float or "auto", default "auto"
+        Initial step size; "auto" chooses it by short trial runs on a sample.
+    floor : float, default 0.0
+        Final step size as a fraction of the initial one, between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
 
     step: Step = "auto"
     floor: float = 0.0

@@ -1,4 +1,4 @@
-"""Steps that fall as a power of time."""
+"""Step sizes that fall as a power of time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,20 @@ from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step
 
 @dataclass(frozen=True, slots=True)
 class InverseTime(Schedule):
-    """``step / (1 + decay * epochs)``."""
+    """Inverse-time schedule: the step size is ``step / (1 + decay * epochs)``.
+
+    Parameters
+    ----------
+    step : float or "auto", default "auto"
+        Initial step size; "auto" chooses it by short trial runs on a sample.
+    decay : float, default 1.0
+        Decay per epoch, at least 0.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
 
     step: Step = "auto"
     decay: float = 1.0
@@ -33,7 +46,7 @@ class InverseTime(Schedule):
 
 @compiled
 def _powers(numbers: Any, power: Any) -> Any:
-    """Powers by the C library, as scikit-learn has them: NumPy's own differ in the last digit."""
+    """Return powers from the C library as in scikit-learn, because NumPy's own differ in the last digit."""
     found = np.empty(numbers.size)
     for k in range(numbers.size):
         found[k] = math.pow(numbers[k], power)
@@ -42,7 +55,20 @@ def _powers(numbers: Any, power: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class InverseScaling(Schedule):
-    """``step / updates ** power``, scikit-learn's ``invscaling``."""
+    """Inverse-scaling schedule: the step size is ``step / updates ** power``, scikit-learn's ``invscaling``.
+
+    Parameters
+    ----------
+    step : float or "auto", default "auto"
+        Step size of the first update; "auto" chooses it by short trial runs on a sample.
+    power : float, default 0.25
+        Exponent, at least 0.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
 
     step: Step = "auto"
     power: float = 0.25
@@ -59,10 +85,19 @@ class InverseScaling(Schedule):
 
 @dataclass(frozen=True, slots=True)
 class Optimal(Schedule):
-    """``1 / (alpha * (t0 + updates - 1))``, Bottou's, as in scikit-learn.
+    """Bottou's schedule: the step size is ``1 / (alpha * (t0 + updates - 1))``, as in scikit-learn.
 
-    ``alpha`` is the strength of the penalty and ``t0`` is chosen so that the first step is of the size of the
-    weights to be expected; None takes both from the problem.
+    Parameters
+    ----------
+    alpha : float, optional
+        Strength of the penalty; by default that of the problem.
+    t0 : float, optional
+        Offset of the number of updates. By default the first step size has the magnitude of the expected weights.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not positive.
     """
 
     alpha: float | None = None

@@ -1,4 +1,4 @@
-"""A larger step for a larger batch."""
+"""Linear scaling of the step size with the batch size (Goyal et al. 2017)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,36 @@ S = TypeVar("S", bound=Schedule)
 
 @dataclass(frozen=True, slots=True)
 class LinearScaling(Schedule):
-    """A schedule ``base``, made for ``reference`` samples in a batch, with k = ``total`` / ``reference`` times as many.
+    """Linear scaling rule: a schedule for ``reference`` samples per step, applied to steps of ``total`` samples.
 
-    Its steps are multiplied by k: k small steps at nearly the same place are one large one. At the start of a run that
-    is not so, and the factor rises from 1 to k over the first ``warmup`` epochs, a little with every step (Goyal et al.
-    2017). A ``total`` that is left out is what a step of the run takes.
+    The step sizes of ``base`` are multiplied by k = ``total`` / ``reference``, because k small steps at nearly the same
+    parameters are one large step. At the start of a run the parameters change too fast for that. So the factor rises
+    from 1 to k over the first ``warmup`` epochs, with every step (Goyal et al. 2017).
 
+    Parameters
+    ----------
+    base : Schedule, default Constant()
+        Schedule for steps of ``reference`` samples.
+    reference : int, default 256
+        Number of samples per step for which ``base`` is meant.
+    total : int, optional
+        Number of samples per step; by default that of the run.
+    warmup : float, default 5.0
+        Epochs over which the factor rises from 1 to k.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
     >>> LinearScaling(Constant(0.1), total=1024)(Moment(np.ones(3), np.array([0.0, 2.5, 5.0]), np.zeros(3)))
     array([0.1 , 0.25, 0.4 ])
+
+    References
+    ----------
+    P. Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017.
     """
 
     base: Schedule = field(default_factory=Constant)
@@ -43,7 +65,8 @@ class LinearScaling(Schedule):
 
     def __call__(self, moment: Moment) -> Rates:
         times = (self.total or self.reference) / self.reference
-        if times > 1 and self.warmup:  # a smaller step needs no warming up
+        # A factor below 1 needs no warmup.
+        if times > 1 and self.warmup:
             factor = 1 + (times - 1) * np.minimum(moment.epochs / self.warmup, 1)
         else:
             factor = np.full(moment.epochs.shape, times)
@@ -52,7 +75,7 @@ class LinearScaling(Schedule):
 
 
 def with_total(schedule: S, total: int) -> S:
-    """The same schedule for steps of so many samples, where it says nothing else.
+    """Return the schedule for steps of ``total`` samples, unless it specifies another number.
 
     >>> with_total(LinearScaling(Constant(0.1)), 512).total
     512
@@ -63,7 +86,7 @@ def with_total(schedule: S, total: int) -> S:
 
 
 def scales(schedule: Schedule) -> bool:
-    """Whether a schedule goes by the size of the batch.
+    """Return whether a schedule depends on the batch size.
 
     >>> scales(LinearScaling()), scales(Constant())
     (True, False)

@@ -1,4 +1,4 @@
-"""A step that falls when the objective no longer does."""
+"""Step size that falls when the objective stalls."""
 
 from __future__ import annotations
 
@@ -12,10 +12,27 @@ from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step
 
 @dataclass(frozen=True, slots=True)
 class Adaptive(Schedule):
-    """The same step as long as the objective falls, then ``step / factor``, and so on down to ``least``.
+    """Adaptive schedule: a constant step size while the objective falls, then ``step / factor``, down to ``least``.
 
-    It goes with a budget that has a ``tolerance``, which says what falling means; scikit-learn's ``adaptive``.
+    The schedule needs a budget with a ``tolerance``, which defines a stall. scikit-learn calls this schedule
+    ``adaptive``.
 
+    Parameters
+    ----------
+    step : float or "auto", default "auto"
+        Initial step size; "auto" chooses it by short trial runs on a sample.
+    factor : float, default 5.0
+        Divisor of the step size after a stall, above 1.
+    least : float, default 1e-6
+        Step size at or below which a stall ends the run.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
     >>> Adaptive(step=0.1).after_stall()
     Adaptive(step=0.02, factor=5.0, least=1e-06)
     """
@@ -35,5 +52,5 @@ class Adaptive(Schedule):
         return np.full(moment.updates.shape, positive_step(self))
 
     def after_stall(self) -> Adaptive | None:
-        """The schedule to go on with when the objective has stalled; None: it is time to stop."""
+        """Return the schedule that follows a stall of the objective; None ends the run."""
         return replace(self, step=positive_step(self) / self.factor) if positive_step(self) > self.least else None

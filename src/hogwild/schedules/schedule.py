@@ -1,4 +1,4 @@
-"""What a schedule is: how large the step is, over global progress."""
+"""Interface of schedules: the step size as a function of global progress."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Step = float | Literal["auto"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """Where a run is, for a stretch of updates at once: global progress, not one worker's.
+    """Global progress of a run, not that of one worker, for a stretch of updates at once.
 
-    ``updates`` counts terms from 1, ``epochs`` counts walks over the data, ``fraction`` is the share of the budget
-    that is spent, 0 to 1.
+    ``updates`` counts terms from 1. ``epochs`` counts passes over the data. ``fraction`` is the spent share of the
+    budget, 0 to 1.
     """
 
     updates: Rates
@@ -30,45 +30,45 @@ class Moment:
 
 
 class Schedule(ABC):
-    """The step size over the run. Called with a stretch of moments, a schedule returns the step of each.
+    """Schedule of the step size over the run: a callable that returns the step size of each update of a stretch.
 
-    A schedule derives from this class and says how it is called; all else has a default. Schedules are frozen data
-    classes: ``step`` and ``base`` are fields of those that have them.
+    A schedule derives from this class and defines ``__call__``; all other members have defaults. Schedules are frozen
+    data classes. ``step`` and ``base`` are fields of those schedules that have them.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def __call__(self, moment: Moment) -> Rates:
-        """The steps of a stretch of updates."""
+        """Return the step sizes of a stretch of updates."""
 
     @property
     def step(self) -> Step | None:
-        """The step it starts from, or "auto"; None where it takes none."""
+        """The initial step size, or "auto"; None for a schedule without one."""
         return None
 
     @property
     def base(self) -> Schedule | None:
-        """The schedule that it modifies; None for a schedule that stands by itself."""
+        """The schedule that this one modifies; None if there is none."""
         return None
 
     @property
     def is_constant(self) -> bool:
-        """Whether every step is the same, so that one stands for many."""
+        """Whether all step sizes are equal, so that the caller can compute one for many updates."""
         return False
 
     @property
     def needs_stall(self) -> bool:
-        """Whether it waits for the objective to stall, which takes a budget with a tolerance."""
+        """Whether the schedule reacts to a stall of the objective, which requires a budget with a tolerance."""
         return False
 
     @property
     def scales_with_batch(self) -> bool:
-        """Whether it depends on the number of samples in a step."""
+        """Whether the schedule depends on the number of samples per step."""
         return False
 
     def after_stall(self) -> Schedule | None:
-        """The schedule to go on with when the objective has stalled; None: it is time to stop."""
+        """Return the schedule that follows a stall of the objective; None ends the run."""
         return None
 
 
@@ -76,19 +76,19 @@ S = TypeVar("S", bound=Schedule)
 
 
 def positive_step(schedule: Schedule) -> float:
-    """The schedule's own step, which must be known by the time it is called."""
+    """Return the schedule's own step size, which must no longer be "auto"."""
     assert isinstance(schedule.step, int | float)
     return float(schedule.step)
 
 
 def check_step(step: Step) -> None:
-    """Refuse a step that is neither a positive number nor "auto"."""
+    """Raise a ParameterError if a step size is neither a positive number nor "auto"."""
     if step != "auto" and not (isinstance(step, (int, float)) and 0 < step < float("inf")):
         raise invalid_parameter("step", "a positive number or 'auto'", step)
 
 
 def step_of(schedule: Schedule) -> Step | None:
-    """The step a schedule starts from, its own or its inner one's; None where it needs none.
+    """Return the initial step size of a schedule or of its base; None for a schedule without one.
 
     >>> from hogwild.schedules import Constant, Warmup
     >>> step_of(Warmup(Constant(0.5)))
@@ -98,7 +98,7 @@ def step_of(schedule: Schedule) -> Step | None:
 
 
 def with_step(schedule: S, step: Step) -> S:
-    """The same schedule from another step.
+    """Return the schedule with another initial step size.
 
     >>> from hogwild.schedules import Cosine
     >>> with_step(Cosine(), 0.25)
@@ -110,5 +110,5 @@ def with_step(schedule: S, step: Step) -> S:
 
 
 def with_base(schedule: S, base: Schedule) -> S:
-    """The same modification of another schedule."""
+    """Return the schedule as a modification of another base."""
     return dataclasses.replace(schedule, base=base)  # type: ignore[type-var]

@@ -1,4 +1,4 @@
-"""A step that falls at chosen moments."""
+"""Step size that falls at given fractions of the budget."""
 
 from __future__ import annotations
 
@@ -12,7 +12,22 @@ from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step
 
 @dataclass(frozen=True, slots=True)
 class Steps(Schedule):
-    """Multiply the step by ``factor`` each time the run passes one of the fractions ``at`` of its budget."""
+    """Step decay: the step size is multiplied by ``factor`` at each of the fractions ``at`` of the budget.
+
+    Parameters
+    ----------
+    step : float or "auto", default "auto"
+        Initial step size; "auto" chooses it by short trial runs on a sample.
+    at : tuple of float, default (0.5, 0.75)
+        Fractions of the budget, between 0 and 1.
+    factor : float, default 0.1
+        Positive factor of the step size at each fraction.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
 
     step: Step = "auto"
     at: tuple[float, ...] = (0.5, 0.75)

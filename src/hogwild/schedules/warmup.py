@@ -1,4 +1,4 @@
-"""A gentle start for any schedule."""
+"""Warmup: a linear rise of the step size at the start of any schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,26 @@ from hogwild.schedules.schedule import Moment, Rates, Schedule
 
 @dataclass(frozen=True, slots=True)
 class Warmup(Schedule):
-    """Rise linearly to the schedule ``base`` over the first ``epochs``, from ``start`` times it (Goyal et al. 2017)."""
+    """Warmup: a linear rise from ``start`` times the step size of ``base`` to all of it (Goyal et al. 2017).
+
+    Parameters
+    ----------
+    base : Schedule, default Constant()
+        Schedule to modify.
+    epochs : float, default 1.0
+        Length of the rise in epochs.
+    start : float, default 0.1
+        Initial fraction of the step size of ``base``, between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    P. Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017.
+    """
 
     base: Schedule = field(default_factory=Constant)
     epochs: float = 1.0

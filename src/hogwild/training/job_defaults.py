@@ -40,8 +40,7 @@ def held_out_for(problem: Any, test: Any) -> Dataset | None:
     if test is None:
         return None
     opened = problem.open_held_out(test)
-    as_dataset = opened_like(problem.data, test) if opened is None else opened
-    encoded: Dataset = problem.encoded(as_dataset)
+    encoded: Dataset = problem.encoded(opened_like(problem.data, test) if opened is None else opened)
     return encoded
 
 

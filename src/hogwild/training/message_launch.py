@@ -62,7 +62,7 @@ def run_message_strategy(
         runtime.stall_timeout, frozenset(runtime.join_times), task.parameters,
         keeper.checkpoints is not None,
     )  # fmt: skip
-    check(strategy, runtime, config, budget, average)
+    check(strategy, runtime, config, average)
 
     def tell(event: str, seconds: float, **what: Any) -> None:
         if event == "progress":
@@ -86,7 +86,7 @@ def run_message_strategy(
     return outcome
 
 
-def check(strategy: Strategy, runtime: Runtime, config: RunConfig, budget: Budget, average: float) -> None:
+def check(strategy: Strategy, runtime: Runtime, config: RunConfig, average: float) -> None:
     """Check strategy, runtime and budget before any node starts.
 
     Raises
@@ -94,23 +94,17 @@ def check(strategy: Strategy, runtime: Runtime, config: RunConfig, budget: Budge
     ParameterError
         With the reason, and the option to change.
     """
-    if budget.tolerance is not None:
-        raise ParameterError("The 'tolerance' of a budget is for strategies in one memory: use 'patience' or 'target'.")
-    if config.goal is None and strategy.bounded:
-        raise ParameterError(
-            "Workers that wait for each other need a number of epochs: give budget=Budget(epochs=...)."
-        )
     if average and config.goal is None:
         raise ParameterError("To average over the last share of a run, its length must be known: give it epochs.")
     named = runtime.mentioned_workers
     if any(number >= config.workers for number in named):
         raise ParameterError(f"There are workers 0 to {config.workers - 1}; {max(named)} is none of them.")
     if len(config.late) >= config.workers:
-        raise ParameterError("Somebody must be there at the start: not all workers can be late.")
+        raise ParameterError("At least one worker must start at once: 'join_times' names all of them.")
     names = {fault.who for fault in runtime.faults if isinstance(fault, Crash)}
     unknown = sorted(names - set(strategy.roles(config)))
     if unknown:
-        raise ParameterError(f"Nobody is called {unknown[0]!r}: workers are {worker(0)!r}, {worker(1)!r} and so on.")
+        raise ParameterError(f"There is no node {unknown[0]!r}: workers are {worker(0)!r}, {worker(1)!r} and so on.")
     if config.size == 0 or not np.isfinite(config.start).all():
         raise ParameterError("The parameters to start from must be finite numbers, at least one.")
 
