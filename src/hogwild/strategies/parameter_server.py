@@ -124,13 +124,13 @@ class ParameterServer(Strategy):
         # push.
         bound = None if self.staleness is None else self.staleness - (self.pushes_a_pull - 1)
         mean = (self.combine or ("mean" if self.bounded else "sum")) == "mean"
-        parts = parts_of(config.size, self.shards)
+        parts, correction = parts_of(config.size, self.shards), delay_correction.named(self.correction)
         return server_roles(
             config,
             self.shards,
             self.bounded,
             lambda number, start, stop: ParameterServerRole(
-                number, start, stop, config, staleness=bound, mean=mean, correction=delay_correction.named(self.correction)
+                number, start, stop, config, staleness=bound, mean=mean, correction=correction
             ),
             lambda: ParameterServerWorker(
                 config, parts, push_every=self.push_every, pull_every=self.pushes_a_pull, rounds=self.bounded,
