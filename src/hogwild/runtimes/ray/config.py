@@ -25,7 +25,8 @@ class Ray(Runtime):
         Address of the cluster's head, or "auto" for the cluster on this machine. The default is the variable
         ``RAY_ADDRESS``. Without the variable, the run starts a cluster on this machine and stops it at the end.
     heartbeat_timeout : float, default 3.0
-        Seconds without an answer after which a node counts as crashed, is terminated and restarted.
+        Seconds without an answer after which a node counts as crashed, is terminated and restarted. The coordinator,
+        which cannot be replaced, has ten times as long.
     max_restarts : int, default 3
         Maximal number of restarts of each node.
     cpus_per_worker : float, default 1.0

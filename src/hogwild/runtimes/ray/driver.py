@@ -34,6 +34,9 @@ CLOSING = 60.0  # seconds that a burst may continue after Ctrl-C
 # Factor of the heartbeat timeout for a process that is not ready yet. Such a process reads data and compiles, so it
 # answers late. No other node waits for it yet.
 PREPARING = 5
+# Factor of the heartbeat timeout for the coordinator. It cannot be replaced: if the driver takes a slow coordinator for
+# crashed, the run is lost. A process that has really ended is reported by Ray at once, whatever the timeout.
+IRREPLACEABLE = 10
 FAREWELL = 3.0  # seconds that all nodes have for their last heartbeat, with their final counters
 RUNS = itertools.count()  # numbers of the runs of this program
 
@@ -297,13 +300,19 @@ class RayDriver:
     def _judge(self) -> None:
         """Treat each node as crashed whose heartbeat is overdue, and handle processes that did not start in time."""
         for place in list(self.places.values()):
-            limit = self.runtime.heartbeat_timeout * (1 if place.ready else PREPARING)
+            limit = self._heartbeat_limit(place)
             if place.where is not None and place.asked is not None and now() - place.seen > limit:
                 self.nodes.suspects.add(place.where.node)
                 self.nodes.end(place, silent=True)
                 self._died(place, f"it did not answer for {limit:g} s")
             elif not place.ready and now() - place.born > self.runtime.startup_timeout:
                 self._never_came(place)
+
+    def _heartbeat_limit(self, place: ActorRecord) -> float:
+        """Return the seconds without an answer after which a node counts as crashed."""
+        if place.name == COORDINATOR:
+            return self.runtime.heartbeat_timeout * IRREPLACEABLE
+        return self.runtime.heartbeat_timeout * (1 if place.ready else PREPARING)
 
     def _never_came(self, place: ActorRecord) -> None:
         """Raise ``WorkerError`` if the run cannot continue without a process that did not start in time.
