@@ -67,5 +67,5 @@ def test_what_is_large_takes_as_long_as_the_line_says():
 def test_what_is_no_link_is_refused():
     with pytest.raises(ParameterError, match="'link' parameter must be Link"):
         Ray(link=0.1)
-    with pytest.raises(ParameterError, match="'spares' parameter must be a number of processes"):
+    with pytest.raises(ParameterError, match="'standby_servers' parameter must be a number of processes"):
         Ray(standby_servers=-1)
