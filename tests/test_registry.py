@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild import losses, rules, runtimes, schedules, strategies
+from hogwild import Linear, losses, minimise, rules, runtimes, schedules, strategies
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter, kebab, lookup, quoted_list
 
@@ -78,6 +79,19 @@ def test_an_object_names_itself(kind):
 def test_what_is_no_such_object_is_refused(kind):
     with pytest.raises(ParameterError, match=f"'{kind}' parameter must be a {kind} such as"):
         NAMED[kind](object())
+
+
+def test_a_function_of_progress_is_a_schedule():
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    problem = Linear((X, X @ [1.0, -2.0, 0.5]), "squared")
+    run = minimise(problem, "sgd", lambda moment: 0.05 / (1 + moment.epochs), "serial", budget=20)
+    assert run.loss < 1e-3
+
+
+@pytest.mark.parametrize("wrong", [{"init": (1, 2)}, {"average": "half"}, {"callbacks": 5}, {"callbacks": [5]}])
+def test_wrong_options_are_refused_in_words(wrong):
+    with pytest.raises(ParameterError, match=f"The '{next(iter(wrong))}' parameter must be"):
+        minimise(Linear((np.eye(3), [1.0, 2.0, 3.0]), "squared"), budget=1, **wrong)
 
 
 def test_a_number_is_a_constant_step():

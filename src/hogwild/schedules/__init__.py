@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.schedules.backoff import Backoff
 from hogwild.schedules.constant import Constant
@@ -9,7 +11,7 @@ from hogwild.schedules.cosine import Cosine
 from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
 from hogwild.schedules.linear_scaling import LinearScaling, scales, with_total
 from hogwild.schedules.reduce_on_plateau import Adaptive
-from hogwild.schedules.schedule import Moment, Schedule, step_of, with_base, with_step
+from hogwild.schedules.schedule import FunctionSchedule, Moment, Rates, Schedule, step_of, with_base, with_step
 from hogwild.schedules.step_decay import Steps
 from hogwild.schedules.warmup import Warmup
 
@@ -30,7 +32,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
 }
 
 
-def named(schedule: str | float | Schedule) -> Schedule:
+def named(schedule: str | float | Schedule | Callable[[Moment], Rates]) -> Schedule:
     """Return a schedule, given as an object, by its name, or as a constant step size.
 
     Raises
@@ -47,8 +49,10 @@ def named(schedule: str | float | Schedule) -> Schedule:
         return schedule
     if isinstance(schedule, int | float) and not isinstance(schedule, bool):
         return Constant(schedule)
+    if callable(schedule) and not isinstance(schedule, type):
+        return FunctionSchedule(schedule)
     if not isinstance(schedule, str):
-        raise invalid_parameter("schedule", "a schedule such as Cosine(0.1), its name, or a step", schedule)
+        raise invalid_parameter("schedule", "a schedule such as Cosine(0.1), its name, a step or a function", schedule)
     return lookup("schedule", schedule, SCHEDULES)()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -70,6 +71,17 @@ class Schedule(ABC):
     def after_stall(self) -> Schedule | None:
         """Return the schedule that follows a stall of the objective; None ends the run."""
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSchedule(Schedule):
+    """Schedule of a user's function, which maps a :class:`Moment` to the steps of its updates."""
+
+    function: Callable[[Moment], Rates]
+
+    def __call__(self, moment: Moment) -> Rates:
+        """Return the steps that the function gives, as an array with one step per update."""
+        return np.broadcast_to(np.asarray(self.function(moment), np.float64), moment.updates.shape).copy()
 
 
 S = TypeVar("S", bound=Schedule)

@@ -10,12 +10,14 @@ of batches: ``Module``    Processes             Processes, Local, Simulator...  
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from hogwild import schedules, strategies
 from hogwild.averages import EMA
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
+from hogwild.run import WarmStart
 from hogwild.training.divergence_guard import DIVERGENCE_FACTOR
 from hogwild.training.job import Job
 
@@ -72,7 +74,7 @@ def _average(job: Job) -> Iterator[Refusal]:
             yield "A fading mean is for a Module: give 'average' a number between 0 and 1."
         elif job.runtime.passes_messages:
             yield "A fading mean is for runtime=Processes(): give 'average' a number between 0 and 1."
-    elif not 0 <= average <= 1:
+    elif not isinstance(average, int | float) or not 0 <= average <= 1:
         yield invalid_parameter("average", "between 0 and 1", average)
     if average and job.problem.terms == "batches" and job.strategy.replicas and not job.runtime.passes_messages:
         yield "Averaging has a mean of its own: leave out 'average', or use another strategy."
@@ -121,6 +123,12 @@ def _budget(job: Job) -> Iterator[Refusal]:
 def _options(job: Job) -> Iterator[Refusal]:
     """Check that the options apply to this kind of run."""
     options, batches = job.options, job.problem.terms == "batches"
+    init: Any = options.init  # a user may give anything
+    callbacks: Any = options.callbacks
+    if init is not None and not isinstance(init, WarmStart):
+        yield invalid_parameter("init", "WarmStart(run.state)", init)
+    if not isinstance(callbacks, Iterable) or not all(map(callable, callbacks)):
+        yield invalid_parameter("callbacks", "a list of functions of an event", callbacks)
     if options.count_conflicts and (batches or job.runtime.passes_messages):
         yield (
             "'count_conflicts' is for workers in one memory: leave it out. Workers that send each other messages "

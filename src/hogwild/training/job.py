@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,8 @@ class Job:
         found = strategies.named(strategy)
         where = runtimes.default_for(problem, found) if runtime is None else runtimes.named(runtime)
         problem = problem.for_rule(rule)
+        if isinstance(options.callbacks, Iterator):  # the check and the run both go through them
+            options = replace(options, callbacks=tuple(options.callbacks))
         return cls(problem, rule, schedule, found, where, budget_of(budget).usually(problem.defaults.epochs), options)
 
     @property
