@@ -12,7 +12,7 @@ from typing import Any
 import hogwild
 from benchmarks import results
 from benchmarks.plots import plot_large_batch
-from hogwild.jsonable import to_jsonable
+from hogwild.files import to_jsonable
 
 SEEDS, EPOCHS, HELD_OUT = 10, 20, 0.3
 BATCH, WORKERS, ACCUMULATE = 8, 2, 4  # eight times the batch, each worker's being the small one

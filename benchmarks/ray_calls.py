@@ -12,12 +12,10 @@ import numpy as np
 
 from benchmarks import results
 from hogwild import Ray
-from hogwild.messaging.actions import Action, Finish, Send, Train
 from hogwild.messaging.deltas import frozen
-from hogwild.messaging.events import Delivered, Event, Started, Trained
-from hogwild.messaging.job import MessageJob
+from hogwild.messaging.job import MessageJob, RunConfig
 from hogwild.messaging.messages import COORDINATOR, Begin, Leave, Pull, PullReply, Push, Ready, Stopped, server, worker
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.protocol import Action, Delivered, Event, Finish, Send, Started, Train, Trained
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 
 SIZES = {75: (4000, 400), 20_000: (2000, 300), 1_000_000: (100, 50)}  # values: pushes, exchanges

@@ -154,7 +154,7 @@ def by_workers(data: Path, found: list[dict[str, Any]], counts: tuple[int, ...])
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     from hogwild.data.generate import kind
-    from hogwild.data.generate.text_writer import svmlight_text
+    from hogwild.data.generate.write import svmlight_text
 
     rows, steps, turns = (400, (0.4,), 1) if quick else (ROWS, STEPS, TURNS)
     with TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from hogwild.data import CSRRows
 from hogwild.data.generate import kind
-from hogwild.data.generate.text_writer import svmlight_text, vw_text
+from hogwild.data.generate.write import svmlight_text, vw_text
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 HELD_OUT = 0.2  # of the rows of generated data

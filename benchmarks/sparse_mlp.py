@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import hogwild
 from benchmarks import results
-from hogwild.nn import huge_pages
+from hogwild.nn import sparse_table_cpu
 
 BATCH, LEAST, MOST, CLASSES, RATE = 1024, 10, 100, 10, 0.1
 Batch = tuple[Tensor, ...]
@@ -28,7 +28,7 @@ class Bag(nn.Module):
     def __init__(self, like: hogwild.SparseMLP, large: bool) -> None:
         super().__init__()
         weight = like.table.weight.detach()
-        weight = huge_pages.empty(*weight.shape).copy_(weight) if large else weight.clone()
+        weight = sparse_table_cpu.empty(*weight.shape).copy_(weight) if large else weight.clone()
         self.bag = nn.EmbeddingBag.from_pretrained(
             weight, freeze=False, mode="sum", sparse=True, include_last_offset=True
         )  # fmt: skip

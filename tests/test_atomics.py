@@ -7,7 +7,7 @@ import pytest
 
 from hogwild.jit import compiled
 from hogwild.kernels.atomics import exchange_if, load, lock, store, unlock
-from hogwild.kernels.turns import new_turns, pass_on, wait_for
+from hogwild.kernels.sync_policies import new_turns, pass_on, wait_for
 
 
 @compiled

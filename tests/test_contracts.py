@@ -70,3 +70,28 @@ def test_minimise_fits_on_a_screen_and_knows_no_kinds() -> None:
     lines = sum(node.end_lineno - node.lineno + 1 for node in code)
     assert lines + len(function.args.args) + len(function.args.kwonlyargs) < 60
     assert not any(isinstance(node, (ast.If, ast.IfExp, ast.Match)) for node in ast.walk(function))
+
+
+def imports(path: Path, modules: set[str]) -> set[str]:
+    """The modules of the package that a module imports when it is imported itself."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in modules else node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & modules
+
+
+def test_imports_form_no_circle() -> None:
+    paths = {
+        ".".join(("hogwild", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in SOURCE.rglob("*.py")
+    }
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    needs = {name: imports(path, set(paths)) - {name} for name, path in paths.items()}
+    while free := [name for name, others in needs.items() if not others & needs.keys()]:
+        for name in free:
+            del needs[name]
+    assert not needs, f"these import each other, or modules that do: {sorted(needs)}"

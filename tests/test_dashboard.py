@@ -23,7 +23,7 @@ from rich.console import Console
 
 from hogwild import Cosine, Linear, ParameterServer, Simulator, minimise
 from hogwild.callbacks import Live
-from hogwild.callbacks.loss_curves import curves
+from hogwild.callbacks.dashboard import curves
 from hogwild.callbacks.throughput import Rates
 
 BRAILLE = {chr(code) for code in range(0x2801, 0x2900)}

@@ -13,7 +13,7 @@ from hogwild import Constant, Linear, minimise
 from hogwild.errors import ParameterError
 from hogwild.jit import bind, specialise
 from hogwild.losses import LOSSES, named, own
-from hogwild.losses.multiclass import one_vs_rest, softmax
+from hogwild.losses.loss import one_vs_rest, softmax
 
 # Where a loss has a kink: in the margin z y, or in the residual z - y.
 MARGIN_KINKS = {"hinge": (1,), "squared-hinge": (1,), "modified-huber": (1, -1), "perceptron": (0,)}

@@ -138,8 +138,8 @@ QUOTAS = {
 def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_path: Path, monkeypatch) -> None:
     """However many cores the machine has."""
     from hogwild import Hogwild, HogwildClassifier, Linear, Locked, ParameterServer, Processes, RoundRobin, minimise
-    from hogwild.data import feature_counts, prefetch
-    from hogwild.estimators.parameter_constraints import processors_left
+    from hogwild.data import loader, statistics
+    from hogwild.estimators.sklearn_parameters import processors_left
     from hogwild.strategies import worker_count
     from hogwild.training.batch_message_driver import threads_per_worker
 
@@ -153,8 +153,8 @@ def test_in_a_container_of_one_cpu_everything_defaults_to_one(version: str, tmp_
         1,
     ]
     assert processors_left(-1) == processors_left(-2) == 1
-    assert prefetch.reader_threads() == 1
-    assert feature_counts.usable_cores() == 1
+    assert loader.reader_threads() == 1
+    assert statistics.usable_cores() == 1
     assert Processes().threads_for(1) == threads_per_worker(1) == 1
     X = np.random.default_rng(0).standard_normal((40, 3))
     assert minimise(Linear((X, X[:, 0] > 0), "logistic"), budget=1).config["workers"] == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hogwild
 from hogwild import Budget, Linear, Run, load, minimise
-from hogwild.jsonable import to_jsonable
+from hogwild.files import to_jsonable
 from hogwild.run import budget_of
 
 

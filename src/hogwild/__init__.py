@@ -11,26 +11,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hogwild.averages import EMA as EMA
-    from hogwild.data.samplers import LabelSkew as LabelSkew
-    from hogwild.data.samplers import Replacement as Replacement
-    from hogwild.data.samplers import SizeSkew as SizeSkew
-    from hogwild.data.samplers import Split as Split
-    from hogwild.data.samplers import Whole as Whole
-    from hogwild.data.tfrecord.writer import RecordWriter as RecordWriter
+    from hogwild.data.sampling import LabelSkew as LabelSkew
+    from hogwild.data.sampling import Replacement as Replacement
+    from hogwild.data.sampling import SizeSkew as SizeSkew
+    from hogwild.data.sampling import Split as Split
+    from hogwild.data.sampling import Whole as Whole
+    from hogwild.data.tfrecord_writer import RecordWriter as RecordWriter
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
     from hogwild.estimators import HogwildFMClassifier as HogwildFMClassifier
     from hogwild.estimators import HogwildFMRegressor as HogwildFMRegressor
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRecommender as HogwildRecommender
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
-    from hogwild.models.io import load as load
+    from hogwild.models import load as load
     from hogwild.models.module import load_weights as load_weights
     from hogwild.nn.csr_dataset import CSRDataset as CSRDataset
     from hogwild.nn.cuda_graph_step import CUDAGraphStep as CUDAGraphStep
     from hogwild.nn.record_loader import RecordLoader as RecordLoader
     from hogwild.nn.sparse_mlp import SparseMLP as SparseMLP
-    from hogwild.nn.sparse_table import SparseTable as SparseTable
+    from hogwild.nn.sparse_mlp import SparseTable as SparseTable
     from hogwild.nn.step_profile import StepProfile as StepProfile
     from hogwild.problems.factorisation_machine import FactorisationMachine as FactorisationMachine
     from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine as FieldAwareFactorisationMachine
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from hogwild.rules import Momentum as Momentum
     from hogwild.rules import PassiveAggressive as PassiveAggressive
     from hogwild.rules import Sequential as Sequential
+    from hogwild.run import EMA as EMA
     from hogwild.run import Budget as Budget
     from hogwild.run import Run as Run
     from hogwild.run import WarmStart as WarmStart
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from hogwild.runtimes import Ray as Ray
     from hogwild.runtimes import Simulator as Simulator
     from hogwild.runtimes import Threads as Threads
+    from hogwild.runtimes.messaging.faults import Crash as Crash
+    from hogwild.runtimes.messaging.faults import Crashes as Crashes
+    from hogwild.runtimes.messaging.faults import Link as Link
     from hogwild.runtimes.processes.script.shared import shared as shared
-    from hogwild.runtimes.simulator import Crash as Crash
-    from hogwild.runtimes.simulator import Crashes as Crashes
-    from hogwild.runtimes.simulator import Link as Link
     from hogwild.schedules import Adaptive as Adaptive
     from hogwild.schedules import Backoff as Backoff
     from hogwild.schedules import Constant as Constant
@@ -92,24 +92,22 @@ _HOMES = {
     "hogwild.training.minimise": ("minimise",),
     "hogwild.training.checkpoints": ("Checkpoints",),
     "hogwild.runtimes.processes.script.shared": ("shared",),
-    "hogwild.run": ("Budget", "Run", "WarmStart"),
+    "hogwild.run": ("Budget", "EMA", "Run", "WarmStart"),
     "hogwild.problems.graph_cut": ("GraphCut",),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.factorisation_machine": ("FactorisationMachine",),
     "hogwild.problems.field_aware_fm": ("FieldAwareFactorisationMachine",),
     "hogwild.problems.matrix_completion": ("MatrixCompletion",),
-    "hogwild.models.io": ("load",),
+    "hogwild.models": ("load",),
     "hogwild.problems.module": ("Module",),
     "hogwild.models.module": ("load_weights",),
     "hogwild.nn.cuda_graph_step": ("CUDAGraphStep",),
     "hogwild.nn.record_loader": ("RecordLoader",),
-    "hogwild.nn.sparse_mlp": ("SparseMLP",),
+    "hogwild.nn.sparse_mlp": ("SparseMLP", "SparseTable"),
     "hogwild.nn.csr_dataset": ("CSRDataset",),
-    "hogwild.nn.sparse_table": ("SparseTable",),
     "hogwild.nn.step_profile": ("StepProfile",),
-    "hogwild.averages": ("EMA",),
-    "hogwild.data.tfrecord.writer": ("RecordWriter",),
-    "hogwild.data.samplers": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
+    "hogwild.data.tfrecord_writer": ("RecordWriter",),
+    "hogwild.data.sampling": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",
@@ -121,7 +119,7 @@ _HOMES = {
     ),
     "hogwild.strategies.delay_correction": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
-    "hogwild.runtimes.simulator": ("Crash", "Crashes", "Link"),
+    "hogwild.runtimes.messaging.faults": ("Crash", "Crashes", "Link"),
     "hogwild.estimators": (
         "HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM", "HogwildFMClassifier", "HogwildFMRegressor",
         "HogwildRecommender",
@@ -132,6 +130,9 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME)]
 
 
+_MODULES = (  # modules of the public interface, imported when they are first used
+    "callbacks", "data", "delays", "errors", "landscape", "losses", "rules", "schedules", "strategies", "topologies",
+)  # fmt: skip
 _NEEDS_TORCH = (  # public names whose modules need PyTorch, which is optional
     "CUDAGraphStep", "Module", "RecordLoader", "SparseMLP", "CSRDataset", "SparseTable", "StepProfile", "load_weights",
     "shared",
@@ -148,7 +149,7 @@ def __getattr__(name: str) -> Any:
             from hogwild.errors import MissingExtraError
 
             raise MissingExtraError(f"hogwild.{name}", "torch", "torch") from None
-    if name in ("callbacks", "data", "delays", "errors", "landscape", "losses", "topologies"):
+    if name in _MODULES:
         return importlib.import_module(f"hogwild.{name}")
     raise AttributeError(f"module 'hogwild' has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders, and sizes in human-readable form.
+"""Atomic writing of files and folders, sizes in human-readable form, and conversion of values for JSON.
 
 A file or folder is written beside its destination, flushed to the disk, and renamed. A crash at any time leaves either
 the old content or the new. A crash can also leave a temporary file whose name starts with a dot. The next writer
@@ -7,14 +7,16 @@ removes that file.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from hogwild.errors import ParameterError
 
@@ -207,3 +209,25 @@ def _is_orphan(path: Path) -> bool:
     except (PermissionError, OverflowError):
         return False
     return False
+
+
+def to_jsonable(value: Any) -> Any:
+    """Return a value as types that JSON has; a number that is not finite becomes None.
+
+    >>> from pathlib import Path; import numpy as np
+    >>> to_jsonable({"loss": float("nan"), "counts": np.array([1, 2]), "out": Path("m"), 3: (np.float32(0.5), None)})
+    {'loss': None, 'counts': [1, 2], 'out': 'm', '3': [0.5, None]}
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): to_jsonable(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy
+        return to_jsonable(value.tolist())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [to_jsonable(item) for item in value]
+    return str(value)

@@ -18,8 +18,7 @@ import numba
 import numpy as np
 from numba import types
 
-from hogwild.kernel_cache import kept_on_disk
-from hogwild.kernel_parts import PartCompiler
+from hogwild.kernel_cache import PartCompiler, kept_on_disk
 
 Function = Callable[..., Any]
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from hogwild.cli import main
-from hogwild.cli.inspect_recommendations import LARGE, advise
-from hogwild.cli.log_plot import log_log
+from hogwild.cli.inspect import LARGE, advise
 from hogwild.data import InMemoryDataset
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, CSRRows
 from hogwild.data.statistics import Statistics, describe
+from hogwild.terminal_plot import log_log
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 

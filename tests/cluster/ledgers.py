@@ -18,9 +18,8 @@ import numpy as np
 from talkers import rows
 
 from hogwild.messaging.deltas import frozen
-from hogwild.messaging.events import Trained
-from hogwild.messaging.job import MessageJob, Outcome
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.job import MessageJob, Outcome, RunConfig
+from hogwild.messaging.protocol import Trained
 
 LIVES, BURSTS = 6, 400
 L2 = 0.01

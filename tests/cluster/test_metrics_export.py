@@ -16,7 +16,7 @@ PROGRAM = """
 import time, urllib.request
 from collections import Counter
 import ray
-from hogwild.runtimes.ray.metrics import Metrics
+from hogwild.runtimes.ray.node_stats import Metrics
 from hogwild.runtimes.ray.node_stats import Throughput
 
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")

@@ -11,7 +11,7 @@ pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 
 from hogwild.callbacks import Progress
 from hogwild.messaging.job import Traffic
-from hogwild.runtimes.ray import metrics
+from hogwild.runtimes.ray import node_stats
 from hogwild.runtimes.ray.actor import ActorLocation, Heartbeat
 from hogwild.runtimes.ray.node_stats import ClusterStats
 from hogwild.runtimes.ray.placement import ActorRecord
@@ -86,7 +86,7 @@ def test_metrics_are_recorded_with_their_tags(monkeypatch):
     made = []
     for name in ("Counter", "Histogram"):
         monkeypatch.setattr(ray.util.metrics, name, lambda *words: made.append(Recorded(*words)) or made[-1])
-    standings, worker, numbers = ClusterStats(), place("worker-0"), metrics.Metrics("run-1")
+    standings, worker, numbers = ClusterStats(), place("worker-0"), node_stats.Metrics("run-1")
     numbers.note("worker-0", heard(standings, worker, 101.0, pulse(12, 3, 900, delays={"worker-0": {2: 3}})))
     numbers.note("worker-0", heard(standings, worker, 102.0, pulse(12, 3, 900, delays={"worker-0": {2: 3}})))
     numbers.restarted("worker-0")

@@ -12,8 +12,7 @@ from hogwild.errors import ParameterError
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 
-from hogwild.runtimes.ray.actor_context import Transport
-from hogwild.runtimes.ray.fault_injection import FaultyTransport
+from hogwild.runtimes.ray.actor_context import FaultyTransport, Transport
 
 CALLS = 400
 

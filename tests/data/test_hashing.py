@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils import murmurhash3_32
 
-from hogwild.data.hashing import MOST_BITS, column_of, columns, hash_joined, hash_name, murmur3
-from hogwild.data.sum_duplicates import merge_duplicates
+from hogwild.data.hashing import MOST_BITS, column_of, columns, hash_joined, hash_name, merge_duplicates, murmur3
 from hogwild.errors import ParameterError
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import as_dicts, random_rows, visited, walked
 
-from hogwild.data import feature_counts
+from hogwild.data import statistics
 from hogwild.data.dataset import BLOCK_ROWS
 from hogwild.data.extents import rows_per_chunk
 from hogwild.data.in_memory import InMemoryDataset
@@ -111,13 +111,13 @@ def test_one_row_cannot_be_split():
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_frequencies_count_rows(layout, threads, monkeypatch):
-    monkeypatch.setattr(feature_counts, "usable_cores", lambda: threads)
+    monkeypatch.setattr(statistics, "usable_cores", lambda: threads)
     rows = random_rows(2, 3_000, 30, layout)
     data = InMemoryDataset(rows, shuffled=True)
     expected = np.full(30, 3_000) if layout == "dense" else np.bincount(rows.indices, minlength=30)
     assert np.array_equal(data.frequencies(), expected)
     assert data.frequencies().dtype == np.int64
-    threaded = feature_counts.feature_counts(data.in_order(), 30, 10**9)
+    threaded = statistics.feature_counts(data.in_order(), 30, 10**9)
     assert np.array_equal(threaded, expected)
 
 

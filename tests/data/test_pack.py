@@ -16,7 +16,7 @@ from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
 from hogwild.data import ReadOptions
-from hogwild.data.packing import shuffle_buckets
+from hogwild.data.packing import writer
 from hogwild.data.packing.pack import pack
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.shuffle import row_keys, shuffled_order
@@ -32,7 +32,7 @@ def room(request, monkeypatch):
         monkeypatch.setattr(packing, "working_memory", lambda memory, besides=0: 300)
         monkeypatch.setattr(packing, "_FAN_OUT_BITS", 1)
         monkeypatch.setattr(packing, "_WRITTEN", 7)
-        monkeypatch.setattr(shuffle_buckets, "_RECORD", 11)
+        monkeypatch.setattr(writer, "_RECORD", 11)
     return request.param
 
 
@@ -238,7 +238,7 @@ def test_a_killed_pack_leaves_no_folder_and_the_next_one_cleans_up(tmp_path):
 MEASURED = """
 import json, sys
 import numpy as np
-from hogwild.data.memory_usage import resident_bytes
+from hogwild.machine import resident_bytes
 from hogwild.data.packing.pack import pack
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.reader import Reader

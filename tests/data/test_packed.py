@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from making import as_dicts, fake_file, random_rows, reader_of, visited, walked
 
-from hogwild.data import memory_usage
+from hogwild import machine
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.packing import format as packed_format
 from hogwild.data.packing import mapped_arrays
@@ -126,7 +126,7 @@ def test_what_nobody_says_is_done_goes_first_in_first_out(original):
 
 def test_program_code_leaves_the_memory_when_it_is_short_and_comes_back(original, monkeypatch):
     shed = []
-    monkeypatch.setattr(mapped_arrays, "release_pages", lambda: shed.append(memory_usage.release_pages()))
+    monkeypatch.setattr(mapped_arrays, "release_pages", lambda: shed.append(machine.release_pages()))
     assert as_dicts(PackedDataset(original, memory=2**40).in_order()[0].rows)
     assert not shed
     walk = PackedDataset(original, memory=1).in_order()
@@ -137,7 +137,7 @@ def test_program_code_leaves_the_memory_when_it_is_short_and_comes_back(original
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads what Linux tells")
 def test_shedding_takes_pages_of_code_out_of_this_process():
     code = (
-        "from hogwild.data.memory_usage import *; import numba; before = resident_bytes(); release_pages(); "
+        "from hogwild.machine import *; import numba; before = resident_bytes(); release_pages(); "
         "print(before - resident_bytes())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ import scipy.sparse
 
 from hogwild.data.generate.ratings import GeneratedRatings, write_ratings
 from hogwild.data.ratings import Columns, Ids, Ratings, open_ratings
-from hogwild.data.ratings.block_order import in_blocks
+from hogwild.data.ratings.ratings import in_blocks
 from hogwild.errors import DataError, ParameterError
 
 TRIPLES = [(196, 242, 3.0), (186, 302, 3.5), (22, 377, 1.0), (196, 302, 5.0)]

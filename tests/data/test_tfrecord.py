@@ -10,8 +10,8 @@ import hogwild
 from hogwild.data.csr import concatenate
 from hogwild.data.reader import LARGEST_INDEX, ReadOptions
 from hogwild.data.readers.tfrecord import read
-from hogwild.data.tfrecord.crc32c import masked_crc
-from hogwild.data.tfrecord.writer import RecordWriter
+from hogwild.data.readers.tfrecord_parser import masked_crc
+from hogwild.data.tfrecord_writer import RecordWriter
 from hogwild.errors import DataError, ParameterError
 
 # A protocol buffer written by hand, one function for each kind of thing.

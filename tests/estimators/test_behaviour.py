@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import hogwild
 from hogwild import Hogwild, HogwildClassifier, HogwildOneClassSVM, HogwildRegressor
 from hogwild.errors import ParameterError
-from hogwild.estimators.parameter_constraints import processors_left
+from hogwild.estimators.sklearn_parameters import processors_left
 
 PAIRS = [(HogwildClassifier, SGDClassifier), (HogwildRegressor, SGDRegressor), (HogwildOneClassSVM, SGDOneClassSVM)]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.utils._seq_dataset import ArrayDataset64
 
-from hogwild.estimators.sklearn_shuffle import Reshuffled
+from hogwild.estimators.inputs import Reshuffled
 
 
 @pytest.mark.parametrize("rows", [1, 2, 37, 1000])

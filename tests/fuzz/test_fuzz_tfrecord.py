@@ -11,8 +11,8 @@ from damage import TIMES, damage
 from hogwild.data.csr import concatenate
 from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.tfrecord import read
-from hogwild.data.tfrecord.crc32c import masked_crc
-from hogwild.data.tfrecord.writer import RecordWriter
+from hogwild.data.readers.tfrecord_parser import masked_crc
+from hogwild.data.tfrecord_writer import RecordWriter
 from hogwild.errors import DataError
 
 

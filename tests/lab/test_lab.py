@@ -11,10 +11,10 @@ import pytest
 
 from hogwild.cli import main
 from hogwild.errors import DataError, ParameterError
+from hogwild.lab.experiment import Mean, Results
 from hogwild.lab.experiments import NAMES, named, source
 from hogwild.lab.report_builder import report_of, section_of
 from hogwild.lab.report_model import Chart, Map, Table
-from hogwild.lab.results import Mean, Results
 from hogwild.lab.runner import Study, recorded
 
 OWN = '''

@@ -16,10 +16,9 @@ import pytest
 
 from hogwild.errors import MissingExtraError
 from hogwild.lab.report import render, write_report
-from hogwild.lab.report.colours import DARK, LIGHT
-from hogwild.lab.report.downloads import csv_of, parquet_of, table_of
-from hogwild.lab.report.plotly_charts import chart_plot
-from hogwild.lab.report.plotly_heatmaps import map_plot
+from hogwild.lab.report.chart_styles import DARK, LIGHT
+from hogwild.lab.report.figure_tables import csv_of, parquet_of, table_of
+from hogwild.lab.report.plotly_charts import chart_plot, map_plot
 from hogwild.lab.report_model import Chart, Map, Report, Section, Series, Table
 
 VOID = {"meta", "link", "input", "br"}

@@ -14,7 +14,7 @@ import references
 from hogwild import GraphCut, Linear, minimise
 from hogwild.errors import HogwildError, ParameterError
 from hogwild.landscape import spectrum, surface, trace
-from hogwild.landscape.curvature import SECOND, STRAIGHT
+from hogwild.landscape.linear_surface import SECOND, STRAIGHT
 from hogwild.losses import LOSSES
 
 SMOOTH = sorted(set(LOSSES) - set(STRAIGHT))

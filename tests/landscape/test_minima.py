@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hogwild.errors import ParameterError
 from hogwild.landscape import Quadratic, sensitivity, sharpness, spectrum, sphere, surface, trace
-from hogwild.landscape.directions import on_sphere
+from hogwild.landscape.loss_slices import on_sphere
 
 
 def bowl(size: int = 6, seed: int = 0) -> Quadratic:

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from hogwild import Module, ParameterServer, Serial, SparseTable
 from hogwild.errors import HogwildError, ParameterError
 from hogwild.landscape import line, path_plane, sensitivity, sharpness, spectrum, sphere, surface, trace, trajectory
-from hogwild.landscape.directions import random_filters
+from hogwild.landscape.loss_slices import random_filters
 
 cross_entropy = nn.functional.cross_entropy
 

@@ -11,7 +11,7 @@ from grounds import linear, rows
 from hogwild import Cosine, Linear, Local, ParameterServer, Ray, Simulator, WarmStart, minimise
 from hogwild.errors import ParameterError
 from hogwild.landscape import Quadratic, line, path_plane, plane, surface, trajectory
-from hogwild.landscape.directions import random_filters
+from hogwild.landscape.loss_slices import random_filters
 
 
 def test_a_line_is_what_is_along_it() -> None:

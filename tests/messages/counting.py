@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import frozen
-from hogwild.messaging.events import Trained
-from hogwild.messaging.job import MessageJob
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.job import MessageJob, RunConfig
+from hogwild.messaging.protocol import Train, Trained
 
 
 class Counter:

@@ -10,12 +10,11 @@ from talkers import optimum, train
 
 from hogwild import Budget, Crash, Gossip, Link, Simulator, topologies
 from hogwild.errors import ParameterError
-from hogwild.messaging.actions import Send, Train
 from hogwild.messaging.compression import Half
 from hogwild.messaging.deltas import frozen
-from hogwild.messaging.events import Delivered, PeerLost, Trained
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import COORDINATOR, Begin, GossipPush, GossipReply, Stop, Stopped
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.protocol import Delivered, PeerLost, Send, Train, Trained
 from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
 from hogwild.strategies.roles.mixing import AverageExchange, MixingPlan
 

@@ -25,7 +25,7 @@ from hogwild import (
     minimise,
 )
 from hogwild.errors import DataError, DivergedError, ParameterError
-from hogwild.messaging.actions import Train
+from hogwild.messaging.protocol import Train
 from hogwild.runtimes import RUNTIMES, Simulator
 from hogwild.runtimes.messaging.faults import Crash
 from hogwild.strategies import ParameterServer

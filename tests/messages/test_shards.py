@@ -5,7 +5,7 @@ import pytest
 
 from hogwild import SGD, Constant, Linear
 from hogwild.data import open as open_data
-from hogwild.messaging.actions import Train
+from hogwild.messaging.protocol import Train
 from hogwild.training.local_trainers.rows import RowSource
 
 ROWS = 2000

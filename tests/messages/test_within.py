@@ -24,7 +24,7 @@ from hogwild import (
     minimise,
 )
 from hogwild.errors import ParameterError
-from hogwild.messaging.actions import Train
+from hogwild.messaging.protocol import Train
 from hogwild.rules import SGD
 from hogwild.strategies import ParameterServer
 from hogwild.training.local_trainers.multicore import MulticoreTrainer, cores_of

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from hogwild.runtimes.processes import bounded_adam
-from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
-from hogwild.runtimes.processes.bounded_adam import bounded, can_be_bounded
+from hogwild.runtimes.processes import atomic_optimiser_step
+from hogwild.runtimes.processes.atomic_optimiser_step import bounded, can_be_bounded, fuse, needs_step_lock
 from hogwild.runtimes.processes.optimiser_state import allocate_state
 
 OPTIONS = [
@@ -49,7 +48,7 @@ def test_steps_are_those_of_pytorch(kind, options):
 
 
 def test_large_tensors_are_shared_out_among_threads(monkeypatch):
-    monkeypatch.setattr(bounded_adam, "CHUNK", 8)
+    monkeypatch.setattr(atomic_optimiser_step, "CHUNK", 8)
     ours, theirs, bounded_one, usual = pair("Adam", torch.float64, shape=(3, 11), lr=0.1)
     before = torch.get_num_threads()
     torch.set_num_threads(2)

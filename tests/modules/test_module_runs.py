@@ -29,7 +29,7 @@ from hogwild import (
     load_weights,
     minimise,
 )
-from hogwild.data.samplers import Split, WorkerShare
+from hogwild.data.sampling import Split, WorkerShare
 from hogwild.errors import CheckpointError, ParameterError, WorkerError
 from hogwild.run import Event
 

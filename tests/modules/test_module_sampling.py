@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild.data.samplers import LabelSkew, Replacement, SizeSkew, Split, Whole, WorkerShare, named
+from hogwild.data.sampling import LabelSkew, Replacement, SizeSkew, Split, Whole, WorkerShare, named
 from hogwild.errors import ParameterError
 
 SPLITS: list[Any] = [Split(), SizeSkew(2), SizeSkew(0.5), LabelSkew(1.0), LabelSkew(0.5), LabelSkew(0.0)]

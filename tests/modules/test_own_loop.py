@@ -18,9 +18,8 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 import hogwild
 from hogwild.errors import ParameterError, WorkerError
 from hogwild.runtimes.processes.script import worker as script_worker
-from hogwild.runtimes.processes.script.handshake import ScriptHandshake, attach, shared_tensors, signature
-from hogwild.runtimes.processes.script.main_script import Script
-from hogwild.runtimes.processes.script.peers import PeerWorkers
+from hogwild.runtimes.processes.script.peers import PeerWorkers, ScriptHandshake, attach, shared_tensors, signature
+from hogwild.runtimes.processes.script.worker import Script
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import move_to_shared_memory
 

@@ -12,7 +12,7 @@ from torch import nn, optim
 from torch.utils.data import TensorDataset
 
 from hogwild import Hogwild, Module, RoundRobin, minimise
-from hogwild.data.samplers import Split, WorkerShare
+from hogwild.data.sampling import Split, WorkerShare
 from hogwild.errors import ParameterError
 
 BATCH, EPOCHS = 4, 2

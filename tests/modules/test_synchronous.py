@@ -33,7 +33,7 @@ from hogwild import (
 )
 from hogwild.errors import CheckpointError, ParameterError, WorkerError
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.ddp.momentum_correction import set_step_with_correction
+from hogwild.runtimes.processes.ddp.worker import set_step_with_correction
 
 SAMPLES, BATCH, ACCUMULATE, EPOCHS = 64, 6, 2, 4  # the last step has batches of 6, 6 and 4, and one worker has none
 STEP, MOMENTUM, DECAY, WARMUP = 0.05, 0.9, 0.05, 2.0

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from ledger import Ledger
 from watching import Audited, Watched
 
-from hogwild.messaging.job import MessageJob, Outcome
-from hogwild.messaging.run_config import RunConfig
-from hogwild.runtimes.simulator import Crash, Link, Simulator
+from hogwild.messaging.job import MessageJob, Outcome, RunConfig
+from hogwild.runtimes.messaging.faults import Crash, Link
+from hogwild.runtimes.simulator import Simulator
 from hogwild.strategies import AllToAll, ElasticAveraging, Gossip, LocalSGD, ParameterServer
-from hogwild.strategies.averaging import Averaging
 from hogwild.strategies.local_sgd import DiLoCo
+from hogwild.strategies.shared_memory import Averaging
 from hogwild.strategies.synchronous import Synchronous
 
 SILENCE = 1e4  # simulated seconds

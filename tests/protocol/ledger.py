@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats, SparseDelta, Vector, frozen
-from hogwild.messaging.events import Trained
+from hogwild.messaging.protocol import Train, Trained
 
 PLACES = 1024  # bursts of one execution, those included that a crash has made in vain
 

@@ -9,13 +9,12 @@ from executions import Execution
 from ledger import Ledger
 from watching import Audited
 
-from hogwild.messaging.events import PeerJoined, PeerLost
-from hogwild.messaging.job import MessageJob
+from hogwild.messaging.job import MessageJob, RunConfig
 from hogwild.messaging.messages import Ready
+from hogwild.messaging.protocol import PeerJoined, PeerLost
 from hogwild.messaging.reliable_channel import WINDOW, ReliableChannel
-from hogwild.messaging.run_config import RunConfig
 from hogwild.runtimes.local import Local
-from hogwild.runtimes.simulator import Crash
+from hogwild.runtimes.messaging.faults import Crash
 from hogwild.strategies import ParameterServer
 
 

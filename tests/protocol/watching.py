@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from ledger import Ledger
 
-from hogwild.messaging.actions import Action, Train, Transmit
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.messaging.messages import Ack, Envelope, Pull, Push, number_of
-from hogwild.runtimes.simulator.config import Simulator
+from hogwild.messaging.protocol import Action, Train, Transmit
+from hogwild.runtimes.simulator import Simulator
 from hogwild.runtimes.simulator.event_loop import EventLoop
 
 MOST_EVENTS = 200_000

@@ -10,13 +10,13 @@ from torch import nn
 
 import hogwild
 from hogwild.errors import DataError
-from hogwild.nn import sparse_table
+from hogwild.nn import sparse_mlp
 
-CPU = sparse_table._engines["cpu"]
+CPU = sparse_mlp._engines["cpu"]
 
 
 def trained(engine, binary, update, width):
-    sparse_table._engines["cpu"] = engine
+    sparse_mlp._engines["cpu"] = engine
     torch.manual_seed(width)
     net = hogwild.SparseMLP(20, [width, 4], 3, binary, update=update)
     optimiser = torch.optim.SGD(net.parameters(), lr=0.3)
@@ -42,7 +42,7 @@ def same(binary, update, width):
 def wrong_index():
     from hogwild.nn.sparse_table_cuda import CUDAEngine
 
-    engine = sparse_table._engines["cpu"] = CUDAEngine()
+    engine = sparse_mlp._engines["cpu"] = CUDAEngine()
     table = hogwild.SparseTable(3, 40, binary=True)
     bad = table(torch.tensor([0, 7, 2, -1]), torch.tensor([0, 3, 4]))
     torch.testing.assert_close(bad[0], table.weight.detach()[[0, 2]].sum(0))

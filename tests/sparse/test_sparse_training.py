@@ -12,9 +12,9 @@ import hogwild
 import references
 from hogwild.cli import app
 from hogwild.data.generate.sparse_records import SparseRecords
-from hogwild.data.tfrecord.writer import RecordWriter
+from hogwild.data.tfrecord_writer import RecordWriter
 from hogwild.errors import DataError, ModelError, ParameterError
-from hogwild.models.io import load
+from hogwild.models import load
 from hogwild.models.sparse_mlp import SparseMLPModel
 
 MADE = {"rows": 3_000, "dense_size": 60, "min_nnz": 2, "max_nnz": 6, "classes": 3, "noise": 0.0}

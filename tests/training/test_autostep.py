@@ -14,9 +14,8 @@ from hogwild import Linear, minimise
 from hogwild.rules import PassiveAggressive, named
 from hogwild.schedules import Constant, Cosine, InverseTime
 from hogwild.training import step_search
-from hogwild.training.step_search import choose_step
+from hogwild.training.step_search import TrialRunner, choose_step, updates_of_trials
 from hogwild.training.step_sizes import StepSizes
-from hogwild.training.step_trials import TrialRunner, updates_of_trials
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from runs import Dying, Killed, arrays, in_legs, problem, slowed, told
 
 from hogwild import Budget, Checkpoints, Constant, Linear, minimise
 from hogwild.errors import DivergedError
-from hogwild.training.divergence_guard import MOST, DivergenceGuard
+from hogwild.training.stopping import MOST, DivergenceGuard
 
 SGD: dict[str, Any] = {"rule": "sgd", "strategy": "serial"}
 

@@ -18,7 +18,7 @@ from hogwild.rules import named
 from hogwild.runtimes.shared_memory import thread_team, threads
 from hogwild.runtimes.shared_memory.threads import Session
 from hogwild.training.loop import TrainingLoop
-from hogwild.training.sigint import deferred_sigint
+from hogwild.training.stopping import deferred_sigint
 
 HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial", "budget": 5}
 

@@ -9,9 +9,9 @@ import pytest
 from runs import problem
 
 from hogwild import Constant, Serial, minimise
-from hogwild.problems.bound_kernel import QueueKernel
+from hogwild.problems.problem import QueueKernel
 from hogwild.runtimes.shared_memory import thread_team
-from hogwild.runtimes.shared_memory.slice_tuner import SliceTuner
+from hogwild.runtimes.shared_memory.thread_team import SliceTuner
 
 
 @pytest.fixture

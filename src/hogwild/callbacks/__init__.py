@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hogwild.callbacks.dashboard import Live
-from hogwild.callbacks.json_lines import JsonLines
+from hogwild.callbacks.log_files import JsonLines, TensorBoard
 from hogwild.callbacks.progress import Progress
-from hogwild.callbacks.tensorboard import TensorBoard
 
 __all__ = ["JsonLines", "Live", "Progress", "TensorBoard"]

@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hogwild.callbacks.cluster_table import lines_of, table_of
-from hogwild.callbacks.throughput import Rates
+from hogwild.callbacks.throughput import Rates, lines_of, table_of
 from hogwild.run import Event
 
 if TYPE_CHECKING:

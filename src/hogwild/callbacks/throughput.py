@@ -1,10 +1,17 @@
-"""Throughput of a run, and the time that it has left."""
+"""Throughput of a run, the time that it has left, and the state of all nodes of a cluster."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from hogwild.files import format_size
 from hogwild.run import Event
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 # Least interval in seconds over which a rate is computed. A rate over less is unreliable, because events can arrive in
 # bursts.
@@ -73,3 +80,99 @@ def short(rate: float) -> str:
         if rate >= size:
             return f"{rate / size:.1f}{unit}"
     return f"{rate:.0f}"
+
+
+COLOURS = {"working": "green", "ready": "green", "silent": "bold yellow", "gone": "bold red"}
+FIGURES = ("bursts", "updates/s", "staleness", "pushes/s", "bytes/s", "restarts", "heard of")
+SHORT = 8  # characters of a machine's name that are shown
+WIDE = 104  # columns of a terminal that has room for all figures
+# Figures that a narrower terminal omits. The state of a node that is silent is visible without them.
+LEFT_OUT = ("bursts", "heard of")
+MOST = 40  # rows that are shown: first those of nodes in another state than "working", then the others by order
+
+Row = Mapping[str, Any]
+
+
+def table_of(rows: Iterable[Row], width: int = WIDE) -> Table:
+    """Return a table with one row per node: machine, state, rates, staleness, restarts, seconds since its last message.
+
+    >>> table_of([{"participant": "worker-0", "node": "4ac1f00d77", "state": "working", "bursts": 12}]).row_count
+    1
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    wide = width >= WIDE
+    figures = [name for name in FIGURES if wide or name not in LEFT_OUT]
+    table = Table(box=None, padding=(0, 2 if wide else 1, 0, 0), header_style="dim")
+    for name in ("participant", "node", "state"):
+        table.add_column(name, no_wrap=True)
+    for name in figures:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in _chosen(rows):
+        state, said = Text(row["state"], COLOURS.get(row["state"], "yellow")), _figures(row)
+        table.add_row(row["participant"], row["node"][:SHORT], state, *(said[name] for name in figures))
+    if len(rows) > MOST:
+        table.add_row(f"and {len(rows) - MOST} more")
+    return table
+
+
+def staleness_of(workers: Mapping[str, Mapping[str, float]]) -> Table:
+    """Return a table with one row per worker: the distribution of the updates by others between its reads and writes.
+
+    >>> staleness_of({"worker-0": {"mean": 1.3, "median": 0, "p95": 10, "most": 10, "count": 10}}).row_count
+    1
+    """
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("staleness of", no_wrap=True)
+    for name in ("mean", "median", "p95", "most", "changes"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, figures in list(workers.items())[:MOST]:
+        counts = (f"{figures[each]:,.0f}" for each in ("median", "p95", "most", "count"))
+        table.add_row(name, f"{figures['mean']:.1f}", *counts)
+    if len(workers) > MOST:
+        table.add_row(f"and {len(workers) - MOST} more")
+    return table
+
+
+def lines_of(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield the rows of the cluster table as plain lines.
+
+    >>> list(lines_of([{"participant": "worker-0", "node": "4ac1f00d77", "state": "starting"}]))
+    ['worker-0 on 4ac1f00d: starting']
+    >>> row = {"state": "working", "updates_rate": 812.0, "bursts": 7, "silent": 0.2}
+    >>> next(lines_of([{"participant": "worker-0", "node": "4ac1f00d77", **row}]))
+    'worker-0 on 4ac1f00d: working, bursts 7, updates/s 812, heard of 0.2 s ago'
+    """
+    for row in _chosen(list(rows)):
+        said = [f"{name} {figure}" for name, figure in _figures(row).items() if figure]
+        where = f" on {row['node'][:SHORT]}" if row["node"] else ""
+        yield f"{row['participant']}{where}: " + ", ".join([row["state"], *said])
+
+
+def _chosen(rows: list[Row]) -> list[Row]:
+    if len(rows) <= MOST:
+        return rows
+    kept = sorted(range(len(rows)), key=lambda index: (rows[index]["state"] == "working", index))[:MOST]
+    return [rows[index] for index in sorted(kept)]
+
+
+def _figures(row: Row) -> dict[str, str]:
+    """Return the figures of a row as text; empty where there is no value to show."""
+    stale, restarts, silent = row.get("staleness"), row.get("restarts", 0), row.get("silent", 0.0)
+    return {
+        "bursts": f"{row['bursts']:,}" if row.get("bursts") else "",
+        "updates/s": _rate(row.get("updates_rate", 0.0)),
+        "staleness": "" if stale is None else f"{stale:.1f}",
+        "pushes/s": _rate(row.get("pushes_rate", 0.0)),
+        "bytes/s": format_size(int(row["bytes_rate"])) if row.get("bytes_rate", 0.0) >= 1 else "",
+        "restarts": str(restarts) if restarts else "",
+        "heard of": f"{silent:.1f} s ago" if row["node"] and row["state"] not in ("starting", "gone") else "",
+    }
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}" if rate else ""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.errors import HogwildError, ParameterError
-from hogwild.jsonable import to_jsonable
+from hogwild.files import to_jsonable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli.console import Debug, Json, Output
-from hogwild.cli.diagnostics.report import MARKS, Check, grid, heading, is_broken, results, verdict
+from hogwild.cli.diagnostics import MARKS, Check, grid, heading, is_broken, results, verdict
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ def lab(
 
     Example: hogwild lab collisions delays --quick
     """
-    from hogwild.lab.environment import in_words
+    from hogwild.lab.experiment import in_words
     from hogwild.lab.experiments import NAMES, named, source
     from hogwild.lab.runner import Study
 
@@ -134,7 +134,7 @@ def record_of(study: Study) -> dict[str, Any]:
 def _list(screen: Output) -> None:
     from rich.table import Table
 
-    from hogwild.lab.environment import in_words, pace
+    from hogwild.lab.experiment import in_words, pace
     from hogwild.lab.experiments import NAMES, named
 
     table = Table("experiment", "what it asks", "quick", "in full", box=None, padding=(0, 2))

@@ -31,7 +31,7 @@ def predict(
 
     Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
     """
-    from hogwild.models.io import load
+    from hogwild.models import load
 
     screen = Output(as_json)
     check_out(out)

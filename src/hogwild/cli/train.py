@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli.console import Debug, Json, Output, check_out
-from hogwild.cli.message_summary import talked
 from hogwild.cli.options import reading as options
-from hogwild.cli.options.from_dataclass import spread
+from hogwild.cli.options import spread
 from hogwild.cli.options.problem import PANEL as _WHAT
-from hogwild.cli.options.problem import Terms, given
+from hogwild.cli.options.problem import Terms, check_step, given, schedule_for
 from hogwild.cli.options.runtime import Places, place
-from hogwild.cli.options.schedule import check_step, schedule_for
 from hogwild.cli.options.strategy import Talking, shaped
 from hogwild.cli.problems import PROBLEMS
 from hogwild.cli.problems import named as problem_named
 from hogwild.cli.problems.adapter import Source
-from hogwild.cli.run_summary import picture_of, record_of
+from hogwild.cli.run_summary import picture_of, record_of, talked
 from hogwild.errors import ParameterError
 from hogwild.registry import kebab
 
@@ -246,7 +244,7 @@ def train(
 
 def _profile(problem: Any, screen: Output) -> dict[str, float]:
     """Measure the shares of the time of a training step, print them, and return them."""
-    from hogwild.training.step_profiling import profiled
+    from hogwild.training.process_driver import profiled
 
     found = profiled(problem)
     screen.note(f"some steps more, to see where the time goes: {found}")

@@ -1,4 +1,8 @@
-"""Conversion of a user's arrays to checked rows, without a copy where none is needed."""
+"""Conversion of a user's arrays and SciPy matrices to checked rows, without a copy where none is needed.
+
+SciPy checks few properties of a matrix when the caller makes it, and none later. Its compiled code trusts its input.
+This module therefore checks the structure before it asks SciPy to convert, sort or sum anything.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,65 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.array_validation import ENCODE, FINITE, as_floats, first_not_finite, not_finite, require_matrix
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows
-from hogwild.data.from_scipy import compressed_rows
 from hogwild.errors import DataError
+from hogwild.jit import compiled
+
+ENCODE = "Encode text, dates and categories as numbers first."
+FINITE = "Replace or leave out missing and infinite values."
+SMALLER = "Scale the features to values of about one."
+
+
+def require_matrix(X: Any, path: Path | None) -> None:
+    """Raise ``DataError`` unless an array has two dimensions with at least one row and one column.
+
+    >>> require_matrix(np.zeros((2, 3)), None)
+    """
+    shape = tuple(X.shape)
+    if len(shape) != 2 or 0 in shape:
+        raise DataError(
+            f"the data must be a matrix with at least one row and one column, but its shape is {shape}",
+            path=path,
+            remedy="Give one row per example: reshape(1, -1) makes a single row, reshape(-1, 1) a single column.",
+        )
+
+
+def as_floats(values: Array, path: Path | None) -> Array:
+    """Return the values as a contiguous array of float32 or float64.
+
+    The function returns the array itself if it has one of these types already. Otherwise it converts to float32 if
+    float32 holds every number of the element type, and to float64 if not. It raises ``DataError`` for an array without
+    numbers.
+
+    >>> as_floats(np.array([True, False]), None)
+    array([1., 0.], dtype=float32)
+    """
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"the values are of type {values.dtype}, not numbers", path=path, remedy=ENCODE)
+    floats = np.float32 if np.can_cast(values.dtype, np.float32, "safe") else np.float64
+    # A value that overflows becomes infinite, and the check for finite values refuses it later.
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=floats)
+
+
+def not_finite(value: float, row: int, column: int, path: Path | None) -> DataError:
+    """Return the error for a value that is NaN or infinite, or that overflows in single precision.
+
+    >>> print(not_finite(float("nan"), 3, 1, None))
+    row 3, column 1: the value nan is not finite (rows and columns count from 0). Replace or leave out ...
+    """
+    kind, remedy = ("too large for single precision", SMALLER) if np.isfinite(value) else ("not finite", FINITE)
+    what = f"the value {value} is {kind} (rows and columns count from 0)"
+    return DataError(what, path=path, row=row, column=column, remedy=remedy)
+
+
+@compiled
+def first_not_finite(values: Any) -> int:
+    """Return the position of the first value that is NaN or infinite in single precision, or -1 if there is none."""
+    for at in range(len(values)):
+        if not np.isfinite(np.float32(values[at])):
+            return at
+    return -1
 
 
 def rows_from_arrays(
@@ -102,3 +161,100 @@ def _refuse(column: Array, bad: Array, what: str, remedy: str, path: Path | None
     if bad.any():
         row = int(bad.argmax())
         raise DataError(f"{what.format(column[row])} (rows count from 0)", path=path, row=row, remedy=remedy)
+
+
+_REBUILD = "Make the matrix again from its (row, column, value) triplets, with scipy.sparse.coo_array."
+_FINE, _DISORDERED, _BAD_START, _BAD_INDEX, _NOT_FINITE = range(5)
+
+
+def compressed_rows(X: Any, path: Path | None = None) -> tuple[Array, Array, Array]:
+    """Return (indptr, indices, values) of a sparse matrix.
+
+    Within a row the indices rise, each index occurs once, and all values are finite.
+
+    >>> import scipy.sparse as sp
+    >>> compressed_rows(sp.csc_array([[0.0, 1.0, 2.0], [0.5, 0.0, 0.0]]))
+    (array([0, 2, 3]), array([1, 2, 0], dtype=uint32), array([1. , 2. , 0.5]))
+    """
+    require_matrix(X, path)
+    try:
+        _check_before_conversion(X, path)
+        csr = X.tocsr()
+        values = as_floats(csr.data, path)
+        if _check(csr.indptr, csr.indices, values, csr.shape, path) == _DISORDERED:
+            csr = type(csr)((values, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+            csr.sum_duplicates()
+            values = as_floats(csr.data, path)
+            _check(csr.indptr, csr.indices, values, csr.shape, path)  # Sums of duplicates may have overflowed.
+    except DataError:
+        raise
+    except (ValueError, TypeError, IndexError, AttributeError, ArithmeticError, MemoryError) as error:
+        raise _broken(str(error) or type(error).__name__, path) from None
+    return np.ascontiguousarray(csr.indptr, np.int64), _unsigned(csr.indices), values
+
+
+def _check_before_conversion(X: Any, path: Path | None) -> None:
+    if X.format == "csc":
+        _check(X.indptr, X.indices, np.zeros(len(X.data), np.float32), X.shape[::-1], path)
+    elif X.format == "bsr":
+        blocks = (X.shape[0] // X.blocksize[0], X.shape[1] // X.blocksize[1])
+        _check(X.indptr, X.indices, np.zeros(len(X.data), np.float32), blocks, path)
+    elif X.format == "coo":
+        for coordinates, size in zip((X.row, X.col), X.shape, strict=True):
+            within = len(coordinates) == 0 or (coordinates.min() >= 0 and coordinates.max() < size)
+            if len(coordinates) != len(X.data) or not within:
+                raise _broken("it has coordinates outside its shape", path)
+
+
+def _check(indptr: Array, indices: Array, values: Array, shape: tuple[int, int], path: Path | None) -> int:
+    """Raise ``DataError`` if the structure is wrong; else return ``_FINE`` or ``_DISORDERED``.
+
+    ``_DISORDERED`` means that the indices of a row do not rise, or that an index occurs twice.
+    """
+    if len(indptr) != shape[0] + 1 or len(indices) != len(values):
+        raise _broken(f"{len(indptr)} row starts, {len(indices)} indices and {len(values)} values do not fit", path)
+    starts = np.ascontiguousarray(indptr, np.int64)
+    problem, row, at = _examine(starts, _unsigned(indices), values, np.uint64(shape[1]))
+    if problem == _BAD_START:
+        raise _broken(f"row {row} starts at entry {starts[row]} and ends at {starts[row + 1]} of {len(values)}", path)
+    if problem == _BAD_INDEX:
+        what = f"index {indices[at]} is not within 0 and {shape[1] - 1} (rows count from 0)"
+        raise DataError(what, path=path, row=row, column=int(indices[at]), remedy=_REBUILD)
+    if problem == _NOT_FINITE:
+        raise not_finite(values[at], row, int(indices[at]), path)
+    return int(problem)
+
+
+def _unsigned(indices: Array) -> Array:
+    """Return the indices as unsigned numbers, so that a negative index becomes too large."""
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"its indices are of type {indices.dtype}")
+    wide = np.int64 if indices.dtype.itemsize == 8 else np.int32
+    return np.ascontiguousarray(indices, wide).view(np.uint64 if wide is np.int64 else np.uint32)
+
+
+def _broken(why: str, path: Path | None) -> DataError:
+    return DataError(f"the sparse matrix is damaged: {why}", path=path, remedy=_REBUILD)
+
+
+@compiled
+def _examine(indptr: Any, indices: Any, values: Any, features: Any) -> tuple[int, Any, Any]:
+    """Return (the problem, its row, its entry); disorder counts only if nothing worse is found."""
+    entries = len(values)
+    if indptr[0] != 0:
+        return _BAD_START, 0, 0
+    # This loop checks all offsets first, because the next loop must not read entries outside the arrays.
+    for row in range(len(indptr) - 1):
+        if not indptr[row] <= indptr[row + 1] <= entries:
+            return _BAD_START, row, 0
+    problem = _FINE
+    for row in range(len(indptr) - 1):
+        start, stop = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+        for at in range(start, stop):
+            if indices[at] >= features:
+                return _BAD_INDEX, row, np.int64(at)
+            if not np.isfinite(values[at]):
+                return _NOT_FINITE, row, np.int64(at)
+            if at > start and indices[at] <= indices[at - np.uint64(1)]:
+                problem = _DISORDERED
+    return problem, 0, 0

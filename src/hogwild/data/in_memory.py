@@ -21,11 +21,11 @@ from hogwild.data.extents import (
     row_numbers,
     rows_per_chunk,
 )
-from hogwild.data.feature_counts import feature_counts
 from hogwild.data.field_vocabulary import FieldVocabulary
-from hogwild.data.memory_usage import available_bytes
 from hogwild.data.shuffle import gather_most
+from hogwild.data.statistics import feature_counts
 from hogwild.errors import DataError, ParameterError
+from hogwild.machine import available_bytes
 
 # Elements of each array that enter a fingerprint: from this number to twice this number, or all of a shorter array.
 _SAMPLED = 2**14

@@ -1,4 +1,4 @@
-"""Opening of all data: files, packed folders and arrays."""
+"""Opening of data: from arrays, text, Parquet, records or packed folders, whose format is detected."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.format_detection import reader_for
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.loader import load
-from hogwild.data.memory_usage import resident_bytes
 from hogwild.data.packing.format import META
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
+from hogwild.machine import resident_bytes
 
 _LEAST_ROOM = 120 * 2**20  # Bytes that compiling and training take besides the data.
 

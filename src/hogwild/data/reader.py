@@ -1,17 +1,20 @@
-"""Readers of file formats, and the options for reading files."""
+"""Readers of file formats: their options, and the schema of the rows that they read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hogwild.data.csr import CSRRows
+import numpy as np
+
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, Layout, compact
+from hogwild.errors import DataError
 
 if TYPE_CHECKING:
-    # This module contains compiled code, which takes time to import.
     from hogwild.data.field_vocabulary import FieldVocabulary
+
 
 LARGEST_INDEX = 2**31 - 2  # Largest index of a column, because indices are stored in 32 bits.
 
@@ -51,3 +54,181 @@ class Reader:
     compressible: bool = False  # Whether files that are compressed as .gz or .bz2 can be read.
     # Whether the format gives the field of each feature. Such a reader needs a table of fields to write to.
     fielded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Properties that all pieces of a data set have in common."""
+
+    base: int
+    features: int
+    layout: Layout
+    weighted: bool
+
+
+@dataclass(slots=True)
+class SchemaBuilder:
+    """Builder of a schema: examines pieces while the caller reads them.
+
+    >>> from hogwild.data.csr import NO_WEIGHTS
+    >>> reader = Reader("svmlight", (".svm",), lambda path, reading, size: iter(()), counts_from_one=True)
+    >>> survey = SchemaBuilder(reader, ReadOptions())
+    >>> _ = survey.seen(Path("a.svm"), CSRRows(np.array([0, 2]), np.array([1, 4], np.uint32), np.ones(2, np.float32),
+    ...                                 np.zeros(1), NO_WEIGHTS, features=5, layout="sparse"))
+    >>> survey.shape()
+    Schema(base=1, features=4, layout='binary', weighted=False)
+    """
+
+    reader: Reader
+    reading: ReadOptions
+    rows: int = 0
+    nonzeros: int = 0
+    end: int = 0  # One more than the largest raw index.
+    layout: Layout | None = None
+    all_ones: bool = True
+    weighted: bool = False
+    # Error at the first index 0, which is raised if the user says that indices count from 1.
+    zero_seen: DataError | None = None
+    # Error at the first entry beyond the last column, for each base.
+    _beyond: dict[int, DataError] = field(default_factory=dict)
+    _path: Path | None = None
+    _rows_of_path: int = 0
+
+    def pieces(self, sources: Sequence[Path], piece_bytes: int) -> Iterator[CSRRows]:
+        """Yield all pieces of all files after examining them; raise ``DataError`` if there is no row."""
+        for path in sources:
+            for piece in self.reader.read(path, self.reading, piece_bytes):
+                if len(piece):
+                    yield self.seen(path, piece)
+        if self.rows == 0:
+            raise DataError("there are no rows", path=sources[0], remedy="Give a file that has some.")
+
+    def seen(self, path: Path, piece: CSRRows) -> CSRRows:
+        """Examine a piece, and return it with indices in uint32 and values in float32."""
+        if path != self._path:
+            self._path, self._rows_of_path = path, 0
+        piece = self._standard(compact(piece))
+        self._check_layout(piece)
+        self._note_indices(piece)
+        self.all_ones = self.all_ones and piece.layout != "dense" and _all_one(piece.values)
+        self.weighted = self.weighted or not _all_one(piece.weights)
+        self.rows += len(piece)
+        self.nonzeros += piece.nonzeros
+        self._rows_of_path += len(piece)
+        return piece
+
+    def shape(self) -> Schema:
+        """Return the schema, or raise ``DataError`` if the data contradict the options of the user."""
+        base, layout = self._base(), self.layout or "sparse"
+        features = max(0, self.end - base) if self.reading.features is None else self.reading.features
+        if base in self._beyond and (self.reading.extra == "error"):
+            raise self._beyond[base]
+        if layout == "dense" and self.end < features:
+            raise DataError(
+                f"there are {self.end:,} columns, and {features:,} are expected", path=self._path,
+                remedy="Give the same columns in the same order.",
+            )  # fmt: skip
+        if features == 0:
+            raise DataError("no row has any feature", path=self._path, remedy="Check that this is the right file.")
+        if layout == "sparse" and self.all_ones:
+            layout = "binary"
+        return Schema(base, features, layout, self.weighted)
+
+    def _base(self) -> int:
+        if not self.reader.counts_from_one:
+            return 0
+        if self.reading.base == "auto":
+            return 1 if self.zero_seen is None else 0
+        if self.reading.base == 1 and self.zero_seen is not None:
+            raise self.zero_seen
+        return self.reading.base
+
+    def _check_layout(self, piece: CSRRows) -> None:
+        if self.layout is not None and (piece.layout != self.layout or self._uneven(piece)):
+            raise DataError(
+                f"the rows are {piece.layout} with {piece.features:,} columns, those before them are {self.layout} "
+                f"with {self.end:,}",
+                path=self._path, remedy="Read files of different kinds one by one.",
+            )  # fmt: skip
+        self.layout = piece.layout
+
+    def _uneven(self, piece: CSRRows) -> bool:
+        return piece.layout == "dense" and piece.features != self.end
+
+    def _note_indices(self, piece: CSRRows) -> None:
+        self.end = max(self.end, piece.features)
+        if piece.layout != "dense" and self.zero_seen is None and self.reader.counts_from_one:
+            # Indices rise within a row, so an index 0 can only come first.
+            starts = piece.indptr[:-1][np.diff(piece.indptr) > 0]
+            zeros = starts[piece.indices[starts] == 0]
+            if zeros.size:
+                self.zero_seen = self._place(piece, int(zeros[0]), "index 0 in a file that counts from 1",
+                                             "Say that indices count from 0.")  # fmt: skip
+        features = self.reading.features
+        if features is None or piece.features <= features:
+            return
+        for base in (0, 1) if self.reader.counts_from_one else (0,):
+            if base not in self._beyond:
+                self._note_beyond(piece, features, base)
+
+    def _note_beyond(self, piece: CSRRows, features: int, base: int) -> None:
+        remedy = "Allow more features, or have the extra ones ignored."
+        if piece.layout == "dense":
+            what = f"there are {piece.features:,} columns, and {features:,} are expected"
+            self._beyond[base] = DataError(what, path=self._path, remedy=remedy)
+            return
+        beyond = np.flatnonzero(piece.indices >= features + base)
+        if beyond.size:
+            at = int(beyond[0])
+            what = f"index {int(piece.indices[at]):,} is beyond the last of {features:,} features"
+            self._beyond[base] = self._place(piece, at, what, remedy)
+
+    def _place(self, piece: CSRRows, entry: int, what: str, remedy: str) -> DataError:
+        row = int(np.searchsorted(piece.indptr, entry, side="right"))
+        return DataError(what, path=self._path, row=self._rows_of_path + row, remedy=remedy)
+
+    def _standard(self, piece: CSRRows) -> CSRRows:
+        """Convert indices to 32 bits and values to single precision, in which all values must be finite."""
+        if piece.features > LARGEST_INDEX + 1:
+            raise DataError(f"there are {piece.features:,} columns, and at most {LARGEST_INDEX + 1:,} can be",
+                            path=self._path, remedy="Hash the features.")  # fmt: skip
+        values = piece.values
+        if values.dtype != np.float32:
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32)
+            bad = np.flatnonzero(~np.isfinite(values))
+            if bad.size:
+                raise self._place(piece, int(bad[0]), "a value is too large for single precision",
+                                  "Scale the features.")  # fmt: skip
+        return replace(piece, indices=piece.indices.astype(np.uint32, copy=False), values=values)
+
+
+def fit_to_schema(piece: CSRRows, shape: Schema, reading: ReadOptions) -> CSRRows:
+    """Return a piece that fits the schema, with raw indices.
+
+    The result has no values if all values of the data set are one, and no weights if all weights are one. It has no
+    columns beyond those that the user asked for.
+    """
+    if piece.features > shape.features + shape.base and reading.features is not None:
+        piece = _without_columns_from(piece, shape.features + shape.base)
+    if shape.layout == "binary":
+        piece = replace(piece, values=NO_VALUES)
+    weights = piece.weights if shape.weighted else NO_WEIGHTS
+    if shape.weighted and not weights.size:
+        weights = np.ones(len(piece), np.float32)
+    return replace(piece, weights=weights, layout=shape.layout)
+
+
+def _without_columns_from(rows: CSRRows, end: int) -> CSRRows:
+    if rows.layout == "dense":
+        values = rows.values.reshape(len(rows), rows.features)[:, :end]
+        indptr = np.arange(len(rows) + 1, dtype=np.int64) * end
+        return replace(rows, indptr=indptr, values=values.ravel(), features=end)
+    keep = rows.indices < end
+    kept_before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
+    values = rows.values[keep] if rows.values.size else rows.values
+    return replace(rows, indptr=kept_before[rows.indptr], indices=rows.indices[keep], values=values, features=end)
+
+
+def _all_one(array: Array) -> bool:
+    return bool((array == 1).all())

@@ -17,11 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from hogwild.data.csr import Array
 from hogwild.errors import DataError
 from hogwild.estimators.fit import State, Task
-from hogwild.estimators.inputs import is_source, open_source
+from hogwild.estimators.inputs import Reshuffled, class_seeds, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
-from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
-from hogwild.estimators.sklearn_parameters import Parts, loss_of
-from hogwild.estimators.sklearn_shuffle import Reshuffled, class_seeds
+from hogwild.estimators.sklearn_parameters import Parts, check_together, constraints, loss_of, warn_of_the_old
 from hogwild.problems.label_encoding import LabelEncoding
 
 

@@ -19,11 +19,10 @@ from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError
-from hogwild.estimators.inputs import is_source, labels_and_weights, open_source, refuse_labels
-from hogwild.estimators.parameter_constraints import processors_left
-from hogwild.estimators.sklearn_shuffle import LARGEST_SEED
+from hogwild.estimators.inputs import LARGEST_SEED, is_source, labels_and_weights, open_source, refuse_labels
+from hogwild.estimators.sklearn_parameters import processors_left
 from hogwild.losses import Loss
-from hogwild.models import link_functions
+from hogwild.models import predictions
 from hogwild.models.factorisation_machine import FactorisationModel
 from hogwild.problems.factorisation_base import FactorisationProblem
 from hogwild.problems.factorisation_machine import FactorisationMachine
@@ -273,7 +272,7 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class, for losses that define one."""
         scores = self._scores(X)
-        return link_functions.probabilities(scores, (0.0, 1.0), self.model_.link, self.model_.loss)
+        return predictions.probabilities(scores, (0.0, 1.0), self.model_.link, self.model_.loss)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on these rows. A file or a data set provides its own labels and weights."""
@@ -342,7 +341,7 @@ class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the predicted number of each row."""
-        return link_functions.predictions(self._scores(X), None, self.model_.link)
+        return predictions.from_scores(self._scores(X), None, self.model_.link)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R^2 on these rows. A file or a data set provides its own labels and weights."""

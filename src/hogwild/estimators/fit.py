@@ -14,15 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.subsample import subsample
+from hogwild.data.sampling import subsample
 from hogwild.errors import DivergedError
 from hogwild.estimators.sklearn_parameters import Parts, averaged_share, steadied
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.problems.linear import Linear
 from hogwild.rules import Sequential
 from hogwild.run import Event, Run, WarmStart
-from hogwild.training.divergence_guard import DIVERGENCE_FACTOR
 from hogwild.training.minimise import minimise
+from hogwild.training.stopping import DIVERGENCE_FACTOR
 
 # Factor on the step size of the intercept for sparse data, as in scikit-learn: a rare feature is updated by few rows,
 # the intercept by all of them.

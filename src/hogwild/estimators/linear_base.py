@@ -22,6 +22,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.errors import HogwildError
 from hogwild.estimators.fit import Learnt, State, Task, learn, state_of
 from hogwild.estimators.inputs import (
+    LARGEST_SEED,
     NOTHING_TO_VALIDATE,
     float_types,
     in_their_order,
@@ -33,7 +34,6 @@ from hogwild.estimators.inputs import (
 )
 from hogwild.estimators.onnx_export import to_onnx
 from hogwild.estimators.sklearn_parameters import Parts, as_theirs, loss_of, strategy_of, translate
-from hogwild.estimators.sklearn_shuffle import LARGEST_SEED
 from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
 

@@ -14,7 +14,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.estimators.fit import State, Task, state_of
 from hogwild.estimators.inputs import is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
-from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
+from hogwild.estimators.sklearn_parameters import check_together, constraints, warn_of_the_old
 from hogwild.problems.label_encoding import LabelEncoding
 
 INLIER = LabelEncoding(np.array([-1.0, 1.0]))

@@ -12,8 +12,7 @@ from hogwild.data.csr import Array
 from hogwild.estimators.fit import Task
 from hogwild.estimators.inputs import is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
-from hogwild.estimators.parameter_constraints import check_together, constraints, warn_of_the_old
-from hogwild.estimators.sklearn_parameters import loss_of
+from hogwild.estimators.sklearn_parameters import check_together, constraints, loss_of, warn_of_the_old
 from hogwild.problems.label_encoding import LabelEncoding
 
 

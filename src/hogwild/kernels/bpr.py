@@ -17,9 +17,8 @@ from hogwild.jit import Function
 from hogwild.kernels.atomics import lock, unlock
 from hogwild.kernels.matrix_factorisation import NOTHING, dot
 from hogwild.kernels.row_layouts import span
-from hogwild.kernels.simd_sgd import sgd_of_three
-from hogwild.kernels.sync_policies import no_claim, wait_for_turn
-from hogwild.kernels.turns import pass_on
+from hogwild.kernels.simd import sgd_of_three
+from hogwild.kernels.sync_policies import no_claim, pass_on, wait_for_turn
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

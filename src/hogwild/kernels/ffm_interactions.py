@@ -13,7 +13,7 @@ import numpy as np
 from hogwild.jit import always_inline
 from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.row_layouts import span
-from hogwild.kernels.simd_adagrad import adagrad_of_fours, dot_of_fours
+from hogwild.kernels.simd import adagrad_of_fours, dot_of_fours
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

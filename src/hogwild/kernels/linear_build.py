@@ -1,4 +1,4 @@
-"""Assembly of the inner loops of linear models: the functions that a loss, a rule, a layout and an access stand for."""
+"""Step size of one term: the scheduled one, or one that depends on the term's loss and length."""
 
 from __future__ import annotations
 
@@ -7,10 +7,40 @@ from typing import Any
 
 from hogwild.jit import Function, bind, constant, specialise
 from hogwild.kernels import conflict_counters, linear, linear_replicated, linear_sequential, work_queue
-from hogwild.kernels.dot import dot, dot_in_order, dot_of
-from hogwild.kernels.row_layouts import LAYOUTS, PRECISE
-from hogwild.kernels.step_size import PACES
+from hogwild.kernels.row_layouts import LAYOUTS, PRECISE, dot, dot_in_order, dot_of
 from hogwild.kernels.sync_policies import ways as ways_of
+
+# mypy: disable-error-code="name-defined"
+# ruff: noqa: F821
+
+
+def scheduled(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
+    """Return the step size of the schedule."""
+    return rate
+
+
+def passive_aggressive(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
+    """Return the step size that just satisfies the term, at most ``rate`` (PA-I, Crammer et al. 2006)."""
+    length = 0.0
+    for j in range(start, stop):
+        length += value(values, j) * value(values, j)
+    return min(float(rate), cost / length) if length > 0 else 0.0
+
+
+def passive_aggressive_2(rate: Any, cost: Any, values: Any, start: Any, stop: Any) -> Any:
+    """Return the step size of PA-II (Crammer et al. 2006), which ``rate`` softens instead of clips."""
+    length = 0.0
+    for j in range(start, stop):
+        length += value(values, j) * value(values, j)
+    return cost / (length + 0.5 / rate)
+
+
+PACES: dict[str, Function] = {
+    "scheduled": scheduled,
+    "passive-aggressive": passive_aggressive,
+    "passive-aggressive-2": passive_aggressive_2,
+}
+
 
 SCORES: dict[str, Function] = {
     "signs": linear.same_sign,

@@ -124,7 +124,7 @@ def descend_buffered(
 
 @always_inline
 def dot_of_copy(rows: Any, indices: Any, values: Any, start: Any, stop: Any, noted: Any, shift: Any) -> Any:
-    """Return the score of a row, computed as four partial sums as in :func:`hogwild.kernels.dot.dot`."""
+    """Return the score of a row, computed as four partial sums as in :func:`hogwild.kernels.row_layouts.dot`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     z0 = z1 = z2 = z3 = np.float32(0)
     j = start

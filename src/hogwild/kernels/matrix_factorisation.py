@@ -20,7 +20,7 @@ import numpy as np
 
 from hogwild.jit import OPTIONS, UNCALLED, always_inline
 from hogwild.kernels.row_layouts import span
-from hogwild.kernels.simd_sgd import sgd_of_two
+from hogwild.kernels.simd import sgd_of_two
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

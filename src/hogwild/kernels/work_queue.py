@@ -1,25 +1,39 @@
-"""Work queue of an epoch whose data is in memory: workers claim parts in compiled code until none is left.
+"""Queues of work in memory, whose parts threads claim in compiled code: an epoch's rows, or a batch's samples.
 
 Workers do not return to Python between parts, where they would have to wait for each other. Besides the parameters they
 share only the board, an array of counters.
+
+A worker without a task watches the board for AWAKE_MICROSECONDS (one millisecond). Then it sleeps in the operating
+system until it is woken. Only one worker at a time returns to Python, where it need not wait for another worker. To
+ensure this, a worker locks the gate before it enters Python, and unlocks it after it leaves. The gate only saves time:
+a worker that is in Python without the gate does no harm.
+
+Threads of another library call a function with a single address. So a :class:`Sheet` holds all arguments of a kernel,
+and the address is that of the sheet.
 """
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
+import numba
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hogwild.jit import compiled
-from hogwild.kernels.atomics import fetch_add, lock, unlock
+from hogwild.jit import Function, compiled, entry
+from hogwild.kernels.atomics import fetch_add, load, lock, unlock
+from hogwild.kernels.futex import microseconds, offer_core, sleep_while, wake
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
 # ruff: noqa: F821
 
 # Positions on the board. NEXT: the next part to claim. STOPPED: number of parts claimed before a stop, or -1. FIRST:
 # the first chunk to process. PARTS: number of parts of each chunk. LAST: the part at which to end. For
-# hogwild.kernels.spin_wait, GATE is the lock of the worker that may be in Python. TASKS counts announced tasks, and
+# hogwild.kernels.work_queue, GATE is the lock of the worker that may be in Python. TASKS counts announced tasks, and
 # DONE counts completed tasks over all workers.
 NEXT, STOPPED, FIRST, PARTS, LAST = 0, 16, 32, 33, 34
 GATE, TASKS, DONE = 48, 64, 80
@@ -138,3 +152,132 @@ def new_tally() -> NDArray[Any]:
     tally = np.zeros(32)
     tally[LIMIT] = np.inf
     return tally
+
+
+# mypy: disable-error-code="call-arg, unreachable, var-annotated"
+
+# Microseconds for which a worker without a task stays awake.
+AWAKE_MICROSECONDS = 1_000
+# Microseconds after which a worker without a task returns to Python.
+LONGEST_MICROSECONDS = 1_000_000
+
+
+@compiled
+def await_task(board: Any, done: Any, report: Any) -> bool:
+    """Report that a task is done if ``report``, and wait for the next task.
+
+    Return False if there is no task after LONGEST_MICROSECONDS.
+    """
+    if report:
+        unlock(board, GATE)
+        fetch_add(board, DONE, 1)
+        wake(board, DONE)
+    started = microseconds()
+    while load(board, TASKS) == done:
+        waited = microseconds() - started
+        if waited < AWAKE_MICROSECONDS:
+            offer_core()
+        elif waited < LONGEST_MICROSECONDS:
+            sleep_while(board, TASKS, done, LONGEST_MICROSECONDS)
+        else:
+            return False
+    lock(board, GATE)
+    return True
+
+
+@compiled
+def announce_task(board: Any) -> None:
+    """Announce the next task to all workers."""
+    fetch_add(board, TASKS, 1)
+    wake(board, TASKS)
+
+
+@compiled
+def await_workers(board: Any, wanted: Any, limit: Any) -> bool:
+    """Wait until workers have completed ``wanted`` tasks in total; return False after ``limit`` microseconds."""
+    unlock(board, GATE)
+    started = microseconds()
+    while True:
+        done = load(board, DONE)
+        if done >= wanted:
+            return True
+        waited = microseconds() - started
+        if waited < AWAKE_MICROSECONDS:
+            offer_core()
+        elif waited < limit:
+            sleep_while(board, DONE, done, limit - waited)
+        else:
+            return False
+
+
+# mypy: disable-error-code="name-defined, attr-defined, no-untyped-call, call-arg, unreachable"
+# ruff: noqa: F821  (a kernel's parts are bound when it is specialised)
+
+
+SIZES = ("rows", "width", "remembered", "samples", "nonzeros", "valued", "parts", "room")
+PLACES = ("table", "squares", "indices", "offsets", "values", "sums", "cuts", "own", "steps", "marks")
+
+
+class Sheet(ctypes.Structure):
+    """Sizes of a batch, and the addresses of its arrays, which must not move during the call.
+
+    There are ``samples + 1`` offsets. There are ``parts + 1`` cuts, and a part lies between two neighbouring cuts. Each
+    part has private memory for ``room`` non-zeros: their indices (``own``), their ``steps``, and ``marks``, which hold
+    the first non-zero of each sample.
+    """
+
+    _fields_ = (
+        ("next", ctypes.c_int64), *((name, ctypes.c_int64) for name in (*SIZES, *PLACES)), ("rate", ctypes.c_float)
+    )  # fmt: skip
+
+
+SHEET = np.dtype(Sheet)
+
+
+def take_parts(address: Any) -> None:
+    """Claim parts of a batch one after the other until none is left; any number of threads may call this function."""
+    given = numba.carray(address, (1,), SHEET)[0]
+    taken = numba.carray(address, (1,), np.int64)  # The counter ``next`` is the first field of the sheet.
+    table = numba.carray(pointer(given.table), (given.rows, given.width), np.float32)
+    squares = numba.carray(pointer(given.squares), (given.remembered,), np.float32)
+    indices = indices_at(given.indices, given.nonzeros)
+    offsets = numba.carray(pointer(given.offsets), (given.samples + 1,), np.int64)
+    values = numba.carray(pointer(given.values), (given.valued,), np.float32)
+    sums = numba.carray(pointer(given.sums), (given.samples, given.width), np.float32)
+    cuts = numba.carray(pointer(given.cuts), (given.parts + 1,), np.int64)
+    part = fetch_add(taken, 0, 1)
+    while part < given.parts:
+        own = indices_at(given.own + part * given.room * indices.itemsize, given.room)
+        steps = numba.carray(pointer(given.steps + part * given.room * 4), (given.room,), np.float32)
+        marks = numba.carray(pointer(given.marks + part * (given.samples + 1) * 8), (given.samples + 1,), np.int64)
+        batch = table, indices, offsets, values, sums
+        kernel(batch, squares, given.rate, own, steps, marks, cuts[part], cuts[part + 1])
+        part = fetch_add(taken, 0, 1)
+
+
+@intrinsic
+def pointer(typingctx: Any, address: Any) -> Any:
+    """Convert an address to a pointer."""
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.intp), generate
+
+
+def in_32_bits(address: Any, count: Any) -> Any:
+    """Return ``count`` indices of 32 bits.
+
+    They are unsigned, so that the compiler adds no code for negative indices.
+    """
+    return numba.carray(pointer(address), (count,), np.uint32)
+
+
+def in_64_bits(address: Any, count: Any) -> Any:
+    """Return ``count`` unsigned indices of 64 bits."""
+    return numba.carray(pointer(address), (count,), np.uint64)
+
+
+def in_parts(kernel: Function, long: bool) -> Any:
+    """Compile a C function that calls ``kernel(batch, squares, ..., first, last)`` for the parts of a sheet's batch."""
+    return entry(take_parts, kernel=kernel, indices_at=in_64_bits if long else in_32_bits)

@@ -1,22 +1,103 @@
-"""Construction of a report from records."""
+"""Sections of a report, from experiments and from the event logs of runs."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hogwild.errors import DataError, ParameterError
-from hogwild.lab.environment import about
-from hogwild.lab.experiment import Experiment
+from hogwild.lab.experiment import Experiment, Results, about
 from hogwild.lab.experiments import NAMES, named
-from hogwild.lab.log_section import section_of_log
-from hogwild.lab.report_model import Finding, Report, Section, Table
-from hogwild.lab.results import Results
+from hogwild.lab.report_model import Chart, Finding, Map, Part, Report, Section, Series, Table
 from hogwild.lab.runner import failures, head_of, recorded, results_of
+
+MOST = 64  # maximum number of different delays in a chart
+
+
+def staleness_chart(histogram: Mapping[str, int], title: str = "Staleness") -> Chart:
+    """Make a histogram of the staleness of updates.
+
+    >>> staleness_chart({"0": 5, "2": 1}).series[0].x
+    [0, 2]
+    """
+    delays = sorted(map(int, histogram))[:MOST]
+    return Chart(
+        title, "updates by others between reading and writing", "updates",
+        (Series("updates", delays, [histogram[str(delay)] for delay in delays], style="bars"),),
+        "How many updates were how stale.", log_y=True,
+    )  # fmt: skip
+
+
+def heat_maps(heat: Sequence[Any], groups: Sequence[Mapping[str, Any]], workers: int) -> list[Map]:
+    """Make a heat map of the writes of each of the first ``workers`` workers, from ``heat[worker][moment][group]``."""
+    return [
+        Map(
+            f"Writes of worker {worker}", "time (share of the run)", "coordinates, the most frequent first",
+            [round(moment / len(moments), 3) for moment in range(len(moments))],
+            [f"from {group['from_rank']:,}" for group in groups],
+            [list(column) for column in zip(*moments, strict=True)], "writes",
+            "How often this worker wrote to each group of coordinates at each time.", log=True,
+        )
+        for worker, moments in enumerate(heat[:workers])
+    ]  # fmt: skip
+
+
+SETTINGS = ("problem", "loss", "rule", "schedule", "strategy", "runtime", "workers", "rows", "features", "seed")
+
+
+def section_of_log(path: Path) -> Section:
+    """Make a section from the events of a run."""
+    events = _events(path)
+    started: dict[str, Any] = next((event for event in events if event["event"] == "started"), {})
+    epochs = [event for event in events if event["event"] == "epoch"]
+    result = next((event for event in reversed(events) if event["event"] == "result"), None)
+    findings, parts = [], list[Part]()
+    if result is not None:
+        findings.append(Finding(
+            f"The run was stopped by {result['stop_reason']} after {result['epoch']} epochs and "
+            f"{result['seconds']:.3g} s, with a loss of {result['loss']:.6g}"
+            + (f" ({result['test_loss']:.6g} held out)." if "test_loss" in result else "."),
+        ))  # fmt: skip
+    else:
+        findings.append(Finding("The run has not come to an end."))
+    if epochs:
+        losses = [name for name in ("objective", "loss", "test_loss") if name in epochs[0]]
+        parts.append(Chart(
+            "Loss over epochs", "epoch", "loss",
+            tuple(Series(name.replace("test_", "held-out "), [each["epoch"] for each in epochs],
+                         [each.get(name) for each in epochs]) for name in losses),
+            "The objective and the loss after each epoch.",
+        ))  # fmt: skip
+    for event in events:
+        if event["event"] == "staleness" and event.get("histogram"):
+            parts.append(staleness_chart(event["histogram"]))
+        elif event["event"] == "conflicts":
+            findings.append(Finding(
+                f"{event['collided']:.3g} of updates met another's change of a coordinate of theirs, where "
+                f"{event['predicted']['collided']:.3g} were to be expected of {event['workers']} workers; "
+                f"{event['lost_writes']:,} of {event['writes']:,} writes lost a change."
+            ))  # fmt: skip
+            parts.append(staleness_chart(event["staleness"]["histogram"]))
+            parts += heat_maps(event["heat"], event["groups"], workers=4)
+    told = {name: started[name] for name in SETTINGS if name in started}
+    parts.append(Table("What was asked", ("what", "value"), tuple((name, str(value)) for name, value in told.items())))
+    return Section(
+        f"run-{path.stem}", f"Run {path.stem}", "How did this run go?", tuple(findings), tuple(parts),
+        tuple({name: value for name, value in each.items() if not isinstance(value, (list, dict))} for each in epochs),
+        settings=told,
+    )  # fmt: skip
+
+
+def _events(path: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}: this is no log of a run: {error}.") from error
+
 
 Record = Mapping[str, Any]
 

@@ -14,11 +14,9 @@ from typing import Any
 
 from hogwild import machine
 from hogwild.errors import DataError
-from hogwild.jsonable import to_jsonable
-from hogwild.lab.environment import about, pace
-from hogwild.lab.experiment import Experiment, Point
+from hogwild.files import to_jsonable
+from hogwild.lab.experiment import Experiment, Point, Results, about, pace
 from hogwild.lab.experiments import named
-from hogwild.lab.results import Results
 
 LIMIT = 1800.0  # maximum seconds without the end of any parallel trial
 FORMAT = 1

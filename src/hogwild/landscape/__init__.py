@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from hogwild.landscape.coordinate_sensitivity import Sensitivity, sensitivity
-from hogwild.landscape.hessian_spectrum import Spectrum, spectrum
-from hogwild.landscape.hessian_trace import Trace, trace
+from hogwild.landscape.hessian import Spectrum, Trace, spectrum, trace
 from hogwild.landscape.loss_slices import Line, Plane, line, plane
-from hogwild.landscape.quadratic import Quadratic
-from hogwild.landscape.sharpness import Sharpness, sharpness
-from hogwild.landscape.sphere_profile import Changes, Sphere, sphere
-from hogwild.landscape.surface import Surface, surface
-from hogwild.landscape.trajectory import Path, trajectory
-from hogwild.landscape.trajectory_pca import PathPlane, path_plane
+from hogwild.landscape.sharpness import Changes, Sensitivity, Sharpness, Sphere, sensitivity, sharpness, sphere
+from hogwild.landscape.surface import Quadratic, Surface, surface
+from hogwild.landscape.trajectory import Path, PathPlane, path_plane, trajectory
 
 __all__ = [
     "Changes", "Line", "Path", "PathPlane", "Plane", "Quadratic", "Sensitivity", "Sharpness", "Spectrum", "Sphere",

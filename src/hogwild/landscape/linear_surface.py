@@ -1,22 +1,173 @@
-"""Objective of a linear model as a function of its parameters."""
+"""The objective of a linear model as a surface: value, gradient and products with the Hessian over all rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from hogwild.data.csr import Array
+from hogwild.data.csr import Array, CSRRows, compact
+from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
-from hogwild.landscape.curvature import turned
-from hogwild.landscape.design_matrix import Tables, deviations
 from hogwild.landscape.surface import Vector
+from hogwild.losses import SOFTMAX
 from hogwild.models.linear import LinearModel
 from hogwild.problems.linear import Linear
 from hogwild.registry import invalid_parameter
 from hogwild.run import Run
-from hogwild.training.job_defaults import opened_like
+from hogwild.training.job import opened_like
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Block of rows: a dense or sparse matrix, the label of each row and the weight of each row."""
+
+    matrix: Any
+    labels: Array
+    weights: Array
+
+
+class Tables:
+    """All rows of a data set: one table if the data is in memory, else one table per chunk as it is read.
+
+    >>> from hogwild.data import as_dataset
+    >>> [table.matrix for table in Tables(as_dataset(([[1.0, 0.0], [0.0, 2.0]], [1, -1])), features=3)]
+    [array([[1., 0., 0.],
+           [0., 2., 0.]])]
+    """
+
+    def __init__(self, data: Dataset, features: int) -> None:
+        self.n_rows, self.features = data.n_rows, features
+        whole = _all_of(data)
+        self._data = data
+        self._kept = None if whole is None else table_of(*whole, features)
+
+    def __iter__(self) -> Iterator[Table]:
+        if self._kept is not None:
+            yield self._kept
+            return
+        walk = self._data.in_order()
+        for number in range(len(walk)):
+            chunk = walk[number]
+            yield table_of(chunk.rows, chunk.order, self.features)
+            walk.done(number)
+
+
+def table_of(rows: CSRRows, order: Array, features: int) -> Table:
+    """Return the given rows in the given order, as a matrix with as many columns as the model."""
+    here, order = compact(rows), order.astype(np.int64)
+    matrix: Any
+    if rows.layout == "dense":
+        matrix = np.zeros((len(order), features))
+        matrix[:, : rows.features] = here.values.reshape(len(rows), rows.features)[order]
+    else:
+        values = here.values.astype(np.float64) if rows.layout == "sparse" else np.ones(len(here.indices))
+        matrix = csr_array((values, here.indices.astype(np.int64), here.indptr), shape=(len(rows), features))[order]
+    weights = here.weights[order].astype(np.float64) if here.weights.size else np.ones(len(order))
+    return Table(matrix, here.labels[order], weights)
+
+
+def deviations(tables: Iterable[Table], features: int) -> Array:
+    """Return the standard deviation of each column, with rows weighted by their weights.
+
+    >>> matrix = np.array([[0.0, 5.0], [2.0, 5.0]])
+    >>> deviations([Table(matrix, np.zeros(2), np.ones(2)), Table(matrix, np.zeros(2), np.ones(2))], 2)
+    array([1., 0.])
+    """
+    total, sums = 0.0, np.zeros(features)
+    for table in tables:
+        total += float(table.weights.sum())
+        sums += table.matrix.T @ table.weights
+    middle = sums / total if total else sums
+    squares = np.zeros(features)
+    for table in tables:
+        squares += _squares(table, middle)
+    return np.asarray(np.sqrt(squares / total if total else squares))
+
+
+def _squares(table: Table, middle: Array) -> Array:
+    """Return the weighted sum of squared deviations from the mean per column, with unstored cells as zero."""
+    if isinstance(table.matrix, np.ndarray):
+        return np.asarray(table.weights @ np.square(table.matrix - middle))
+    there, weights = table.matrix.copy(), table.weights
+    apart = np.square(there.data - middle[there.indices])
+    there.data = np.ones(len(there.data))
+    absent = weights.sum() - there.T @ weights
+    there.data = apart
+    return np.asarray(there.T @ weights + absent * np.square(middle))
+
+
+def _all_of(data: Dataset) -> tuple[CSRRows, Array] | None:
+    kept = data.at_once()
+    whole = None if kept is None else kept.in_order().whole()
+    return None if whole is None else (whole.rows, whole.order)
+
+
+# Second derivative of each loss with respect to the score z, for the label y and the parameter of the loss. At a kink
+# of the first derivative the value is that of one side.
+SECOND: dict[str, Callable[[Array, Array, float], Array]] = {
+    "logistic": lambda z, y, parameter: 0.25 / np.square(np.cosh(np.clip(z, -700, 700) / 2)),
+    "squared-hinge": lambda z, y, parameter: 2.0 * (z * y < 1),
+    "modified-huber": lambda z, y, parameter: 2.0 * ((z * y < 1) & (z * y >= -1)),
+    "squared": lambda z, y, parameter: np.ones_like(z),
+    "huber": lambda z, y, width: 1.0 * (np.abs(z - y) <= width),
+    "squared-epsilon-insensitive": lambda z, y, width: 2.0 * (np.abs(z - y) > width),
+    "poisson": lambda z, y, parameter: np.exp(z),
+}
+SECOND[SOFTMAX.name] = SECOND["logistic"]  # softmax of two classes is logistic
+STRAIGHT = {"hinge": "squared-hinge", "perceptron": "logistic", "quantile": "huber",
+            "epsilon-insensitive": "squared-epsilon-insensitive"}  # fmt: skip
+# Relative distance between a score and the two points at which derivatives are evaluated.
+NEAR = float(np.cbrt(np.finfo(float).eps))
+
+
+def turned(problem: Linear, weights: Array, scores: Array, labels: Array, moves: Array) -> Array:
+    """Return the change of the derivatives with respect to the scores of each row, per unit of the given score moves.
+
+    ``weights`` are the class weights. For a user's own loss the result is a central difference of derivatives.
+
+    >>> problem = Linear((np.eye(2), [1.0, 2.0]), "squared")
+    >>> turned(problem, np.ones(2), np.zeros((2, 1)), np.ones(2), np.array([[3.0], [4.0]]))
+    array([[3.],
+           [4.]])
+    """
+    check_bent(problem)
+    loss = problem.loss
+    if not (loss.ours and loss.name in SECOND):
+        near = NEAR * np.maximum(1.0, np.abs(scores))
+        above, below = (problem.slopes(scores + near, labels)[1], problem.slopes(scores - near, labels)[1])
+        return np.asarray(moves * (above - below) / (2 * near))
+    if problem.n_outputs == 1:
+        weights = weights[(labels > 0).astype(int)][:, None]
+        return np.asarray(weights * SECOND[loss.name](scores, labels[:, None], loss.parameter) * moves)
+    classes = labels.astype(int)
+    if loss.name == SOFTMAX.name:
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        odds /= odds.sum(axis=1, keepdims=True)
+        return np.asarray(weights[classes][:, None] * odds * (moves - (odds * moves).sum(axis=1, keepdims=True)))
+    own = np.arange(problem.n_outputs) == classes[:, None]
+    bent = SECOND[loss.name](scores, np.where(own, 1.0, -1.0), loss.parameter)
+    return np.asarray(np.where(own, weights, 1.0) * bent * moves)
+
+
+def check_bent(problem: Linear) -> None:
+    """Raise an error for a piecewise linear loss: its curvature is zero between kinks and infinite at kinks.
+
+    >>> check_bent(Linear((np.eye(2), [1, -1]), "hinge"))
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: The loss 'hinge' is made of straight pieces: it has no Hessian. ...
+    """
+    name = problem.loss.name
+    if problem.loss.ours and name in STRAIGHT:
+        raise ParameterError(
+            f"The loss '{name}' is made of straight pieces: it has no Hessian. Look at it with sphere(), sharpness() "
+            f"or plane(), or at a model with the loss '{STRAIGHT[name]}'."
+        )
 
 
 class LinearSurface:

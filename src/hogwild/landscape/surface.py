@@ -1,8 +1,9 @@
-"""Surface: a loss as a function of a parameter vector, with its gradient and products with its Hessian."""
+"""Surface: the interface of an objective that can be analysed, and a quadratic form with known answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from hogwild.registry import invalid_parameter
 if TYPE_CHECKING:
     from hogwild.landscape.linear_surface import LinearSurface
     from hogwild.landscape.module_surface import ModuleSurface
+
 
 Vector = NDArray[np.float64]
 
@@ -67,7 +69,7 @@ def surface(problem: Any, data: Any = None) -> LinearSurface | ModuleSurface:
 def checked(surface: Surface, at: Any, name: str = "at") -> Vector:
     """Check a point on a surface, and return it as a vector of the right size.
 
-    >>> from hogwild.landscape.quadratic import Quadratic
+    >>> from hogwild.landscape.surface import Quadratic
     >>> checked(Quadratic(np.eye(2)), [1, 2])
     array([1., 2.])
     """
@@ -77,3 +79,49 @@ def checked(surface: Surface, at: Any, name: str = "at") -> Vector:
     if not np.isfinite(vector).all():
         raise invalid_parameter(name, "a vector of finite numbers", "one that is not")
     return vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quadratic:
+    """Quadratic form ``x . matrix x / 2`` of a symmetric matrix, its Hessian: a bowl, a trough or a saddle around zero.
+
+    The whole vector is one block, and every unit is 1.
+
+    >>> bowl = Quadratic(np.diag([4.0, 1.0]))
+    >>> bowl.loss(np.array([1.0, 2.0])), bowl.gradient(np.array([1.0, 2.0]))
+    (4.0, array([4., 2.]))
+    """
+
+    matrix: Any
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
+            raise invalid_parameter("matrix", "square and symmetric", f"one of shape {matrix.shape}")
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return len(self.matrix)
+
+    @property
+    def blocks(self) -> tuple[slice, ...]:
+        """The only block, all parameters."""
+        return (slice(0, self.size),)
+
+    def loss(self, vector: Vector) -> float:
+        """Compute half of ``x . matrix x``."""
+        return float(vector @ self.matrix @ vector) / 2
+
+    def gradient(self, vector: Vector) -> Vector:
+        """Compute the matrix times x."""
+        return np.asarray(self.matrix @ vector)
+
+    def times(self, vector: Vector, direction: Vector) -> Vector:
+        """Compute the matrix times the direction, which is the same at every vector."""
+        return np.asarray(self.matrix @ direction)
+
+    def units(self, vector: Vector) -> Vector:
+        """Return 1 for each parameter."""
+        return np.ones(self.size)

@@ -11,9 +11,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hogwild.messaging.actions import Action, Persist, Send, Train, Transmit
-from hogwild.messaging.events import Delivered, Event, PeerJoined, PeerLost, Received, Started, TimerFired
 from hogwild.messaging.messages import Envelope
+from hogwild.messaging.protocol import (
+    Action,
+    Delivered,
+    Event,
+    PeerJoined,
+    PeerLost,
+    Persist,
+    Received,
+    Send,
+    Started,
+    TimerFired,
+    Train,
+    Transmit,
+)
 from hogwild.messaging.reliable_channel import RESEND, ReliableChannel
 
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hogwild.messaging.actions import SetTimer, Transmit
-from hogwild.messaging.events import PeerJoined, PeerLost
 from hogwild.messaging.messages import Ack, Body, Envelope
+from hogwild.messaging.protocol import PeerJoined, PeerLost, SetTimer, Transmit
 
 RESEND = "resend"
 WINDOW = 64  # Most unacknowledged messages to one peer with which a burst may begin.

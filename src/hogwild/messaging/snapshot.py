@@ -12,12 +12,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from hogwild.messaging.actions import Action, BeginSnapshot, Evaluate, SnapshotPart, Train, Transmit
-from hogwild.messaging.events import Evaluated, Event, Received, Resumed, Trained
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import SnapshotMarker
 from hogwild.messaging.node import Node, Role
+from hogwild.messaging.protocol import (
+    Action,
+    BeginSnapshot,
+    Evaluate,
+    Evaluated,
+    Event,
+    Received,
+    Resumed,
+    SnapshotPart,
+    Train,
+    Trained,
+    Transmit,
+)
 from hogwild.messaging.reliable_channel import ReliableChannel
-from hogwild.messaging.run_config import RunConfig
 from hogwild.messaging.state_codec import attributes, restore
 
 # Attributes of a reliable channel that a restored node does not take from the snapshot.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.errors import CheckpointError
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.job import RunConfig
 
 PACKAGE = "hogwild."
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial)

@@ -1,1 +1,58 @@
-"""Trained models: scores, predictions and files."""
+"""Model files: each contains its kind, and one function loads all kinds.
+
+A new kind is a module with a function ``from_file(arrays, record)``, and one line in ``KINDS``. The model that this
+function returns has a method ``save(path)``, which writes the kind to the record. Its method
+``answer(path, proba=..., **reading)`` returns :class:`hogwild.models.predictions.Predictions` for a file. Its field
+``reading`` is a mapping with the options with which the training file was read.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from hogwild import array_file
+from hogwild.errors import ModelError
+
+FORMAT = 1  # Format version of the files of all kinds.
+KINDS = {
+    "linear": "hogwild.models.linear",
+    "fm": "hogwild.models.factorisation_machine",
+    "ffm": "hogwild.models.factorisation_machine",
+    "ratings": "hogwild.models.ratings",
+    "sparse-mlp": "hogwild.models.sparse_mlp",
+    "graph-cut": "hogwild.models.graph_cut",
+}
+
+
+def load(path: str | Path) -> Any:
+    """Read a model of any kind from its file. The file contains no code, so loading runs none.
+
+    Parameters
+    ----------
+    path : str or Path
+        File that a model's ``save`` has written.
+
+    Returns
+    -------
+    model
+        Model of the kind that was saved, such as ``hogwild.models.linear.LinearModel``.
+
+    Raises
+    ------
+    ModelError
+        If the file is no model, has another format, or is incomplete or inconsistent.
+    """
+    arrays, record = array_file.load(path, ModelError)
+    home = KINDS.get(str(record.get("kind")))
+    if home is None:
+        raise ModelError(f"{path}: this is no model but a {record.get('kind') or 'file of another kind'}.")
+    if record.get("format") != FORMAT:
+        raise ModelError(
+            f"{path}: written in format {record.get('format')}; this version reads {FORMAT}. Upgrade hogwild."
+        )
+    try:
+        return importlib.import_module(home).from_file(arrays, record)
+    except (KeyError, TypeError, ValueError, AttributeError) as reason:
+        raise ModelError(f"{path}: the model is incomplete or inconsistent ({reason}).") from None

@@ -17,9 +17,8 @@ from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
-from hogwild.models import link_functions
-from hogwild.models.answers import Predictions
-from hogwild.models.io import FORMAT
+from hogwild.models import FORMAT, predictions
+from hogwild.models.predictions import Predictions
 
 NO_FIELDS = np.empty(0, np.uint32)
 
@@ -115,21 +114,21 @@ class FactorisationModel:
 
     def predict(self, data: Any) -> NDArray[np.float64]:
         """Return the class, or the number, of each row."""
-        return link_functions.predictions(self.decide(data), self.classes, self.link)
+        return predictions.from_scores(self.decide(data), self.classes, self.link)
 
     def predict_proba(self, data: Any) -> NDArray[np.float64]:
         """Return the probability of each class, for losses that define one; each row sums to 1."""
-        return link_functions.probabilities(self.decide(data), self.classes, self.link, self.loss)
+        return predictions.probabilities(self.decide(data), self.classes, self.link, self.loss)
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
         """Return predictions or probabilities for every row of a file, and their quality if the file has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
-        predicted = link_functions.predictions(scores, self.classes, self.link)
-        found, more = link_functions.score(predicted, data.labels(), self.classes), {"classes": self.classes}
+        predicted = predictions.from_scores(scores, self.classes, self.link)
+        found, more = predictions.score(predicted, data.labels(), self.classes), {"classes": self.classes}
         if proba:
             return Predictions(
-                link_functions.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
+                predictions.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
             )
         return Predictions(predicted, scores=found, more=more)
 

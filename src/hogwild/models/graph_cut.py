@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild import array_file
-from hogwild.data.edge_lists import read_nodes
+from hogwild.data.graphs import read_nodes
 from hogwild.errors import DataError
-from hogwild.models.answers import Predictions
-from hogwild.models.io import FORMAT
+from hogwild.models import FORMAT
+from hogwild.models.predictions import Predictions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,9 +16,8 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build
-from hogwild.models import link_functions
-from hogwild.models.answers import Predictions
-from hogwild.models.io import FORMAT
+from hogwild.models import FORMAT, predictions
+from hogwild.models.predictions import Predictions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,18 +88,18 @@ class LinearModel:
 
     def predictions_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return predictions for the scores that :meth:`decide` returns."""
-        return link_functions.predictions(scores, self.classes, self.link)
+        return predictions.from_scores(scores, self.classes, self.link)
 
     def probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return probabilities for the scores that :meth:`decide` returns."""
-        return link_functions.probabilities(scores, self.classes, self.link, self.loss)
+        return predictions.probabilities(scores, self.classes, self.link, self.loss)
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
         """Return predictions or probabilities for every row of a file, and their quality if the file has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)
         predicted = self.predictions_of(scores)
-        found, more = link_functions.score(predicted, data.labels(), self.classes), {"classes": self.classes}
+        found, more = predictions.score(predicted, data.labels(), self.classes), {"classes": self.classes}
         if proba:
             return Predictions(self.probabilities_of(scores), "probabilities", found, more)
         return Predictions(predicted, scores=found, more=more)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.data.ratings import Columns, Ids, read_columns
-from hogwild.models.answers import Predictions
-from hogwild.models.io import FORMAT
+from hogwild.models import FORMAT
+from hogwild.models.predictions import Predictions
 
 Floats = NDArray[np.float64]
 

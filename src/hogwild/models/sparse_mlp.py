@@ -15,8 +15,8 @@ from hogwild import array_file
 from hogwild.data import open as open_data
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ModelError
-from hogwild.models.answers import Predictions
-from hogwild.models.io import FORMAT
+from hogwild.models import FORMAT
+from hogwild.models.predictions import Predictions
 from hogwild.nn.batch_loader import BatchLoader
 from hogwild.nn.csr_dataset import CSRDataset
 from hogwild.nn.sparse_mlp import SparseMLP

@@ -18,8 +18,8 @@ from torch.utils.data import (
     default_collate,
 )
 
-from hogwild.data.prefetch import map_in_order
-from hogwild.data.samplers import Indices
+from hogwild.data.loader import map_in_order
+from hogwild.data.sampling import Indices
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
 

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
-from hogwild.nn.sparse_mlp import SparseMLP
-from hogwild.nn.sparse_table import SparseTable, check_notes
+from hogwild.nn.sparse_mlp import SparseMLP, SparseTable, check_notes
 from hogwild.registry import invalid_parameter
 
 # Number of steps before the capture, as PyTorch advises.

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hogwild.kernels.batch_queue import Sheet
+from hogwild.kernels.work_queue import Sheet
 
 # Number of parts of a batch per thread, so that other threads take over the parts of a delayed one.
 PARTS = 4

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from hogwild.data.csr import CSRRows, concatenate
+from hogwild.data.loader import map_in_order
 from hogwild.data.open_dataset import single_reader
-from hogwild.data.prefetch import map_in_order
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import DataError
 from hogwild.nn.csr_dataset import collected, numbered

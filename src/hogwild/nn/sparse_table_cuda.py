@@ -11,7 +11,7 @@ from hogwild.errors import DataError
 from hogwild.kernels import embedding_cuda as kernels
 
 if TYPE_CHECKING:
-    from hogwild.nn.sparse_table import Batch, SparseTable
+    from hogwild.nn.sparse_mlp import Batch, SparseTable
 
 # Number of threads that compute the AdaGrad step sizes of a sample.
 WARPS = 64

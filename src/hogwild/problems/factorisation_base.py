@@ -13,8 +13,10 @@ import numpy as np
 from hogwild.data import as_dataset
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
-from hogwild.data.subsample import subsample
+from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.sampling import subsample
 from hogwild.errors import DataError, ParameterError
+from hogwild.files import format_size
 from hogwild.kernels import factorisation_machine_build
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.kernels.sync_policies import new_sync
@@ -22,12 +24,26 @@ from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.factorisation_machine import FactorisationModel
-from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
-from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, Defaults, RowProblem, State
+from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
+
+# Bytes; to query the free memory takes longer than to allocate less than this.
+LITTLE = 2**22
+
+
+def check_memory(data: Dataset, outputs: int, bytes_each: int) -> None:
+    """Raise a DataError if a model and its copies exceed the free memory, before the system terminates the process."""
+    # Three copies: the parameters, those to return to after a divergence, and a copy to evaluate.
+    needed = 3 * data.n_features * outputs * bytes_each
+    # A packed folder may have a smaller limit of memory.
+    sure = needed <= LITTLE and isinstance(data, InMemoryDataset)
+    if not sure and needed > (room := data.room):
+        what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
+        remedy = f"There is {format_size(room)}. Number features without gaps, hash them into fewer, or allow more."
+        raise DataError(what, path=data.name, remedy=remedy)
+
 
 # Bytes of factors that stay in a core's cache, and among which the writes of workers always conflict.
 NEAR = 2**20

@@ -11,17 +11,14 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
-from hogwild.data.edge_lists import read_edges
-from hogwild.data.graphs import Graph
+from hogwild.data.graphs import Graph, read_edges
 from hogwild.errors import ParameterError
 from hogwild.kernels import graph_cut
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.models.graph_cut import GraphCutModel
-from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
-from hogwild.problems.graph_cut_rounding import Edges, round_cut
-from hogwild.problems.neighbourhood import nearest_edges
-from hogwild.problems.problem import BoundKernel, Defaults, RowProblem, State
+from hogwild.problems.graph_cut_rounding import Edges, nearest_edges, round_cut
+from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State
 from hogwild.rules.rule import Rule
 
 LEAST_EPOCHS = 100

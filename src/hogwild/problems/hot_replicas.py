@@ -11,9 +11,9 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset
-from hogwild.data.subsample import subsample
+from hogwild.data.sampling import subsample
 from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
-from hogwild.problems.bound_kernel import QueueKernel
+from hogwild.problems.problem import QueueKernel
 
 # Bytes of a worker's two copies that do not burden its cache.
 CACHED = 2**20

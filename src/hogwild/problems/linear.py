@@ -13,7 +13,7 @@ from hogwild.data import as_dataset
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.extents import rows_per_chunk
-from hogwild.data.subsample import narrowed, subsample
+from hogwild.data.sampling import narrowed, subsample
 from hogwild.errors import ParameterError
 from hogwild.jit import bind
 from hogwild.kernels import linear_build
@@ -23,14 +23,12 @@ from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses import named as loss_named
-from hogwild.losses.loss import fully
-from hogwild.losses.multiclass import one_vs_rest, softmax
+from hogwild.losses.loss import fully, one_vs_rest, softmax
 from hogwild.models.linear import LinearModel
-from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
+from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.hot_replicas import HotReplicas, WorkerReplica, replica_layout, rows_between_merges
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
-from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, RowProblem, State
+from hogwild.problems.problem import BoundKernel, QueueKernel, RangeKernel, RowProblem, State
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule

@@ -13,8 +13,8 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.ratings import Ids, Ratings, open_ratings
-from hogwild.data.ratings.block_order import in_blocks, sides_for
-from hogwild.data.subsample import subsample
+from hogwild.data.ratings.ratings import in_blocks, sides_for
+from hogwild.data.sampling import subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels import matrix_factorisation_build
 from hogwild.kernels.matrix_factorisation import LINE
@@ -22,9 +22,8 @@ from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
-from hogwild.problems.bound_kernel import QueueKernel, RangeKernel
-from hogwild.problems.memory_check import check_memory
-from hogwild.problems.problem import BoundKernel, Defaults, RowProblem, State
+from hogwild.problems.factorisation_base import check_memory
+from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State
 from hogwild.registry import invalid_parameter, lookup
 from hogwild.rules.rule import Rule
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from hogwild import schedules
-from hogwild.data import samplers
-from hogwild.data.samplers import Indices, Sampling, Whole, WorkerShare
+from hogwild.data import sampling
+from hogwild.data.sampling import Indices, Sampling, Whole, WorkerShare
 from hogwild.errors import DataError, ParameterError
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
 from hogwild.problems.problem import Defaults, Problem
@@ -94,7 +94,7 @@ class Module(Problem):
         if self.buffers not in ("shared", "own"):
             raise invalid_parameter("buffers", "'shared' or 'own'", self.buffers)
         object.__setattr__(self, "batch", batch)
-        object.__setattr__(self, "sampling", samplers.named(self.sampling))
+        object.__setattr__(self, "sampling", sampling.named(self.sampling))
         if len(self) == 0:
             raise DataError("the data set has no samples")
 
@@ -150,7 +150,7 @@ class Module(Problem):
 
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
         """Return a worker's batches of an epoch, without a smaller last one if a DataLoader has ``drop_last``."""
-        found = samplers.named(self.sampling).batches(share)
+        found = sampling.named(self.sampling).batches(share)
         return (batch for batch in found if len(batch) == self.batch) if self.drops_last else found
 
     @property
@@ -167,7 +167,7 @@ class Module(Problem):
 
     def labels(self) -> NDArray[Any] | None:
         """Return the targets of all samples, if the sampling needs them; else None."""
-        if not samplers.named(self.sampling).needs_labels:
+        if not sampling.named(self.sampling).needs_labels:
             return None
         found = [self._unpacked(batch)[1] for batch in self.feed().in_order(1024)]
         return np.concatenate([np.asarray(target.detach().cpu()).reshape(len(target), -1)[:, 0] for target in found])

@@ -6,10 +6,8 @@ from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.rules.adagrad import AdaGrad
 from hogwild.rules.adam import Adam
 from hogwild.rules.ftrl import FTRL
-from hogwild.rules.momentum import Momentum
-from hogwild.rules.passive_aggressive import PassiveAggressive
 from hogwild.rules.rule import Rule
-from hogwild.rules.sgd import SGD
+from hogwild.rules.sgd import SGD, Momentum, PassiveAggressive
 from hogwild.rules.sklearn_sgd import Sequential
 
 # Rules that suit every loss and strategy. PassiveAggressive and Sequential do not, so they have no names here.

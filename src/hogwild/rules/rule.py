@@ -80,7 +80,7 @@ class Rule(ABC):
 
     @property
     def step_size(self) -> str:
-        """The choice of a term's step size: "scheduled", or a name in ``hogwild.kernels.step_size``."""
+        """The choice of a term's step size: "scheduled", or a name in ``hogwild.kernels.linear_build``."""
         return "scheduled"
 
     @property

@@ -28,7 +28,7 @@ class Sequential(Rule):
     Parameters
     ----------
     step_size : str, default "scheduled"
-        Choice of a term's step size; see ``hogwild.kernels.step_size``.
+        Choice of a term's step size; see ``hogwild.kernels.linear_build``.
     l1 : bool, default True
         Whether weights store the L1 penalty that was applied to them; a problem with an L1 penalty needs it.
     average_from : int, default 0

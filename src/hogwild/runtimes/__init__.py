@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hogwild.problems.problem import Problem
 from hogwild.registry import invalid_parameter, kebab, lookup
-from hogwild.runtimes.local.config import Local
-from hogwild.runtimes.processes.config import Processes
-from hogwild.runtimes.ray.config import Ray
+from hogwild.runtimes.local import Local
+from hogwild.runtimes.processes import Processes
+from hogwild.runtimes.ray import Ray
 from hogwild.runtimes.runtime import Runtime
 from hogwild.runtimes.shared_memory.threads import Threads
-from hogwild.runtimes.simulator.config import Simulator
+from hogwild.runtimes.simulator import Simulator
 from hogwild.strategies.strategy import Strategy
 
 RUNTIMES: dict[str, type[Runtime]] = {

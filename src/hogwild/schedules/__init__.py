@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hogwild.registry import invalid_parameter, kebab, lookup
-from hogwild.schedules.backoff import Backoff
-from hogwild.schedules.constant import Constant
-from hogwild.schedules.cosine import Cosine
+from hogwild.schedules.decay import Adaptive, Backoff, Constant, Cosine, Steps
 from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
-from hogwild.schedules.linear_scaling import LinearScaling, scales, with_total
-from hogwild.schedules.reduce_on_plateau import Adaptive
 from hogwild.schedules.schedule import FunctionSchedule, Moment, Rates, Schedule, step_of, with_base, with_step
-from hogwild.schedules.step_decay import Steps
-from hogwild.schedules.warmup import Warmup
+from hogwild.schedules.warmup import LinearScaling, Warmup, scales, with_total
 
 SCHEDULES: dict[str, type[Schedule]] = {
     kebab(schedule.__name__): schedule

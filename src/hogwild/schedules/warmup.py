@@ -1,14 +1,15 @@
-"""Warmup: a linear rise of the step size at the start of any schedule."""
+"""Warmup at the start of any schedule, and linear scaling with the batch size (Goyal et al. 2017)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.schedules.constant import Constant
-from hogwild.schedules.schedule import Moment, Rates, Schedule
+from hogwild.schedules.decay import Constant
+from hogwild.schedules.schedule import Moment, Rates, Schedule, with_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,86 @@ class Warmup(Schedule):
         risen = np.minimum(moment.epochs / self.epochs, 1)
         rates: Rates = self.base(moment) * (self.start + (1 - self.start) * risen)
         return rates
+
+
+S = TypeVar("S", bound=Schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearScaling(Schedule):
+    """Linear scaling rule: a schedule for ``reference`` samples per step, applied to steps of ``total`` samples.
+
+    The step sizes of ``base`` are multiplied by k = ``total`` / ``reference``, because k small steps at nearly the same
+    parameters are one large step. At the start of a run the parameters change too fast for that. So the factor rises
+    from 1 to k over the first ``warmup`` epochs, with every step (Goyal et al. 2017).
+
+    Parameters
+    ----------
+    base : Schedule, default Constant()
+        Schedule for steps of ``reference`` samples.
+    reference : int, default 256
+        Number of samples per step for which ``base`` is meant.
+    total : int, optional
+        Number of samples per step; by default that of the run.
+    warmup : float, default 5.0
+        Epochs over which the factor rises from 1 to k.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> LinearScaling(Constant(0.1), total=1024)(Moment(np.ones(3), np.array([0.0, 2.5, 5.0]), np.zeros(3)))
+    array([0.1 , 0.25, 0.4 ])
+
+    References
+    ----------
+    P. Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017.
+    """
+
+    base: Schedule = field(default_factory=Constant)
+    reference: int = 256
+    total: int | None = None
+    warmup: float = 5.0
+
+    scales_with_batch = True
+
+    def __post_init__(self) -> None:
+        if not self.reference > 0:
+            raise invalid_parameter("reference", "a positive number of samples", self.reference)
+        if self.total is not None and not self.total > 0:
+            raise invalid_parameter("total", "a positive number of samples", self.total)
+        if not self.warmup >= 0:
+            raise invalid_parameter("warmup", "a number of epochs", self.warmup)
+
+    def __call__(self, moment: Moment) -> Rates:
+        times = (self.total or self.reference) / self.reference
+        # A factor below 1 needs no warmup.
+        if times > 1 and self.warmup:
+            factor = 1 + (times - 1) * np.minimum(moment.epochs / self.warmup, 1)
+        else:
+            factor = np.full(moment.epochs.shape, times)
+        rates: Rates = self.base(moment) * factor
+        return rates
+
+
+def with_total(schedule: S, total: int) -> S:
+    """Return the schedule for steps of ``total`` samples, unless it specifies another number.
+
+    >>> with_total(LinearScaling(Constant(0.1)), 512).total
+    512
+    """
+    if isinstance(schedule, LinearScaling) and schedule.total is None:
+        schedule = replace(schedule, total=total)
+    return schedule if schedule.base is None else with_base(schedule, with_total(schedule.base, total))
+
+
+def scales(schedule: Schedule) -> bool:
+    """Return whether a schedule depends on the batch size.
+
+    >>> scales(LinearScaling()), scales(Constant())
+    (True, False)
+    """
+    return schedule.scales_with_batch or (schedule.base is not None and scales(schedule.base))

@@ -5,15 +5,11 @@ from __future__ import annotations
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.strategies.all_to_all import AllToAll
-from hogwild.strategies.averaging import Averaging
 from hogwild.strategies.elastic_averaging import ElasticAveraging
 from hogwild.strategies.gossip import Gossip
-from hogwild.strategies.hogwild import Hogwild
 from hogwild.strategies.local_sgd import DiLoCo, LocalSGD
-from hogwild.strategies.locked import Locked
 from hogwild.strategies.parameter_server import ParameterServer
-from hogwild.strategies.round_robin import RoundRobin
-from hogwild.strategies.serial import Serial
+from hogwild.strategies.shared_memory import Averaging, Hogwild, Locked, RoundRobin, Serial
 from hogwild.strategies.strategy import Strategy, worker_count
 from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from hogwild.messaging import compression as compressions
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
-from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import invalid_parameter
-from hogwild.strategies.message_passing import peer_roles
 from hogwild.strategies.parameter_server import COMBINATIONS
+from hogwild.strategies.roles import peer_roles
 from hogwild.strategies.roles.broadcast_worker import BroadcastWorker
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.mixing import SumExchange

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter
-from hogwild.strategies.message_passing import parts_of, server_roles
+from hogwild.strategies.roles import parts_of, server_roles
 from hogwild.strategies.roles.easgd_worker import EASGDWorker
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker

@@ -10,10 +10,10 @@ from hogwild import topologies
 from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.compression import Half
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
-from hogwild.messaging.run_config import RunConfig
-from hogwild.strategies.message_passing import peer_roles
+from hogwild.strategies.roles import peer_roles
 from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.mixing import AverageExchange, MixingPlan

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogwild.messaging import compression as compressions
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter
-from hogwild.strategies.message_passing import synchronous_server_roles
+from hogwild.strategies.roles import synchronous_server_roles
 from hogwild.strategies.roles.outer_optimiser import Nesterov
 from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
 

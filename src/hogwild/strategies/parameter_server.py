@@ -7,11 +7,11 @@ from typing import Any
 
 from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter
 from hogwild.strategies import delay_correction
 from hogwild.strategies.delay_correction import Correction
-from hogwild.strategies.message_passing import parts_of, server_roles
+from hogwild.strategies.roles import parts_of, server_roles
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
 from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers

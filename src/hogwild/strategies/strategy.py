@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hogwild.errors import ParameterError
 from hogwild.machine import usable_cores
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.node import Role
-from hogwild.messaging.run_config import RunConfig
 from hogwild.registry import invalid_parameter
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hogwild.errors import ParameterError
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter
-from hogwild.strategies.message_passing import synchronous_server_roles
+from hogwild.strategies.roles import synchronous_server_roles
 from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
 
 

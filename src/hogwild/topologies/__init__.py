@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hogwild.registry import invalid_parameter, kebab, lookup
-from hogwild.topologies.exponential import Exponential, OnePeerExponential
-from hogwild.topologies.graph import Graph
+from hogwild.topologies.graph import Clique, Graph, Ring, Star
 from hogwild.topologies.lattices import Grid, Hypercube, Torus
 from hogwild.topologies.mixing_matrix import mixing, spectral_gap
-from hogwild.topologies.random_regular import RandomRegular
-from hogwild.topologies.ring_clique_star import Clique, Ring, Star
+from hogwild.topologies.regular import Exponential, OnePeerExponential, RandomRegular
 from hogwild.topologies.topology import Topology
 
 TOPOLOGIES: dict[str, Any] = {

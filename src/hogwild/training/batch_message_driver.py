@@ -12,23 +12,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from hogwild.averages import EMA
 from hogwild.errors import DataError
-from hogwild.jsonable import to_jsonable
+from hogwild.files import to_jsonable
 from hogwild.machine import usable_cores
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.models.module import ModuleModel
 from hogwild.nn.batch_loader import BatchLoader
 from hogwild.problems.module import Module
-from hogwild.run import Run
+from hogwild.run import EMA, Run
 from hogwild.runtimes.processes import rng_state
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.event_log import EventLog
 from hogwild.training.job import Job
-from hogwild.training.local_trainers.batches import BatchSource, BatchTrainer
-from hogwild.training.local_trainers.flat_parameters import FlatParameters
-from hogwild.training.message_checkpoints import MessageCheckpointer, epochs
-from hogwild.training.message_launch import LocalTask, run_message_strategy
+from hogwild.training.local_trainers.batches import BatchSource, BatchTrainer, FlatParameters
+from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
 from hogwild.training.torch_optimisers import check_gradients, describe_optimiser, optimiser_of, step_size_of
 
 

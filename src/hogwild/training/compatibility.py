@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hogwild import schedules, strategies
-from hogwild.averages import EMA
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
-from hogwild.run import WarmStart
-from hogwild.training.divergence_guard import DIVERGENCE_FACTOR
+from hogwild.run import EMA, WarmStart
 from hogwild.training.job import Job
+from hogwild.training.stopping import DIVERGENCE_FACTOR
 
 Refusal = str | ParameterError
 

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from hogwild.errors import ParameterError
-from hogwild.jsonable import to_jsonable
-from hogwild.runtimes.processes import rng_state
+from hogwild.files import to_jsonable
+from hogwild.runtimes.processes import Processes, rng_state
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.processes.ddp.collectives import (
     Collectives,
     DDPConfig,
@@ -26,7 +25,7 @@ from hogwild.runtimes.processes.ddp.collectives import (
 from hogwild.runtimes.processes.ddp.worker import GO_ON, PAUSE, STOP, DDPWorker
 from hogwild.runtimes.processes.optimiser_state import state_tensors
 from hogwild.strategies import Synchronous
-from hogwild.training.module_state_dict import copy_tensors
+from hogwild.training.module_checkpoints import copy_tensors
 from hogwild.training.process_supervisor import ProcessSupervisor
 
 

@@ -18,13 +18,21 @@ from hogwild.errors import CheckpointError
 from hogwild.run import Budget, Event
 from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 from hogwild.schedules import Moment, Schedule, step_of
-from hogwild.training.checkpoints import Checkpoints, check_same
-from hogwild.training.divergence_guard import DivergenceGuard, all_finite
-from hogwild.training.epoch_prefetch import EpochPrefetch, prefetch_epoch
+from hogwild.training.checkpoints import (
+    Best,
+    Checkpoints,
+    Position,
+    Snapshot,
+    Stall,
+    State,
+    check_same,
+    saved_best,
+    saved_snapshot,
+    snapshot,
+)
 from hogwild.training.event_log import EventLog
-from hogwild.training.sigint import Interrupt
-from hogwild.training.snapshots import Best, Position, Snapshot, Stall, State, saved_best, saved_snapshot, snapshot
-from hogwild.training.step_sizes import StepSizes, time_spent
+from hogwild.training.step_sizes import EpochPrefetch, StepSizes, prefetch_epoch, time_spent
+from hogwild.training.stopping import DivergenceGuard, Interrupt, all_finite
 
 # Number of rows up to which several epochs are prefetched together. Python code runs slowly when it first runs after a
 # kernel, and such short epochs do not amortise that one by one.

@@ -6,17 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hogwild.averages import EMA
 from hogwild.problems.problem import Problem
-from hogwild.run import Budget, Callback, Run, WarmStart
+from hogwild.run import EMA, Budget, Callback, Run, WarmStart
 from hogwild.runtimes.runtime import Runtime
 from hogwild.schedules.schedule import Schedule
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.compatibility import check
-from hogwild.training.divergence_guard import DIVERGENCE_FACTOR
-from hogwild.training.drivers import driver_for
-from hogwild.training.job import Job, Options
+from hogwild.training.job import Job, Options, driver_for
+from hogwild.training.stopping import DIVERGENCE_FACTOR
 
 
 def minimise(

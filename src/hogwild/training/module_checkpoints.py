@@ -1,4 +1,4 @@
-"""Checkpoint files of a module in training: loadable by PyTorch with ``weights_only=True``, and the weights alone."""
+"""Checkpoints of a module in training: its state, and files that PyTorch loads with ``weights_only=True``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import torch
 from hogwild.errors import CheckpointError
 from hogwild.files import clear_leftovers, replacing
 from hogwild.models.module import ModuleModel
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 from hogwild.training.checkpoints import Checkpoints
 
 LATEST, PREVIOUS, WEIGHTS = "latest.pt", "previous.pt", "model.safetensors"
@@ -52,3 +55,72 @@ def _read(path: Path) -> tuple[State, Record]:
     except Exception as reason:  # a damaged file can raise any exception
         raise CheckpointError(f"{path}: this is no checkpoint that can be read ({reason}).") from None
     return state, record
+
+
+def tensors_of(work: WorkerConfig, best: Tensors | None) -> dict[str, Any]:
+    """Return the tensors of a checkpoint, in containers that PyTorch loads with ``weights_only=True``."""
+    tensors: dict[str, Any] = on_host({
+        "model": dict(work.problem.net.state_dict()),
+        "optimizer": work.optimiser.state_dict(),
+        "mean": list(work.mean.tensors) if work.mean else [],
+        "best": list(best or ()),
+        "random": work.random,
+    })  # fmt: skip
+    return tensors
+
+
+def on_host(tree: Any) -> Any:
+    """Return the tree with each GPU tensor copied to the host.
+
+    On a GPU all tensors are views of one block of memory, which PyTorch cannot save.
+    """
+    if isinstance(tree, torch.Tensor):
+        return tree.cpu()
+    if isinstance(tree, dict):
+        return {name: on_host(value) for name, value in tree.items()}
+    return [on_host(value) for value in tree] if isinstance(tree, list) else tree
+
+
+def counts_of(work: WorkerConfig, board: SharedCounters) -> dict[str, Any]:
+    """Return the counters of all workers: their epoch, batch, samples and summed losses."""
+    counts = board.counts.copy()
+    counts[:, [at.STATE, at.MEETINGS]] = 0
+    living = list(board.living())
+    # A worker that has terminated takes part again after a resume. It continues from the lowest epoch and the lowest
+    # batch number of the running workers.
+    for rank in set(range(board.workers)) - set(living):
+        counts[rank, at.GONE] = 0
+        counts[rank, at.EPOCH] = counts[living, at.EPOCH].min()
+        counts[rank, at.BATCH] = counts[living, at.BATCH].min()
+    # Checkpoints contain no replicas. After a resume all workers therefore restart the epoch.
+    if work.replicas is not None:
+        counts[:, at.BATCH] = 0
+        # The first running worker copies the average of the replicas into the model, so its epoch is the model's epoch.
+        counts[:, at.EPOCH] = counts[living[0], at.EPOCH]
+        counts[:, at.SAMPLES] = counts[:, at.EPOCH] * work.rate.samples // board.workers
+    return {"counts": counts.tolist(), "loss": board.sums[:, at.LOSS].tolist()}
+
+
+def restore(
+    work: WorkerConfig, board: SharedCounters, best: Tensors | None, state: dict[str, Any], record: dict[str, Any]
+) -> None:
+    """Restore the model, optimiser, averages, random states and counters from a checkpoint."""
+    work.problem.net.load_state_dict(state["model"])
+    order = [parameter for group in work.optimiser.param_groups for parameter in group["params"]]
+    saved = state["optimizer"]["state"]
+    for number, parameter in enumerate(order):
+        for name, value in work.optimiser.state.get(parameter, {}).items():
+            if isinstance(value, torch.Tensor):
+                value.copy_(saved[number][name])
+    copy_tensors(work.mean.tensors if work.mean else [], state["mean"])
+    copy_tensors(best or [], state["best"])
+    work.random.copy_(state["random"])
+    board.counts[:] = torch.tensor(record["counts"]).numpy()
+    board.sums[:, at.LOSS] = record["loss"]
+
+
+@torch.no_grad()
+def copy_tensors(into: Tensors, given: Tensors) -> None:
+    """Copy tensors into others of the same shapes."""
+    for place, tensor in zip(into, given, strict=True):
+        place.copy_(tensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,15 +11,14 @@ from typing import Any
 
 import torch
 
-from hogwild.averages import EMA
 from hogwild.errors import DataError
-from hogwild.jsonable import to_jsonable
+from hogwild.files import to_jsonable
 from hogwild.models.module import ModuleModel
+from hogwild.nn.step_profile import StepProfile
 from hogwild.problems.module import Module
-from hogwild.run import Callback, Run
-from hogwild.runtimes.processes import hogwild_worker
+from hogwild.run import EMA, Callback, Run
+from hogwild.runtimes.processes import Processes, hogwild_worker
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
-from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.processes.ddp import process
 from hogwild.runtimes.processes.optimiser_state import allocate_state, has_shareable_state
 from hogwild.runtimes.processes.rng_state import ROOM
@@ -30,16 +30,17 @@ from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.ddp_supervisor import TorchrunSupervisor, check_synchronous, rendezvous, torchrun_rank
 from hogwild.training.event_log import EventLog
 from hogwild.training.job import Job
-from hogwild.training.large_minibatch import exclude_norms_from_decay, scale_schedule
-from hogwild.training.module_stopping import EpochRecorder
 from hogwild.training.process_supervisor import ProcessSupervisor
-from hogwild.training.sigint import deferred_sigint
+from hogwild.training.stopping import EpochRecorder, deferred_sigint
 from hogwild.training.torch_optimisers import (
     check_gradients,
     describe_optimiser,
+    exclude_norms_from_decay,
     optimiser_of,
+    scale_schedule,
     self_updating,
     step_size_of,
+    trainable_parameters,
 )
 
 
@@ -168,3 +169,45 @@ def _total(strategy: Strategy, problem: Module, workers: int) -> int:
     """Return the number of samples of one step."""
     assert problem.batch is not None
     return strategy.total(problem.batch, workers) if strategy.uses_all_reduce else problem.batch
+
+
+WARM_UP = 2  # number of first steps that are not counted
+
+
+def profiled(problem: Module, steps: int = 20) -> StepProfile:
+    """Run ``steps`` training steps with step size zero, and return the time of each part.
+
+    The time includes the loading of the batches.
+
+    >>> from torch.utils.data import TensorDataset
+    >>> rows = TensorDataset(torch.ones(64, 3), torch.zeros(64, 1))
+    >>> profiled(Module(torch.nn.Linear(3, 1), torch.nn.functional.mse_loss, rows, batch=8), steps=4).steps
+    4
+    """
+    twin = replace(problem, net=copy.deepcopy(problem.net))
+    optimiser = torch.optim.SGD(trainable_parameters(twin.net), lr=0.0)
+    for module in self_updating(twin.net):
+        follow: Any = module.follow
+        follow(optimiser)
+    profile, warm = StepProfile(twin.net), StepProfile()
+    share = problem.share(0, 1, 0, 0, problem.labels())
+    done = 0
+    while done < steps + WARM_UP:
+        batches = iter(problem.training.batches(problem.batches(share)))
+        begun = time.perf_counter()
+        for batch in batches:
+            waited = time.perf_counter() - begun
+            loss, _ = twin.loss(batch)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            if problem.device != "cpu":
+                torch.cuda.synchronize()
+            done += 1
+            if done <= WARM_UP:
+                profile.seconds = dict.fromkeys(profile.seconds, 0.0)
+            (warm if done <= WARM_UP else profile).step(time.perf_counter() - begun, waited)
+            if done >= steps + WARM_UP:
+                break
+            begun = time.perf_counter()
+    return profile

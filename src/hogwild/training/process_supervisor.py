@@ -10,9 +10,8 @@ from typing import Any
 from hogwild.errors import CheckpointError, DivergedError, WorkerError
 from hogwild.models.module import ModuleModel
 from hogwild.run import Budget, Event
-from hogwild.runtimes.processes import evaluator, hogwild_worker
+from hogwild.runtimes.processes import Processes, evaluator, hogwild_worker
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.processes.evaluator import Evaluation
 from hogwild.runtimes.processes.process_group import ProcessGroup, WorkerProcess, worker_error
 from hogwild.runtimes.processes.shared_counters import SharedCounters
@@ -22,9 +21,8 @@ from hogwild.runtimes.processes.write_policies import average_tensors
 from hogwild.training import module_checkpoints
 from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.event_log import EventLog
-from hogwild.training.module_state_dict import copy_tensors, counts_of, restore, tensors_of
-from hogwild.training.module_stopping import EpochRecorder
-from hogwild.training.sigint import Interrupt
+from hogwild.training.module_checkpoints import copy_tensors, counts_of, restore, tensors_of
+from hogwild.training.stopping import EpochRecorder, Interrupt
 
 LOOK = 0.01  # Seconds between two reads of the shared counters.
 TOLD = 0.2  # Seconds between two "progress" events.

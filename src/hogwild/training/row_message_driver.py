@@ -7,22 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.averages import EMA
 from hogwild.data.dataset import Dataset
-from hogwild.jsonable import to_jsonable
+from hogwild.files import to_jsonable
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
-from hogwild.run import Run, WarmStart
+from hogwild.run import EMA, Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step
 from hogwild.training.event_log import EventLog
-from hogwild.training.job import Job
-from hogwild.training.job_defaults import held_out_for, load_initial_state, resolve_schedule, with_chosen_step
+from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.local_trainers.multicore import CoreTeam, MulticoreTrainer, cores_of
 from hogwild.training.local_trainers.rows import RowSource, RowTrainer, pack_state, unpack_state
-from hogwild.training.message_checkpoints import MessageCheckpointer, epochs
-from hogwild.training.message_launch import LocalTask, run_message_strategy
+from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
 
 
 def run(job: Job) -> Run:

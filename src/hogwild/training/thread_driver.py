@@ -6,20 +6,18 @@ import time
 from typing import Any
 
 from hogwild import strategies
-from hogwild.jsonable import to_jsonable
+from hogwild.files import to_jsonable
 from hogwild.problems.problem import RowProblem
 from hogwild.rules.rule import Rule
 from hogwild.run import Budget, Run, WarmStart
 from hogwild.runtimes.shared_memory.threads import Session
 from hogwild.schedules import with_step
 from hogwild.strategies.strategy import Strategy
-from hogwild.training.conflict_report import conflict_monitor, conflict_report
-from hogwild.training.divergence_guard import DivergenceGuard
 from hogwild.training.event_log import EventLog
-from hogwild.training.job import Job
-from hogwild.training.job_defaults import held_out_for, load_initial_state, resolve_schedule, with_chosen_step
+from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.loop import TrainingLoop
-from hogwild.training.sigint import deferred_sigint
+from hogwild.training.run_report import conflict_monitor, conflict_report
+from hogwild.training.stopping import DivergenceGuard, deferred_sigint
 
 LEAST_WORK = 2**16  # least number of non-zeros of an epoch for each worker: tenths of a millisecond of work
 # Least work of a worker in the whole run, in multiples of ``LEAST_WORK``: several milliseconds, about the time to start

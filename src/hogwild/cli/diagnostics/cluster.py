@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from hogwild.cli.diagnostics.report import Check
+from hogwild.cli.diagnostics import Check
 from hogwild.errors import MissingExtraError, WorkerError
 
 if TYPE_CHECKING:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from hogwild.cli.problems import factorised, graph_cut, linear, matrix_completion, sparse_mlp
+from hogwild.cli.problems import row_problems, sparse_mlp
 from hogwild.cli.problems.adapter import Kind
 from hogwild.registry import lookup
 
 PROBLEMS: dict[str, Kind] = {
-    "linear": linear.KIND,
-    "fm": factorised.FM,
-    "ffm": factorised.FFM,
+    "linear": row_problems.LINEAR,
+    "fm": row_problems.FM,
+    "ffm": row_problems.FFM,
     "sparse-mlp": sparse_mlp.KIND,
-    "matrix-completion": matrix_completion.KIND,
-    "graph-cut": graph_cut.KIND,
+    "matrix-completion": row_problems.MATRIX_COMPLETION,
+    "graph-cut": row_problems.GRAPH_CUT,
 }
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from hogwild.cli.problems.adapter import Kind, Opened, Source
-from hogwild.cli.problems.linear import open_rows
+from hogwild.cli.problems.row_problems import open_rows
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
 

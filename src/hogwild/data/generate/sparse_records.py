@@ -16,7 +16,7 @@ import numpy as np
 
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, CSRRows
 from hogwild.data.reader import LARGEST_INDEX
-from hogwild.data.tfrecord.writer import RecordWriter
+from hogwild.data.tfrecord_writer import RecordWriter
 from hogwild.errors import ParameterError
 from hogwild.jit import compiled, compiled_part
 

@@ -17,10 +17,9 @@ import numpy as np
 
 from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows
 from hogwild.data.extents import ChunkExtents, rows_per_chunk
-from hogwild.data.memory_usage import available_bytes, release_pages, resident_bytes
 from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
 from hogwild.errors import DataError
-from hogwild.machine import usable_cores
+from hogwild.machine import available_bytes, release_pages, resident_bytes, usable_cores
 
 _AROUND = 2**21  # Bytes that the system may map on each side of the touched bytes, which is the size of a huge page.
 # Bytes. A larger folder is verified block by block when a block is first read, instead of all at once.

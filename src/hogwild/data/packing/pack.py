@@ -14,18 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, CSRRows, Layout, bytes_of, concatenate
-from hogwild.data.feature_counts import count_features
 from hogwild.data.loader import check_width
-from hogwild.data.memory_usage import available_bytes, resident_bytes
 from hogwild.data.packing.format import META
 from hogwild.data.packing.packed_dataset import PackedDataset
-from hogwild.data.packing.shuffle_buckets import Bucket, Buckets, records
-from hogwild.data.packing.writer import PackedWriter
-from hogwild.data.reader import Reader, ReadOptions
-from hogwild.data.schema import Schema, SchemaBuilder
+from hogwild.data.packing.writer import Bucket, Buckets, PackedWriter, records
+from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder
 from hogwild.data.shuffle import copy_rows, gather, row_keys
+from hogwild.data.statistics import count_features
 from hogwild.errors import ParameterError
 from hogwild.files import format_size, new_folder
+from hogwild.machine import available_bytes, resident_bytes
 
 Progress = Callable[[str, int, int | None], None]
 

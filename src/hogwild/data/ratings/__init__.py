@@ -1,8 +1,7 @@
 """Ratings of items by users."""
 
-from hogwild.data.ratings.csv_dialect import Columns
-from hogwild.data.ratings.id_index import Ids
 from hogwild.data.ratings.open_ratings import open_ratings, read_columns
-from hogwild.data.ratings.ratings import Ratings
+from hogwild.data.ratings.ratings import Ids, Ratings
+from hogwild.data.ratings.text import Columns
 
 __all__ = ["Columns", "Ids", "Ratings", "open_ratings", "read_columns"]

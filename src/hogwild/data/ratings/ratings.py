@@ -1,17 +1,120 @@
-"""Ratings of items by users, as rows with two entries each."""
+"""Ratings as arrays of users, items and values, the numbers of named users and items, and an order for the cache.
+
+The method is that of LIBMF (Chin et al. 2015) and of distributed SGD (Gemulla et al. 2011). Users and items are divided
+into groups at random. The ratings of one group of items by one group of users use few rows of factors repeatedly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.data.ratings.id_index import Ids, as_names
+from hogwild.data.shuffle import gather_most
 from hogwild.errors import DataError
+from hogwild.jit import compiled
+
+
+class Ids:
+    """Names that are whole numbers or strings. The number of a name is its position.
+
+    >>> ids = Ids.of(["b", "a", "b"])
+    >>> ids.names.tolist(), ids.numbers_of(["b", "x"]).tolist()
+    (['a', 'b'], [1, -1])
+    >>> ids.with_more(["c", "a"]).names.tolist()
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, names: Array) -> None:
+        self.names = names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(cls, names: Any) -> Ids:
+        """Return the index of all distinct names, sorted."""
+        return cls(np.unique(as_names(names)))
+
+    def numbers_of(self, names: Any) -> Array:
+        """Return the numbers of names, and -1 for unknown names."""
+        wanted = as_names(names)
+        if not len(self.names) or not len(wanted):
+            return np.full(len(wanted), -1, np.int64)
+        # All names of one file are whole numbers, and those of the other file are not.
+        if wanted.dtype.kind != self.names.dtype.kind:
+            wanted = as_names(_converted(wanted, self.names.dtype.kind))
+        places = np.searchsorted(self.names, wanted, sorter=self._sorted)
+        numbers = self._sorted[np.minimum(places, len(self.names) - 1)]
+        return np.asarray(np.where(self.names[numbers] == wanted, numbers, -1))
+
+    def with_more(self, names: Any) -> Ids:
+        """Return an index with new names appended; the numbers of known names stay the same."""
+        more = np.unique(as_names(names))
+        if len(self.names) and more.dtype.kind != self.names.dtype.kind:
+            more = as_names(_converted(more, self.names.dtype.kind, strict=True))
+        more = more[self.numbers_of(more) < 0]
+        return Ids(np.concatenate([self.names, more])) if len(more) else self
+
+    def arrays(self, prefix: str) -> dict[str, Array]:
+        """Return the names as arrays for a file."""
+        if self.names.dtype.kind == "i":
+            return {f"{prefix}_ids": self.names.astype(np.int64)}
+        texts = [str(name).encode() for name in self.names]
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        return {f"{prefix}_text": np.frombuffer(b"".join(texts), np.uint8), f"{prefix}_ends": ends}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array], prefix: str) -> Ids:
+        """Restore an index from the arrays of a file."""
+        if f"{prefix}_ids" in arrays:
+            return cls(arrays[f"{prefix}_ids"])
+        text, ends = arrays[f"{prefix}_text"].tobytes(), arrays[f"{prefix}_ends"].tolist()
+        starts = [0, *ends[:-1]] if ends else []
+        return cls(np.array([text[low:high].decode() for low, high in zip(starts, ends, strict=True)], dtype=np.str_))
+
+    @cached_property
+    def _sorted(self) -> Array:
+        return np.argsort(self.names, kind="stable")
+
+
+def as_names(names: Any) -> Array:
+    """Convert names to an array of int64 if all are whole numbers, else to an array of strings.
+
+    >>> as_names([3, 1]).dtype.kind, as_names(["7", 1]).tolist()
+    ('i', ['7', '1'])
+    """
+    array = np.asarray(names)
+    if array.ndim != 1:
+        raise DataError(f"names of users and items come one after the other, and here is an array {array.ndim} deep")
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64, copy=False)
+    if array.dtype.kind == "f" and np.all(array == np.floor(array)):
+        return array.astype(np.int64)
+    if array.dtype.kind == "O" and all(isinstance(name, (int, np.integer)) for name in array):
+        return array.astype(np.int64)
+    return array if array.dtype.kind == "U" else np.array([str(name) for name in array], dtype=np.str_)
+
+
+def _converted(names: Array, kind: str, strict: bool = False) -> Any:
+    """Convert names to strings, or to whole numbers where possible.
+
+    A name that is not a number becomes the smallest int64, which is no known name. With ``strict`` such a name raises
+    ``DataError``.
+    """
+    if kind == "U":
+        return [str(name) for name in names]
+    numbers = [int(name) if name.removeprefix("-").isdecimal() else None for name in names.tolist()]
+    if strict and None in numbers:
+        odd = names[numbers.index(None)]
+        raise DataError(f"names are whole numbers so far, and here is {odd!r}", remedy="Fit anew, with all names.")
+    return [np.iinfo(np.int64).min if number is None else number for number in numbers]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,3 +218,68 @@ def _rows(
     indptr = np.arange(0, 2 * len(values) + 1, 2, dtype=np.int64)
     rows = CSRRows(indptr, pairs.ravel(), NO_VALUES, values, NO_WEIGHTS, unknown + 1, "binary")
     return InMemoryDataset(rows, shuffled=shuffled, name=name)
+
+
+# Smallest number of ratings in a block. A smaller block ends before its rows of factors are in the cache.
+FEWEST = 2**10
+MOST_SIDES = 2**7  # Largest number of groups of users, and of items.
+
+
+def sides_for(ratings: int, table: int, cache: int) -> int:
+    """Return the number of groups of users, and of items, with which a block's part of a table fits into a cache.
+
+    ``table`` and ``cache`` are in bytes.
+
+    >>> sides_for(1_000_000, 2_000_000, 2**18), sides_for(1_000_000, 100_000, 2**18), sides_for(10_000, 10**9, 2**18)
+    (8, 1, 3)
+    """
+    wanted, most = -(-table // cache), int((ratings / FEWEST) ** 0.5)
+    return max(1, min(wanted, most, MOST_SIDES))
+
+
+def in_blocks(data: InMemoryDataset, sides: int, seed: int) -> InMemoryDataset:
+    """Copy the ratings in the order of their blocks, and in random order within each block.
+
+    The epochs of the copy visit chunks in random order, and the blocks of rows within a chunk in random order. A chunk
+    is about as large as a block of ratings.
+    """
+    random = np.random.default_rng([seed, 2])
+    group = random.integers(0, sides, data.n_features, dtype=np.uint16)  # Group of every user and of every item.
+    rows = data.rows
+    pairs = rows.indices[int(rows.indptr[0]) : int(rows.indptr[-1])].reshape(-1, 2)
+    chosen: Array = np.arange(len(rows)) if data.ids is None else data.ids
+    order = _by_block(pairs, chosen.astype(np.int64, copy=False), group, sides, _leap(len(chosen), random))
+    chunk = -(-data.n_rows // sides**2)
+    return InMemoryDataset(gather_most(rows, order), shuffled=True, name=data.name, chunk=min(data.chunk, chunk))
+
+
+def _leap(rows: int, random: np.random.Generator) -> int:
+    """Return a step that visits all rows modulo ``rows``, and that leads from a row to a distant row.
+
+    >>> leap = _leap(10, np.random.default_rng(0))
+    >>> sorted(k * leap % 10 for k in range(10)) == list(range(10))
+    True
+    """
+    leap = int(rows * random.uniform(0.3, 0.7)) | 1
+    while math.gcd(leap, rows) != 1:
+        leap += 2
+    return leap
+
+
+@compiled
+def _by_block(pairs: Any, chosen: Any, group: Any, sides: Any, leap: Any) -> Any:
+    """Return the chosen rows in the order of their blocks; scatter the rows within a block."""
+    rows = len(chosen)
+    ends = np.zeros(sides * sides + 1, np.int64)
+    for i in chosen:
+        ends[np.int64(group[pairs[i, 0]]) * sides + group[pairs[i, 1]] + 1] += 1
+    for block in range(sides * sides):
+        ends[block + 1] += ends[block]
+    order, at = np.empty(rows, np.int64), 0
+    for _ in range(rows):
+        i = chosen[at]
+        block = np.int64(group[pairs[i, 0]]) * sides + group[pairs[i, 1]]
+        order[ends[block]] = i
+        ends[block] += 1
+        at = (at + leap) % rows
+    return order

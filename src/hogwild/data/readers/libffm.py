@@ -1,4 +1,4 @@
-"""Reader of the libffm text format: ``label field:feature:value field:feature:value ... [# comment]``.
+"""Reader of LIBFFM files: ``label field:feature:value ...`` in each line.
 
 Columns are numbered in the order in which a pair (field, feature) first occurs (:mod:`hogwild.data.field_vocabulary`).
 Entries of one row with the same feature and field are added up.
@@ -10,16 +10,91 @@ import re
 from collections.abc import Iterator
 from math import isinf
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
+from hogwild.data.field_vocabulary import MISSING, column_of, key
+from hogwild.data.hashing import merge_duplicates
 from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
-from hogwild.data.readers import libffm_parser as parser
 from hogwild.data.readers.line_segments import Segment, excerpt, place, segments
-from hogwild.data.sum_duplicates import merge_duplicates
+from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, LONG, SLACK, byte, digits, number
+from hogwild.data.readers.svmlight_parser import blanks, ends, label_at
 from hogwild.errors import DataError
+from hogwild.jit import compiled
+
+# Reason why the parser stopped: none, or the part of an entry that is invalid.
+NOTHING, LABEL, FIELD, FEATURE, VALUE, UNKNOWN = range(6)
+
+_ONE: Final = np.uint64(1)
+_LONGEST: Final = np.uint64(18)  # Largest number of digits, which 64 bits hold without overflow.
+_NEWLINE, _COLON = 10, 58
+_key = compiled(key)
+
+
+@compiled
+def parse(
+    start: Any, stop: Any, unlabelled: Any, drop: Any, grows: Any, keys: Any, places: Any, size: Any,
+    indptr: Any, labels: Any, indices: Any, values: Any, odd: Any,
+) -> tuple[Any, Any, Any, int, int, Any]:  # fmt: skip
+    """Parse the lines from address ``start`` to ``stop``: ``label field:feature:value ...``.
+
+    The parser looks columns up in a table of fields, and adds new pairs to it. Numbers that float64 arithmetic does not
+    determine go to ``odd`` as (start, end, slot). The slot of a label is ``-1 - row``.
+
+    The function returns the numbers of rows, of entries, of keys in the table and of odd numbers. It also returns the
+    reason and the position of the stop.
+    """
+    row, entry, odds, at = 0, 0, 0, start
+    while at < stop:
+        at = blanks(at)
+        if byte(at) == _NEWLINE:
+            at += _ONE
+            continue
+        value, end, known = label_at(at, stop, unlabelled)
+        if known == BAD:
+            return row, entry, size, odds, LABEL, at
+        labels[row] = value
+        if known != EXACT:
+            odd[odds, 0], odd[odds, 1], odd[odds, 2] = at, end, -1 - row
+            odds += 1
+        at = end
+        while True:
+            at = blanks(at)
+            if byte(at) == _NEWLINE:
+                break
+            field, colon = digits(at, stop, np.uint64(0))
+            if byte(colon) != _COLON or colon == at or colon - at > _LONGEST or field > np.uint64(LARGEST_INDEX):
+                return row, entry, size, odds, FIELD, at
+            first = colon + _ONE
+            feature, colon = digits(first, stop, np.uint64(0))
+            if byte(colon) != _COLON or colon == first or colon - first > _LONGEST:
+                return row, entry, size, odds, FEATURE, at
+            if feature > np.uint64(LARGEST_INDEX):
+                return row, entry, size, odds, FEATURE, at
+            value, end, known = number(colon + _ONE, stop)
+            single = np.float32(value)
+            if known == BAD or not np.isfinite(single) or not ends(byte(end)):
+                return row, entry, size, odds, VALUE, colon + _ONE
+            column, size = column_of(_key(field, feature), keys, places, size, grows)
+            if column != MISSING:
+                if known == CLOSE and np.float32(value * (1 - SLACK)) != np.float32(value * (1 + SLACK)):
+                    # The value is so close to a rounding boundary of float32 that its error may change the result.
+                    known = LONG
+                if known == LONG:
+                    odd[odds, 0], odd[odds, 1], odd[odds, 2] = colon + _ONE, end, entry
+                    odds += 1
+                indices[entry], values[entry] = column, single
+                entry += 1
+            elif not drop:
+                return row, entry, size, odds, UNKNOWN, at
+            at = end
+        at += _ONE
+        row += 1
+        indptr[row] = entry
+    return row, entry, size, odds, NOTHING, at
+
 
 # Bytes of text per segment. The table of pairs must have room for all pairs that a segment may contain.
 _SEGMENT_BYTES = 1 << 22
@@ -74,12 +149,12 @@ def _rows(path: Path, reading: ReadOptions, table: Any, segment: Segment) -> CSR
     indices, values = np.empty(most, np.uint32), np.empty(most, np.float32)
     # The array has its largest possible size. Pages that are not touched take no memory.
     odd = np.empty((lines + most, 3), np.int64)
-    rows, _, size, odds, problem, at = parser.parse(
+    rows, _, size, odds, problem, at = parse(
         np.uint64(base), np.uint64(base + len(text)), reading.unlabelled, reading.extra == "ignore", table.grows,
         keys, places, len(table), indptr, labels, indices, values, odd,
     )  # fmt: skip
     table.keys = keys[:size]
-    failures = [(int(at) - base, problem)] if problem != parser.NOTHING else []
+    failures = [(int(at) - base, problem)] if problem != NOTHING else []
     failures += _settle(segment, labels, values, odd[:odds] - [base, base, 0])
     if failures:
         raise _failure(path, segment, *min(failures))
@@ -95,11 +170,11 @@ def _settle(segment: Segment, labels: Array, values: Array, odd: Array) -> Itera
         if slot < 0:
             labels[-1 - slot] = number
             if isinf(number):
-                yield start, parser.LABEL
+                yield start, LABEL
         elif abs(number) < _TO_INFINITY:
             values[slot] = number
         else:
-            yield start, parser.VALUE
+            yield start, VALUE
 
 
 def _failure(path: Path, segment: Segment, offset: int, problem: int) -> DataError:
@@ -116,20 +191,20 @@ def _failure(path: Path, segment: Segment, offset: int, problem: int) -> DataErr
 def _words(text: bytes, problem: int) -> tuple[str, str]:
     if b"\0" in text:
         return "a NUL byte: this is not plain text", "Save it as plain text, or name its format."
-    if problem == parser.LABEL:
+    if problem == LABEL:
         if _INFINITE.fullmatch(text):
             return "the label {field} is not finite", _FINITE
         missing = b":" in text
         return (
             "the label is missing: the line starts with {field}" if missing else "the label {field} is no number"
         ), _FORM
-    if problem == parser.VALUE:
+    if problem == VALUE:
         if not text:
             return "there is no value behind the colon", _FORM
         if _INFINITE.fullmatch(text):
             return "the value {field} is not finite as a 32-bit number", _FINITE
         return "the value {field} is not a number", _FORM
-    if problem == parser.UNKNOWN:
+    if problem == UNKNOWN:
         return (
             "the feature of {field} was not there in training, in that field",
             "Have features that the model does not know ignored (extra='ignore').",
@@ -138,8 +213,8 @@ def _words(text: bytes, problem: int) -> tuple[str, str]:
         return "a carriage return without a newline", "Convert the line ends to \\n or \\r\\n."
     if text.count(b":") != 2:
         return "{field} is not field:feature:value", _FORM
-    number = text.split(b":")[0 if problem == parser.FIELD else 1]
-    which = "field" if problem == parser.FIELD else "feature"
+    number = text.split(b":")[0 if problem == FIELD else 1]
+    which = "field" if problem == FIELD else "feature"
     if re.fullmatch(rb"\d+", number):
         return f"the {which} in {{field}} is larger than {LARGEST_INDEX:,}", "Number or hash them into fewer."
     return f"the {which} in {{field}} is not a whole number that counts from 0", _FORM

@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
-from hogwild.data.hashing import columns
+from hogwild.data.hashing import columns, merge_duplicates
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.parquet_columns import Column, Converter, Entries, converter, numbers
-from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError, HogwildError, MissingExtraError
 from hogwild.machine import usable_cores
 

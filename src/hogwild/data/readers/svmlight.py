@@ -21,7 +21,7 @@ from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
 from hogwild.data.readers import svmlight_parser as parser
 from hogwild.data.readers.line_segments import Segment, segments, split
-from hogwild.data.readers.svmlight_errors import failure
+from hogwild.data.readers.svmlight_parser import failure
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
-from hogwild.data.prefetch import map_in_order, reader_threads
+from hogwild.data.hashing import merge_duplicates
+from hogwild.data.loader import map_in_order, reader_threads
 from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
-from hogwild.data.sum_duplicates import merge_duplicates
-from hogwild.data.tfrecord import parser
-from hogwild.data.tfrecord.crc32c import masked_crc
+from hogwild.data.readers import tfrecord_parser as parser
+from hogwild.data.readers.tfrecord_parser import masked_crc
 from hogwild.errors import DataError
 
 NAMES = tuple(np.frombuffer(name, np.uint8) for name in (b"nz_idx", b"nz_values", b"label"))
@@ -31,7 +31,10 @@ _LEAST = 1 << 12  # Smallest number of bytes of a piece of the file.
 _AGAIN = "Make or fetch the file again."
 _FEATURES = "An Example must have nz_idx (int64), nz_values (float, or none at all if every value is 1) and label."
 _FAULTS = {
-    parser.LENGTH: ("the checksum of the record's length does not match", "The file is damaged, or no TFRecord file."),
+    parser.LENGTH: (
+        "the checksum of the record's length does not match",
+        "The file is damaged, or no TFRecord file.",
+    ),
     parser.CONTENT: ("the checksum of the record does not match", _AGAIN),
     parser.CUT: ("the file ends within the record", _AGAIN),
     parser.PROTOCOL: ("the record is not a tf.train.Example with lists of the right kinds", _FEATURES),
@@ -48,7 +51,7 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
     """Yield the rows of a file in pieces.
 
     >>> import tempfile
-    >>> from hogwild.data.tfrecord.writer import RecordWriter
+    >>> from hogwild.data.tfrecord_writer import RecordWriter
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with RecordWriter(Path(folder, "a.tfrecord")) as writer:
     ...         writer.write([3, 7], [0.5, 2.0], 1)

@@ -29,11 +29,10 @@ from pathlib import Path
 import numpy as np
 
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
-from hogwild.data.hashing import columns
+from hogwild.data.hashing import columns, merge_duplicates
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.line_segments import Segment, excerpt, place, segments, split
 from hogwild.data.readers.vw_parser import ASIDE_COLUMNS, Aside, Problem, parse
-from hogwild.data.sum_duplicates import merge_duplicates
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
 

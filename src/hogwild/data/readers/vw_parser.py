@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.hashing import murmur3
-from hogwild.data.readers.parse_float import BAD, CLOSE, EXACT, SLACK, number
+from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, SLACK, number
 from hogwild.jit import compiled
 
 

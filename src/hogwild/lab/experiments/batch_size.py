@@ -6,9 +6,8 @@ from functools import cache, partial
 from typing import Any
 
 from hogwild.errors import DivergedError
-from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.experiment import Experiment, Point, Results, each, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Table
-from hogwild.lab.results import Results, each
 from hogwild.run import Budget
 from hogwild.runtimes import Simulator
 from hogwild.schedules import Constant, LinearScaling

@@ -7,10 +7,9 @@ from typing import Any
 
 from hogwild.data.generate.catalogue import classification
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.lab.conflict_charts import heat_maps, staleness_chart
-from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, gain, grid
+from hogwild.lab.report_builder import heat_maps, staleness_chart
 from hogwild.lab.report_model import Chart, Finding, Part, Series
-from hogwild.lab.results import Mean, Results, each, gain
 from hogwild.machine import usable_cores
 from hogwild.problems.linear import Linear
 from hogwild.run import Budget

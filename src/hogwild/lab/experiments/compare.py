@@ -7,9 +7,8 @@ from typing import Any
 
 from hogwild import strategies
 from hogwild.data import open as open_data
-from hogwild.lab.experiment import Experiment, Point
+from hogwild.lab.experiment import Experiment, Point, Results, each, lowest
 from hogwild.lab.report_model import Chart, Finding, Part, Table
-from hogwild.lab.results import Results, each, lowest
 from hogwild.problems.linear import Linear
 from hogwild.run import Budget
 from hogwild.runtimes import Local, Threads

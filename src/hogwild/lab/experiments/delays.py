@@ -6,9 +6,8 @@ from typing import Any
 
 from hogwild.delays import Always, HeavyTail, Normal
 from hogwild.errors import DivergedError
-from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.experiment import Experiment, Point, Results, each, gain, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Table
-from hogwild.lab.results import Results, each, gain
 from hogwild.lab.synthetic_problems import regression
 from hogwild.run import Budget
 from hogwild.runtimes import Local, Simulator

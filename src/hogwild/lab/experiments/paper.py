@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.edge_lists import read_edges
 from hogwild.data.generate.catalogue import rcv1
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.data.graphs import grid as grid_graph
+from hogwild.data.graphs import read_edges
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
-from hogwild.lab.results import Mean, Results
 from hogwild.machine import usable_cores
 from hogwild.problems.graph_cut import GraphCut
 from hogwild.problems.linear import Linear

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hogwild import landscape
-from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.experiment import Experiment, Point, Results, grid
 from hogwild.lab.report_model import Chart, Finding, Map, Part, Series, Table
-from hogwild.lab.results import Results
 from hogwild.problems.linear import Linear
 from hogwild.rules import SGD, Adam
 from hogwild.run import Budget

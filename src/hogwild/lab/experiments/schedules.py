@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hogwild import schedules
-from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.experiment import Experiment, Point, Results, each, grid, lowest
 from hogwild.lab.report_model import Chart, Finding, Part, Table
-from hogwild.lab.results import Results, each, lowest
 from hogwild.lab.synthetic_problems import classification
 from hogwild.run import Budget
 from hogwild.runtimes import Simulator, Threads

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.experiment import Experiment, Point, Results, each, grid, lowest
 from hogwild.lab.report_model import Chart, Finding, Part, Table
-from hogwild.lab.results import Results, each, lowest
 from hogwild.lab.synthetic_problems import classification
 from hogwild.run import Budget
 from hogwild.runtimes import Simulator, Threads
-from hogwild.runtimes.messaging.network_model import Link
+from hogwild.runtimes.messaging.faults import Link
 from hogwild.schedules import Cosine
 from hogwild.strategies import (
     AllToAll,

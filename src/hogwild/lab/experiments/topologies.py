@@ -7,13 +7,12 @@ from typing import Any
 from scipy.stats import spearmanr
 
 from hogwild import topologies
-from hogwild.lab.experiment import Experiment, Point, grid
+from hogwild.lab.experiment import Experiment, Point, Results, each, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
-from hogwild.lab.results import Results, each
 from hogwild.lab.synthetic_problems import classification
 from hogwild.run import Budget
 from hogwild.runtimes import Simulator
-from hogwild.runtimes.messaging.network_model import Link
+from hogwild.runtimes.messaging.faults import Link
 from hogwild.schedules import Constant
 from hogwild.strategies import Gossip
 from hogwild.topologies.mixing_matrix import about

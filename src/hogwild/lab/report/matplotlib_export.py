@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import MissingExtraError
 from hogwild.files import write_file
-from hogwild.lab.report.axis_scales import Scale, few_ticks, is_number
-from hogwild.lab.report.colours import LIGHT, LIGHT_SERIES, SCALE
-from hogwild.lab.report.figure_tables import column, matrix
-from hogwild.lab.report.formatting import Names, shortened, slug, written
-from hogwild.lab.report.plotly_charts import edges, scales, spread_of
-from hogwild.lab.report.plotly_heatmaps import map_scale
-from hogwild.lab.report.series_styles import look
+from hogwild.lab.report.chart_styles import LIGHT, LIGHT_SERIES, SCALE, Scale, few_ticks, is_number, look
+from hogwild.lab.report.figure_tables import Names, column, matrix, shortened, slug, written
+from hogwild.lab.report.plotly_charts import edges, map_scale, scales, spread_of
 from hogwild.lab.report_model import Chart, Map, Report, Series, Table
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hogwild.errors import MissingExtraError
 from hogwild.files import write_file
-from hogwild.lab.report.colours import style_sheet
+from hogwild.lab.report.chart_styles import style_sheet
 from hogwild.lab.report.view_model import chapters, figures_of, tally
 from hogwild.lab.report_model import Report
 

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.lab.report.axis_scales import Scale, few_ticks
-from hogwild.lab.report.figure_tables import column
-from hogwild.lab.report.formatting import shortened, written
-from hogwild.lab.report.series_styles import Look
+from hogwild.lab.report.chart_styles import Look, Scale, few_ticks
+from hogwild.lab.report.figure_tables import column, shortened, written
 from hogwild.lab.report_model import Style
 
 _LONGEST_NAME = 24  # maximum characters of a tick label; the hover text shows the whole name

@@ -6,12 +6,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hogwild.jsonable import to_jsonable
-from hogwild.lab.report.downloads import CSV, PARQUET, Download, csv_of, download, parquet_of, table_of
-from hogwild.lab.report.figure_tables import path_of, side_by_side, tidy
-from hogwild.lab.report.formatting import Names, slug, written
-from hogwild.lab.report.plotly_charts import chart_plot
-from hogwild.lab.report.plotly_heatmaps import map_plot
+from hogwild.files import to_jsonable
+from hogwild.lab.report.figure_tables import (
+    CSV,
+    PARQUET,
+    Download,
+    Names,
+    csv_of,
+    download,
+    parquet_of,
+    path_of,
+    side_by_side,
+    slug,
+    table_of,
+    tidy,
+    written,
+)
+from hogwild.lab.report.plotly_charts import chart_plot, map_plot
 from hogwild.lab.report.plotly_layout import Entry
 from hogwild.lab.report_model import Chart, Finding, Map, Report, Section, Table
 

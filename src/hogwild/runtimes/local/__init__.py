@@ -2,6 +2,93 @@
 
 from __future__ import annotations
 
-from hogwild.runtimes.local.config import Local
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-__all__ = ["Local"]
+from hogwild.delays import Delay, named
+from hogwild.messaging.job import MessageJob, Outcome
+from hogwild.registry import invalid_parameter
+from hogwild.runtimes.local.driver import LocalDriver
+from hogwild.runtimes.messaging.faults import Fault, checked
+from hogwild.runtimes.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Runtime):
+    """Runtime for message-passing strategies on threads of this process, one for each node, in real time.
+
+    Parameters
+    ----------
+    extra_seconds : mapping of int to float, default {}
+        Seconds that a worker sleeps after each burst, by worker number.
+    latency : float, str or Delay, default 0.0
+        Delay of every message: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers.
+    faults : tuple of Crash or Crashes, default ()
+        Crashes to inject.
+    join_times : mapping of int to float, default {}
+        Seconds after the start at which a worker joins, by worker number. All others join at the start.
+    detection_delay : float, default 1.0
+        Seconds until the other nodes learn of a crash.
+    stall_timeout : float, default 600.0
+        Seconds without any message after which the run fails.
+    record : bool, default False
+        Whether the run keeps a ``trace`` of durations, for ``Simulator.replay``.
+
+    Raises
+    ------
+    ParameterError
+        If an option is outside its range.
+
+    Examples
+    --------
+    >>> Local(extra_seconds={2: 0.05}).extra_seconds
+    {2: 0.05}
+    """
+
+    extra_seconds: Mapping[int, float] = field(default_factory=dict)
+    latency: Delay | float | str = 0.0
+    faults: tuple[Fault, ...] = ()
+    join_times: Mapping[int, float] = field(default_factory=dict)
+    detection_delay: float = 1.0
+    stall_timeout: float = 600.0
+    record: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "latency", named(self.latency))
+        object.__setattr__(self, "faults", checked(self.faults))
+        for name in ("extra_seconds", "join_times"):
+            if not all(0 <= seconds < math.inf for seconds in getattr(self, name).values()):
+                raise invalid_parameter(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
+        if not self.detection_delay >= 0:
+            raise invalid_parameter("detection_delay", "a number of seconds", self.detection_delay)
+        if not self.stall_timeout > 0:
+            raise invalid_parameter("stall_timeout", "a positive number of seconds", self.stall_timeout)
+
+    passes_messages = True
+    saves_checkpoints = True
+
+    @property
+    def mentioned_workers(self) -> set[int]:
+        """Numbers of the workers that ``extra_seconds`` and ``join_times`` mention."""
+        return {*self.extra_seconds, *self.join_times}
+
+    def play(self, job: MessageJob) -> Outcome:
+        """Run a job to its end on threads.
+
+        Parameters
+        ----------
+        job : MessageJob
+            Roles, trainers and configuration of the run.
+
+        Returns
+        -------
+        Outcome
+            Parameters, counters and traffic of the run.
+
+        Raises
+        ------
+        WorkerError
+            If a node fails.
+        """
+        return LocalDriver(self, job).play()

@@ -16,11 +16,23 @@ import numpy as np
 
 from hogwild.delays import Delay, named
 from hogwild.errors import WorkerError
-from hogwild.messaging.actions import Emit, Evaluate, Finish, SnapshotPart
-from hogwild.messaging.events import Evaluated, Event, Interrupted, PeerJoined, PeerLost, Received, Resumed, Started
 from hogwild.messaging.job import MessageJob, Outcome, Traffic
 from hogwild.messaging.messages import COORDINATOR, Ack, Envelope, number_of, worker
 from hogwild.messaging.node import Node
+from hogwild.messaging.protocol import (
+    Emit,
+    Evaluate,
+    Evaluated,
+    Event,
+    Finish,
+    Interrupted,
+    PeerJoined,
+    PeerLost,
+    Received,
+    Resumed,
+    SnapshotPart,
+    Started,
+)
 from hogwild.messaging.reliable_channel import ReliableChannel
 from hogwild.messaging.trace import NodeTrace, Trace
 from hogwild.runtimes.messaging.actor import Actor, Evaluator, now
@@ -34,7 +46,7 @@ from hogwild.runtimes.messaging.snapshot_collector import (
 )
 
 if TYPE_CHECKING:
-    from hogwild.runtimes.local.config import Local
+    from hogwild.runtimes.local import Local
 
 TICK = 0.05  # seconds between two checks for Ctrl-C
 # Seconds without an acknowledgement after which a message is retransmitted. Within a process, only a crash of the

@@ -13,11 +13,24 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.delays import Delay
-from hogwild.messaging.actions import Action, Emit, Evaluate, Finish, Persist, SetTimer, SnapshotPart, Train, Transmit
-from hogwild.messaging.events import Event, Received, TimerFired, Trained
 from hogwild.messaging.job import LocalTrainer, Traffic
 from hogwild.messaging.messages import Ack, Envelope, number_of
 from hogwild.messaging.node import Node
+from hogwild.messaging.protocol import (
+    Action,
+    Emit,
+    Evaluate,
+    Event,
+    Finish,
+    Persist,
+    Received,
+    SetTimer,
+    SnapshotPart,
+    TimerFired,
+    Train,
+    Trained,
+    Transmit,
+)
 from hogwild.messaging.reliable_channel import RESEND
 from hogwild.messaging.snapshot import SnapshottingNode
 from hogwild.messaging.trace import NodeTrace

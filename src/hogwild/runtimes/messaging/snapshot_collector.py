@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hogwild.messaging.actions import SnapshotPart
-from hogwild.messaging.events import PeerJoined, PeerLost
 from hogwild.messaging.job import LocalTrainer, MessageJob, StatefulTrainer
 from hogwild.messaging.node import Node
+from hogwild.messaging.protocol import PeerJoined, PeerLost, SnapshotPart
 from hogwild.messaging.snapshot import SnapshottingNode
 
 

@@ -1,4 +1,4 @@
-"""Shared counters, which workers write and their supervisor reads, without a lock."""
+"""Shared counters, which workers write and their supervisor reads without a lock, and the barrier at the start."""
 
 from __future__ import annotations
 
@@ -111,3 +111,15 @@ class SharedCounters:
     def beat(self, rank: int) -> None:
         """Record a heartbeat of a worker: the present time of the monotonic clock, in seconds."""
         self.sums[rank, BEAT] = time.monotonic()
+
+
+def wait_for_start(board: SharedCounters, rank: int) -> None:
+    """Report that a worker is ready, and wait for the start signal of the process that started the worker.
+
+    The wait has no timeout: if that process terminates, this process terminates with it.
+    """
+    board.counts[rank, STATE] = READY
+    while not board.flags[GO]:
+        time.sleep(0.002)
+    board.beat(rank)
+    board.counts[rank, STATE] = TRAINING

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
-from hogwild.runtimes.processes.cuda_ipc import DeviceMemory
-from hogwild.runtimes.processes.shared_memory import SharedBlock, check_space, offsets
+from hogwild.runtimes.processes.shared_memory import DeviceMemory, SharedBlock, check_space, offsets
 
 CPU = "cpu"
 

@@ -14,19 +14,28 @@ import psutil
 import ray
 
 from hogwild.errors import MessageError
-from hogwild.messaging.actions import Finish, SnapshotPart
-from hogwild.messaging.events import Event, Interrupted, PeerJoined, PeerLost, Received, Resumed, Started, TimerFired
 from hogwild.messaging.job import LocalTrainer, MessageJob, Traffic
 from hogwild.messaging.messages import COORDINATOR, Ack, number_of
 from hogwild.messaging.node import Node
+from hogwild.messaging.protocol import (
+    Event,
+    Finish,
+    Interrupted,
+    PeerJoined,
+    PeerLost,
+    Received,
+    Resumed,
+    SnapshotPart,
+    Started,
+    TimerFired,
+)
 from hogwild.messaging.reliable_channel import RESEND as RESENDING
 from hogwild.messaging.reliable_channel import ReliableChannel, is_durable
 from hogwild.runtimes.messaging.actor import Actor, Evaluator
-from hogwild.runtimes.messaging.network_model import Link
+from hogwild.runtimes.messaging.faults import Link
 from hogwild.runtimes.messaging.snapshot_collector import restore_node, snapshotting
-from hogwild.runtimes.ray.actor_context import ActorContext, News, Transport
-from hogwild.runtimes.ray.fault_injection import FaultyTransport
-from hogwild.runtimes.ray.state_store import StateStore
+from hogwild.runtimes.ray.actor_context import ActorContext, FaultyTransport, News, Transport
+from hogwild.runtimes.ray.state_replication import StateStore
 from hogwild.runtimes.ray.wire_codec import decode_envelopes
 
 PATIENCE = 1.0  # seconds without an acknowledgement after which a message is retransmitted

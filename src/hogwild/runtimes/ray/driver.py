@@ -13,20 +13,19 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import WorkerError
-from hogwild.messaging.actions import Finish, SnapshotPart
 from hogwild.messaging.job import MessageJob, Outcome, Traffic
 from hogwild.messaging.messages import COORDINATOR, worker
+from hogwild.messaging.protocol import Finish, SnapshotPart
 from hogwild.messaging.reliable_channel import is_durable
 from hogwild.runtimes.messaging.actor import now
 from hogwild.runtimes.messaging.snapshot_collector import SnapshotCollector, incarnations_of, membership_events
 from hogwild.runtimes.ray.actor import Heartbeat, Peers, ResumeState
-from hogwild.runtimes.ray.metrics import Metrics
-from hogwild.runtimes.ray.node_stats import ClusterStats
-from hogwild.runtimes.ray.object_store import put_job
+from hogwild.runtimes.ray.connection import put_job
+from hogwild.runtimes.ray.node_stats import ClusterStats, Metrics
 from hogwild.runtimes.ray.placement import ActorRecord, Placement
 
 if TYPE_CHECKING:
-    from hogwild.runtimes.ray.config import Ray
+    from hogwild.runtimes.ray import Ray
 
 TICK = 0.05  # seconds between two checks for Ctrl-C, and between two heartbeat requests to the coordinator
 SHOWN = 0.5  # seconds between two "cluster" events, which report the state of all nodes

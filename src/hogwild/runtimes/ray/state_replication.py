@@ -1,4 +1,7 @@
-"""State replication of a parameter server: copies its state to the state store at most every 0.5 seconds.
+"""State replication of a parameter server: the store of its states, from the last of which it restarts.
+
+The store is in the coordinator's process. No run continues after a crash of the coordinator, so the store needs no
+replica.
 
 The server acknowledges a message as persisted only after the state store has the state that includes it. A joining
 worker gets its reply only after the stored state includes that worker. Otherwise a restarted server would not know the
@@ -14,6 +17,35 @@ from typing import Any
 
 from hogwild.messaging.messages import Ack, Envelope
 from hogwild.messaging.reliable_channel import Table
+
+
+@dataclass(eq=False)
+class StateStore:
+    """Last state of each server.
+
+    The store refuses the state of an incarnation whose successor has started. Otherwise the server would acknowledge
+    messages as persisted, and the successor would not have their effect.
+
+    >>> vault = StateStore()
+    >>> vault.keep("server-0", 0, "a"), vault.kept("server-0", 1), vault.keep("server-0", 0, "b")
+    (True, 'a', False)
+    """
+
+    _what: dict[str, Any] = field(default_factory=dict)  # last state of each server
+    _life: dict[str, int] = field(default_factory=dict)  # latest incarnation that has read its state, by server
+
+    def keep(self, name: str, life: int, what: Any) -> bool:
+        """Store the state of an incarnation; return whether the store has accepted it."""
+        if life < self._life.get(name, 0):
+            return False
+        self._what[name] = what
+        return True
+
+    def kept(self, name: str, life: int) -> Any:
+        """Return the state for a new incarnation, or None; refuse states of earlier incarnations from now on."""
+        self._life[name] = life
+        return self._what.get(name)
+
 
 EVERY = 0.5  # seconds between two replications
 

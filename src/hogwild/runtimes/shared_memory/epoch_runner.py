@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Epoch, EpochPlan
-from hogwild.kernels.turns import restart
+from hogwild.kernels.sync_policies import restart
 from hogwild.kernels.work_queue import (
     BEGINS,
     ENDS,

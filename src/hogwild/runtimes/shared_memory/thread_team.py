@@ -1,11 +1,12 @@
 """Thread team: threads that run one task after another and spin between tasks instead of sleeping.
 
-A thread that finds no task for one millisecond sleeps in the kernel; see :mod:`hogwild.kernels.spin_wait`.
+A thread that finds no task for one millisecond sleeps in the kernel; see :mod:`hogwild.kernels.work_queue`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
@@ -14,8 +15,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hogwild.kernels.spin_wait import announce_task, await_task, await_workers
-from hogwild.kernels.work_queue import GATE, TASKS, new_queue
+from hogwild.kernels.work_queue import GATE, TASKS, announce_task, await_task, await_workers, new_queue
 
 TICK = 0.05  # seconds between two returns of the main thread to Python, for the clock and for Ctrl-C
 Task = Callable[[int], bool]  # function of the worker's number; it returns whether it must be called again
@@ -124,3 +124,28 @@ def pin_round_robin(worker: int) -> None:
             with contextlib.suppress(OSError):  # The placement only saves time; training works without it.
                 os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
                 os.sched_setaffinity(0, allowed)
+
+
+class SliceTuner:
+    """Estimate of the number of parts of an epoch that take a given time, from the last slice that was measured.
+
+    The estimate is kept from one epoch to the next. The first slice is one part. Each slice has at most twice the parts
+    of the slice before, because parts differ in duration.
+
+    >>> slices = SliceTuner()
+    >>> slices.lasting(0.05)
+    1
+    >>> slices.lasted(4, 0.01); slices.lasting(0.05), slices.lasting(0.005)
+    (8, 2)
+    """
+
+    def __init__(self) -> None:
+        self._parts, self._seconds = 1, math.inf
+
+    def lasting(self, seconds: float) -> int:
+        """Return the number of parts for the next slice, so that it takes about ``seconds`` seconds."""
+        return max(1, min(2 * self._parts, int(self._parts * seconds / max(self._seconds, 1e-9))))
+
+    def lasted(self, parts: int, seconds: float) -> None:
+        """Record that a slice of ``parts`` parts took ``seconds`` seconds."""
+        self._parts, self._seconds = parts, seconds

@@ -20,7 +20,7 @@ from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import ParameterError
 from hogwild.jit import is_cached
 from hogwild.kernels.work_queue import LEFT, LIMIT, halt, new_tally, reset_queue
-from hogwild.problems.bound_kernel import QueueKernel
+from hogwild.problems.problem import QueueKernel
 from hogwild.rules.rule import Rule
 from hogwild.runtimes.runtime import Runtime
 from hogwild.runtimes.shared_memory import thread_team
@@ -34,8 +34,7 @@ from hogwild.runtimes.shared_memory.epoch_runner import (
     State,
 )
 from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
-from hogwild.runtimes.shared_memory.slice_tuner import SliceTuner
-from hogwild.runtimes.shared_memory.thread_team import ThreadTeam
+from hogwild.runtimes.shared_memory.thread_team import SliceTuner, ThreadTeam
 from hogwild.strategies.strategy import Strategy
 
 LONG = 2.0  # seconds of training by one worker, over all runs of this process, after which a missing kernel is compiled

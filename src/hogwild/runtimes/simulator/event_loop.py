@@ -10,23 +10,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogwild.delays import Always, named
-from hogwild.messaging.actions import Action, Emit, Evaluate, Finish, Persist, SetTimer, SnapshotPart, Train, Transmit
-from hogwild.messaging.events import (
-    Evaluated,
-    Event,
-    Interrupted,
-    PeerJoined,
-    PeerLost,
-    Received,
-    Resumed,
-    Started,
-    TimerFired,
-)
 from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome, Traffic
 from hogwild.messaging.messages import COORDINATOR, HEADER, Ack, Envelope, number_of, worker
 from hogwild.messaging.node import Node
+from hogwild.messaging.protocol import (
+    Action,
+    Emit,
+    Evaluate,
+    Evaluated,
+    Event,
+    Finish,
+    Interrupted,
+    PeerJoined,
+    PeerLost,
+    Persist,
+    Received,
+    Resumed,
+    SetTimer,
+    SnapshotPart,
+    Started,
+    TimerFired,
+    Train,
+    Transmit,
+)
 from hogwild.messaging.reliable_channel import ReliableChannel
 from hogwild.messaging.snapshot import SnapshottingNode
+from hogwild.messaging.trace import TraceReplay
 from hogwild.runtimes.messaging.faults import Crash, planned
 from hogwild.runtimes.messaging.snapshot_collector import (
     SnapshotCollector,
@@ -37,10 +46,9 @@ from hogwild.runtimes.messaging.snapshot_collector import (
     with_trainer_state,
 )
 from hogwild.runtimes.simulator.memory_accounting import held_bytes
-from hogwild.runtimes.simulator.trace_replay import TraceReplay
 
 if TYPE_CHECKING:
-    from hogwild.runtimes.simulator.config import Simulator
+    from hogwild.runtimes.simulator import Simulator
 
 RESEND = 4.0  # retransmission timeout, as a multiple of the longest expected round trip
 LOOK = 256  # events between two checks for Ctrl-C

@@ -1,1 +1,66 @@
-"""Roles of coordinators, servers and workers: state machines that react to events with actions."""
+"""Roles of coordinators, servers and workers, state machines that react to events with actions, and their assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+from hogwild.messaging.compression import Compression
+from hogwild.messaging.job import RunConfig
+from hogwild.messaging.messages import COORDINATOR, server, worker
+from hogwild.messaging.node import Role
+from hogwild.strategies.roles.coordinator import Coordinator
+from hogwild.strategies.roles.membership import Membership
+from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
+from hogwild.strategies.roles.parameter_server import ParameterServerRole
+from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
+from hogwild.strategies.strategy import Roles
+
+
+def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
+    """Return the first index and the end index of the parameters of each server.
+
+    >>> parts_of(10, 3)
+    ((0, 3), (3, 6), (6, 10))
+    """
+    ends = [size * k // shards for k in range(shards + 1)]
+    return tuple(pairwise(ends))
+
+
+def server_roles(
+    config: RunConfig, shards: int, rounds: bool, serves: Callable[[int, int, int], Role], works: Callable[[], Role]
+) -> Roles:
+    """Return functions that make the roles of a coordinator, servers that hold the parameters, and workers."""
+    roles: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(config, shards, rounds)}
+    for number, (start, stop) in enumerate(parts_of(config.size, shards)):
+        roles[server(number)] = partial(serves, number, start, stop)
+    return roles | {worker(number): works for number in range(config.workers)}
+
+
+def peer_roles(config: RunConfig, rounds: bool, views: Callable[[], Membership], works: Callable[[int], Role]) -> Roles:
+    """Return functions that make the roles of a coordinator, and of workers that hold the parameters."""
+    roles: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(config, 0, rounds, views())}
+    return roles | {worker(number): partial(works, number) for number in range(config.workers)}
+
+
+def synchronous_server_roles(
+    config: RunConfig, period: int, outer: Callable[[], OuterOptimiser] = PlainOuter, *, together: bool = False,
+    compression: Compression | None = None,
+) -> Roles:  # fmt: skip
+    """Return functions that make the roles of synchronous training with one server.
+
+    All workers train ``period`` terms a round. The server applies ``outer`` to the mean of their deltas, and all
+    continue from the result.
+    """
+
+    def works() -> Role:
+        return ParameterServerWorker(
+            config, parts_of(config.size, 1), push_every=period, rounds=True, together=together,
+            compression=compression,
+        )  # fmt: skip
+
+    def serves(number: int, start: int, stop: int) -> Role:
+        return ParameterServerRole(number, start, stop, config, staleness=0, mean=True, outer=outer())
+
+    return server_roles(config, 1, True, serves, works)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.compression import Compression
 from hogwild.messaging.deltas import Floats, Vector, add, checked, frozen
-from hogwild.messaging.events import Delivered, Event, PeerJoined, PeerLost, Started, Trained
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
@@ -28,10 +27,9 @@ from hogwild.messaging.messages import (
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messaging.run_config import RunConfig
-from hogwild.strategies.roles.iterate_average import IterateAverage
+from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, PeerLost, Send, Started, Trained
 from hogwild.strategies.roles.mixing import MixingPlan
-from hogwild.strategies.roles.shard_cursor import ShardCursor
+from hogwild.strategies.roles.worker_progress import IterateAverage, ShardCursor
 
 DRIFT = 8  # Bursts without a reply of the partner, after which the worker waits for it.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.compression import Compression, Sender
 from hogwild.messaging.deltas import Floats, add, change, checked, frozen
-from hogwild.messaging.events import Delivered, Event, PeerJoined, PeerLost, Started, Trained
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
@@ -26,9 +25,8 @@ from hogwild.messaging.messages import (
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messaging.run_config import RunConfig
-from hogwild.strategies.roles.iterate_average import IterateAverage
-from hogwild.strategies.roles.shard_cursor import ShardCursor
+from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, PeerLost, Send, Started, Trained
+from hogwild.strategies.roles.worker_progress import IterateAverage, ShardCursor
 
 
 class BroadcastWorker:

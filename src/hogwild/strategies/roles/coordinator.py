@@ -8,19 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, BeginSnapshot, Emit, Evaluate, Finish, Send, SetTimer
 from hogwild.messaging.deltas import Floats, frozen
-from hogwild.messaging.events import (
-    Delivered,
-    Evaluated,
-    Event,
-    Interrupted,
-    PeerJoined,
-    PeerLost,
-    Resumed,
-    Started,
-    TimerFired,
-)
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     Assign,
     Begin,
@@ -36,7 +25,24 @@ from hogwild.messaging.messages import (
     server,
     worker,
 )  # fmt: skip
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.protocol import (
+    Action,
+    BeginSnapshot,
+    Delivered,
+    Emit,
+    Evaluate,
+    Evaluated,
+    Event,
+    Finish,
+    Interrupted,
+    PeerJoined,
+    PeerLost,
+    Resumed,
+    Send,
+    SetTimer,
+    Started,
+    TimerFired,
+)
 from hogwild.strategies.roles.membership import Membership
 
 WATCH, TIME = "watch", "time"  # Names of the timers for the watchdog and for the time limit of the run.

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.compression import Compression, Sender
 from hogwild.messaging.deltas import Floats, SparseDelta, frozen, part
-from hogwild.messaging.events import Delivered, Event, PeerJoined, Started, Trained
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
@@ -25,8 +24,8 @@ from hogwild.messaging.messages import (
     number_of,
     server,
 )  # fmt: skip
-from hogwild.messaging.run_config import RunConfig
-from hogwild.strategies.roles.shard_cursor import ShardCursor
+from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, Send, Started, Trained
+from hogwild.strategies.roles.worker_progress import ShardCursor
 
 
 class EASGDWorker:

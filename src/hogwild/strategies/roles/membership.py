@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.messages import ViewChange, ViewState
+from hogwild.messaging.protocol import Action, Send
 
 # Most members with which a changed view is described with its topology. The eigenvalues of a larger view take too long.
 FEW = 256

@@ -9,9 +9,9 @@ import numpy as np
 
 from hogwild.messaging.compression import Compression, Sender
 from hogwild.messaging.deltas import Floats, SparseDelta, Vector, add, change, frozen
-from hogwild.messaging.events import Trained
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import GossipPush
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.protocol import Trained
 from hogwild.topologies.mixing_matrix import Weights, mixing
 from hogwild.topologies.topology import Links, Topology
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Persist, Send
 from hogwild.messaging.deltas import Floats, add, checked, frozen, plus
-from hogwild.messaging.events import Delivered, Event, PeerJoined, PeerLost, Resumed, Started
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
     Begin,
@@ -27,10 +26,10 @@ from hogwild.messaging.messages import (
     Stopped,
     number_of,
 )  # fmt: skip
-from hogwild.messaging.run_config import RunConfig
+from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, PeerLost, Persist, Resumed, Send, Started
 from hogwild.strategies.delay_correction import Correction, Late
-from hogwild.strategies.roles.clock_vector import ClockVector
 from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
+from hogwild.strategies.roles.worker_progress import ClockVector
 
 
 class ParameterServerRole:

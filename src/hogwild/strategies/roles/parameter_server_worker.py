@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.compression import Compression, Sender
 from hogwild.messaging.deltas import Floats, change, frozen, part
-from hogwild.messaging.events import Delivered, Event, PeerJoined, Started, Trained
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
@@ -28,8 +27,8 @@ from hogwild.messaging.messages import (
     number_of,
     server,
 )  # fmt: skip
-from hogwild.messaging.run_config import RunConfig
-from hogwild.strategies.roles.shard_cursor import ShardCursor
+from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, Send, Started, Trained
+from hogwild.strategies.roles.worker_progress import ShardCursor
 
 
 class ParameterServerWorker:

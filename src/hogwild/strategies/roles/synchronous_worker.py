@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hogwild.messaging.actions import Action, Send
 from hogwild.messaging.deltas import checked
-from hogwild.messaging.events import Delivered, Event, Started, Trained
+from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
     Assign,
@@ -23,10 +22,9 @@ from hogwild.messaging.messages import (
     number_of,
     worker,
 )  # fmt: skip
-from hogwild.messaging.run_config import RunConfig
-from hogwild.strategies.roles.iterate_average import IterateAverage
+from hogwild.messaging.protocol import Action, Delivered, Event, Send, Started, Trained
 from hogwild.strategies.roles.mixing import Exchange
-from hogwild.strategies.roles.shard_cursor import ShardCursor
+from hogwild.strategies.roles.worker_progress import IterateAverage, ShardCursor
 
 
 class SynchronousWorker:

@@ -13,10 +13,9 @@ import numpy as np
 from hogwild import strategies
 from hogwild.data.dataset import Chunk
 from hogwild.errors import ParameterError
-from hogwild.kernels.turns import restart
-from hogwild.messaging.actions import Train
+from hogwild.kernels.sync_policies import restart
 from hogwild.messaging.deltas import Floats, frozen
-from hogwild.messaging.events import Trained
+from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.runtimes.shared_memory.epoch_runner import average_replicas
 from hogwild.training.local_trainers.rows import RowSource, RowTrainer, pack_state, unpack_state

@@ -12,9 +12,8 @@ import numpy as np
 
 from hogwild.data.dataset import Chunk, EpochPlan
 from hogwild.errors import ParameterError
-from hogwild.messaging.actions import Train
 from hogwild.messaging.deltas import Floats, frozen
-from hogwild.messaging.events import Trained
+from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.schedules import Moment, Schedule
 from hogwild.training.step_sizes import LAST

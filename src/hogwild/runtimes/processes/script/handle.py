@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from hogwild.data.samplers import Indices, Split, WorkerShare
+from hogwild.data.sampling import Indices, Split, WorkerShare
 from hogwild.errors import ParameterError
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
 from hogwild.problems.module import BATCH

@@ -23,19 +23,22 @@ from torch import nn
 from hogwild.errors import ParameterError
 from hogwild.machine import usable_cores
 from hogwild.registry import invalid_parameter
+from hogwild.runtimes.processes import Processes
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
-from hogwild.runtimes.processes.config import Processes
 from hogwild.runtimes.processes.optimiser_state import has_shareable_state
 from hogwild.runtimes.processes.script import worker as script_worker
 from hogwild.runtimes.processes.script.handle import WorkerHandle, counted_steps
-from hogwild.runtimes.processes.script.handshake import ScriptHandshake, configure_worker, shared_tensors, signature
-from hogwild.runtimes.processes.script.main_script import Script, running_script
-from hogwild.runtimes.processes.script.peers import PeerWorkers
-from hogwild.runtimes.processes.script.worker import ScriptWorker, current_script_worker
-from hogwild.runtimes.processes.shared_counters import SharedCounters
+from hogwild.runtimes.processes.script.peers import (
+    PeerWorkers,
+    ScriptHandshake,
+    configure_worker,
+    shared_tensors,
+    signature,
+)
+from hogwild.runtimes.processes.script.worker import Script, ScriptWorker, current_script_worker, running_script
+from hogwild.runtimes.processes.shared_counters import SharedCounters, wait_for_start
 from hogwild.runtimes.processes.shared_tensors import SharedTensors, move_to_shared_memory
-from hogwild.runtimes.processes.start_barrier import wait_for_start
 from hogwild.strategies.strategy import check_workers
 
 T = TypeVar("T")

@@ -1,0 +1,185 @@
+"""Problems whose terms are rows, ratings or edges, on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hogwild.cli.problems.adapter import Kind, Opened, Source
+from hogwild.errors import ParameterError
+
+
+def open_rows(source: Source) -> Opened:
+    """Open rows of features with labels. Held-out rows are read so that their columns have the same meaning."""
+    from hogwild import data as sources
+
+    how = source.reading
+    training = sources.open(source.data, reading=how, memory=source.memory)
+    held_out: Any = None
+    if source.holdout is not None:
+        training, held_out = training.split(source.holdout, source.seed)
+    elif source.test is not None:
+        table = training.table
+        same = replace(
+            how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore", table=table
+        )
+        held_out = sources.open(source.test, reading=same, memory=source.memory)
+    kept = {
+        "format": how.format, "base": training.base, "bits": how.bits, "label": how.label, "weight": how.weight,
+    }  # fmt: skip
+    from_one = training.base and how.base == "auto"
+    note = "no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)"
+    return Opened(training, held_out, kept, (note,) if from_one else ())
+
+
+def make_linear(
+    data: Any,
+    *,
+    loss: str = "logistic",
+    l1: float = 0.0,
+    l2: float = 0.0,
+    intercept: bool = True,
+    balanced: bool = False,
+) -> Any:
+    """Make a linear problem."""
+    from hogwild.errors import ParameterError
+    from hogwild.problems.linear import Linear
+
+    if data.table is not None:
+        raise ParameterError(f"{data.name} is a libffm file, which is for --problem ffm, or fm.")
+    return Linear(data, loss, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None)
+
+
+def check_loss(options: Mapping[str, Any]) -> None:
+    """Raise an error for an unknown loss."""
+    from hogwild.losses import named
+
+    named(options.get("loss", "logistic"))
+
+
+LINEAR = Kind(open_rows, make_linear, check_loss)
+
+
+def make_fm(
+    data: Any,
+    *,
+    loss: str = "logistic",
+    rank: int = 8,
+    l2: float = 0.0,
+    l2_factors: float = 0.01,
+    intercept: bool = True,
+    normalise: bool = False,
+    balanced: bool = False,
+    seed: int = 0,
+) -> Any:
+    """Make a factorisation machine."""
+    from hogwild.problems.factorisation_machine import FactorisationMachine
+
+    return FactorisationMachine(
+        data, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
+        class_weight="balanced" if balanced else None, seed=seed,
+    )  # fmt: skip
+
+
+def make_ffm(
+    data: Any,
+    *,
+    loss: str = "logistic",
+    rank: int = 4,
+    l2: float = 0.0,
+    l2_factors: float = 0.001,
+    intercept: bool = True,
+    normalise: bool = True,
+    balanced: bool = False,
+    seed: int = 0,
+) -> Any:
+    """Make a field-aware factorisation machine for the rows of a libffm file."""
+    from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
+
+    return FieldAwareFactorisationMachine(
+        data, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
+        class_weight="balanced" if balanced else None, seed=seed,
+    )  # fmt: skip
+
+
+FM, FFM = Kind(open_rows, make_fm, check_loss), Kind(open_rows, make_ffm, check_loss)
+
+
+def open_rated(
+    source: Source, *, user: str | None = None, item: str | None = None, rating: str | None = None,
+    loss: str = "squared",
+) -> Opened:  # fmt: skip
+    """Open ratings, and held-out ratings with the same numbering of users and items."""
+    from hogwild.data.ratings import Columns, open_ratings
+
+    how = source.reading
+    if how.features is not None or how.weight is not None or how.base != "auto":
+        raise ParameterError("--features, --weight and --base are for rows of features: leave them out with ratings.")
+    columns, unlabelled = Columns(user, item, rating), loss == "bpr"
+    training = open_ratings(source.data, columns=columns, format=how.format, unlabelled=unlabelled)
+    held_out: Any = None
+    if source.holdout is not None:
+        training, held_out = training.split(source.holdout, source.seed)
+    elif source.test is not None:
+        known = training.users, training.items
+        held_out = open_ratings(
+            source.test, columns=columns, format=how.format, known=known, unlabelled=unlabelled
+        )  # fmt: skip
+    kept = {"format": how.format, "user": user, "item": item, "rating": rating}
+    return Opened(training, held_out, kept)
+
+
+def make_matrix_completion(
+    data: Any,
+    *,
+    rank: int = 32,
+    loss: str = "squared",
+    l2: float | None = None,
+    biases: bool = True,
+    nonnegative: bool = False,
+    seed: int = 0,
+) -> Any:
+    """Make a matrix completion problem."""
+    from hogwild.problems.matrix_completion import MatrixCompletion
+
+    return MatrixCompletion(data, rank, loss=loss, l2=l2, biases=biases, nonnegative=nonnegative, seed=seed)
+
+
+def check_rating_loss(options: Mapping[str, Any]) -> None:
+    """Raise an error for an unknown loss."""
+    from hogwild.problems.matrix_completion import LOSSES
+    from hogwild.registry import lookup
+
+    lookup("loss", options.get("loss", "squared"), LOSSES)
+
+
+MATRIX_COMPLETION = Kind(open_rated, make_matrix_completion, check_rating_loss)
+
+
+def open_graph(source: Source) -> Opened:
+    """Open a graph, which has no held-out data because it is cut as a whole."""
+    from hogwild.data.graphs import read_edges
+
+    if source.test is not None or source.holdout is not None:
+        raise ParameterError("A graph is cut as a whole: --test and --holdout do not go with --problem graph-cut.")
+    return Opened(read_edges(source.data), None, {})
+
+
+def make_graph_cut(data: Any, *, seeds: Path | None = None) -> Any:
+    """Make a cut between the seed nodes that a file names."""
+    from hogwild.data.graphs import read_seeds
+    from hogwild.problems.graph_cut import GraphCut
+
+    assert seeds is not None
+    return GraphCut(data, read_seeds(seeds))
+
+
+def check_seeds(options: Mapping[str, Any]) -> None:
+    """Raise an error if no file of seed nodes is given."""
+    if options.get("seeds") is None:
+        raise ParameterError("A graph is cut between nodes whose parts are known: name them with --seeds FILE.")
+
+
+GRAPH_CUT = Kind(open_graph, make_graph_cut, check_seeds)

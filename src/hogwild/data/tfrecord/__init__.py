@@ -1,1 +1,0 @@
-"""TFRecord files: the framing of records, their contents, and a writer."""

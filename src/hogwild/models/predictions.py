@@ -1,0 +1,76 @@
+"""Predictions of models: conversion of scores, and one form for all kinds of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """Predictions for the rows of a file in their order, and their quality if the file has labels."""
+
+    values: NDArray[Any]  # One number or one line per row.
+    name: str = "predictions"  # Name of the predictions in a record.
+    scores: Mapping[str, float] = field(default_factory=dict)  # Quality of the predictions, such as {"accuracy": 0.9}.
+    more: Mapping[str, Any] = field(default_factory=dict)  # Further entries of a record.
+
+
+Classes = Sequence[float] | None  # Class labels; None if predictions are numbers.
+
+
+def from_scores(scores: NDArray[np.float64], classes: Classes, link: str) -> NDArray[np.float64]:
+    """Return the class, or the number, for each line of scores.
+
+    >>> from_scores(np.array([[-1.0], [2.0]]), (3.0, 7.0), "sigmoid")
+    array([3., 7.])
+    """
+    if classes is None:
+        return np.asarray(np.exp(scores[:, 0])) if link == "exp" else scores[:, 0]
+    number = (scores[:, 0] > 0).astype(int) if len(classes) == 2 else np.argmax(scores, axis=1)
+    found: NDArray[np.float64] = np.asarray(classes, np.float64)[number]
+    return found
+
+
+def probabilities(scores: NDArray[np.float64], classes: Classes, link: str, loss: str) -> NDArray[np.float64]:
+    """Return the probability of each class, for losses that define one; each line sums to 1.
+
+    Raises
+    ------
+    ParameterError
+        If the loss defines no probabilities.
+
+    Examples
+    --------
+    >>> probabilities(np.array([[0.0]]), (-1.0, 1.0), "sigmoid", "logistic")
+    array([[0.5, 0.5]])
+    """
+    if classes is None or link not in ("sigmoid", "huber"):
+        raise ParameterError(f"The loss '{loss}' gives no probabilities. Train with 'logistic' or 'softmax'.")
+    if loss == "softmax" and len(classes) > 2:
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
+    p = 1 / (1 + np.exp(-np.clip(scores, -500, 500))) if link == "sigmoid" else (np.clip(scores, -1, 1) + 1) / 2
+    if len(classes) == 2:
+        return np.hstack([1 - p, p])
+    total = p.sum(axis=1, keepdims=True)
+    return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+
+
+def score(predicted: NDArray[np.float64], labels: NDArray[np.float64], classes: Classes) -> dict[str, float]:
+    """Return the accuracy or R^2 of predictions, or nothing if all labels are equal.
+
+    >>> score(np.array([1.0, 2.0]), np.array([1.0, 1.0]), (1.0, 2.0)), score(np.ones(2), np.arange(2.0), (0, 1))
+    ({}, {'accuracy': 0.5})
+    """
+    if len(labels) == 0 or (labels == labels[0]).all():
+        return {}
+    if classes is not None:
+        return {"accuracy": float(np.mean(predicted == labels))} if np.isin(labels, classes).all() else {}
+    return {"r2": float(1 - np.mean((predicted - labels) ** 2) / np.var(labels))}

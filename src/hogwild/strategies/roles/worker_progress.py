@@ -1,0 +1,165 @@
+"""Progress of workers: each position in a shard, the clocks of all workers, and the average of the iterates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.job import RunConfig
+from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress
+from hogwild.messaging.protocol import Action, Send, Train, Trained
+
+
+class ClockVector:
+    """Clocks of the workers that a server waits for.
+
+    The minimum is available without a pass over all workers.
+
+    >>> clocks = ClockVector()
+    >>> clocks.at_least("a", 3); clocks.at_least("b", 1); clocks.least
+    1
+    >>> clocks.without("b"), clocks.least, len(clocks)
+    (True, 3, 1)
+    >>> clocks.at_least("a", 5); clocks.without("a"), clocks.least, len(clocks)
+    (True, 5, 0)
+    """
+
+    def __init__(self, clocks: dict[str, int] | None = None, least: int = 0) -> None:
+        self._of = dict(clocks or {})
+        self._at = Counter(self._of.values())  # Number of workers at each clock.
+        self._least = least
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __contains__(self, worker: str) -> bool:
+        return worker in self._of
+
+    @property
+    def least(self) -> int:
+        """The clock of the slowest worker, or its last value if there are no workers."""
+        if self._of and self._least not in self._at:
+            # The cost grows with the number of distinct clocks, not with the number of workers.
+            self._least = min(self._at)
+        return self._least
+
+    def of(self, worker: str) -> int:
+        """Return the clock of a worker."""
+        return self._of[worker]
+
+    def at_least(self, worker: str, clock: int) -> None:
+        """Raise the clock of a worker to ``clock``, and add the worker if it is new. A clock never decreases."""
+        before = self._of.get(worker, -1)
+        if clock <= before:
+            return
+        if before >= 0:
+            self._leave(before)
+        self._of[worker] = clock
+        self._at[clock] += 1
+        if before < 0 and (len(self._of) == 1 or clock < self._least):
+            self._least = clock
+
+    def without(self, worker: str) -> bool:
+        """Remove a worker, and return whether it was in the vector."""
+        self._least = self.least  # The last worker may be removed now, and then this value remains.
+        clock = self._of.pop(worker, None)
+        if clock is None:
+            return False
+        self._leave(clock)
+        return True
+
+    def missing(self, here: set[str]) -> set[str]:
+        """Return the workers in the vector that are not in ``here``."""
+        return set(self._of) - here
+
+    def copy(self) -> ClockVector:
+        """Return an independent copy."""
+        return ClockVector(self._of, self._least)
+
+    def _leave(self, clock: int) -> None:
+        self._at[clock] -= 1
+        if not self._at[clock]:
+            del self._at[clock]
+
+
+REPORTS = 16  # Approximate number of progress reports of a worker in one epoch.
+
+
+@dataclass(eq=False)
+class ShardCursor:
+    """Shards of a worker, and the number of terms drawn from each shard."""
+
+    config: RunConfig
+    shards: dict[int, int] = field(default_factory=dict)  # Terms drawn so far, by shard.
+    done: int = 0  # Terms trained in this incarnation of the worker.
+    _turn: int = 0  # Bursts so far, which select the next shard.
+    _shard: int = 0  # Shard of the current burst.
+    _unsaid: dict[int, Progress] = field(default_factory=dict)  # Unreported progress, by shard.
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the worker is in, if all workers are equally fast."""
+        return self.done * self.config.workers // max(1, self.config.epoch)
+
+    def take(self, body: Begin | Assign) -> None:
+        """Replace the shards of the worker.
+
+        For a shard that the worker already has, its own count of terms is at least as new as that of the coordinator.
+        """
+        self.shards = {shard: max(drawn, self.shards.get(shard, 0)) for shard, drawn in body.shards}
+
+    def burst(self, values: Floats, terms: int, progress: int, stride: int, together: bool = False) -> Train:
+        """Return a burst on the next terms of the next shard, with the shards in turn."""
+        turns = sorted(self.shards)
+        self._shard = turns[self._turn % len(turns)]
+        self._turn += 1
+        shard = self._shard, self.config.workers
+        return Train(values, shard, self.shards[self._shard], terms, progress, stride, together)
+
+    def trained(self, event: Trained, clock: int) -> Iterator[Action]:
+        """Count a burst, and report the progress about ``REPORTS`` times an epoch."""
+        self.done += event.terms
+        if self._shard in self.shards:
+            self.shards[self._shard] += event.terms
+        before = self._unsaid.get(self._shard, Progress(self._shard, 0, 0, 0.0, 0))
+        said = Progress(
+            self._shard, before.terms + event.terms, before.samples + event.samples, before.loss + event.loss, clock
+        )
+        self._unsaid[self._shard] = said
+        if said.terms * self.config.workers * REPORTS >= self.config.epoch:
+            yield from self.report()
+
+    def report(self) -> Iterator[Action]:
+        """Report the progress since the last report to the coordinator."""
+        for progress in self._unsaid.values():
+            yield Send(COORDINATOR, progress)
+        self._unsaid = {}
+
+
+class IterateAverage:
+    """Polyak average of the iterates in the last part of a run, whose start the configuration sets."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.count = 0
+        self.mean: Floats | None = None
+
+    def add(self, values: Floats, progress: int) -> None:
+        """Add an iterate to the average, if the average has begun after ``progress`` terms of all workers."""
+        if not self.config.begins_mean(progress):
+            return
+        self.count += 1
+        if self.mean is None:
+            self.mean = values.astype(np.float64)
+        else:
+            self.mean += (values - self.mean) / self.count
+
+    def best(self, values: Floats) -> Floats:
+        """Return the average of the iterates, or ``values`` before the average has begun, as a read-only array."""
+        if self.mean is not None:
+            return frozen(self.mean.astype(values.dtype))
+        return frozen(values.copy()) if values.flags.writeable else values
