@@ -29,7 +29,7 @@ def differences(problem: Any, rule: str, seeds: int) -> tuple[list[float], list[
         for objectives, strategy in ((alone, hogwild.Serial()), (together, hogwild.Hogwild(WORKERS, buffer=APART))):
             run = hogwild.minimise(problem, rule, hogwild.Cosine(step), strategy, budget=EPOCHS, seed=seed)
             objectives.append(run.objective)
-        buffered &= any(event["event"] == "buffers" for event in run.events)
+        buffered &= any(event["event"] == "replicas" for event in run.events)
     return (
         [mine / serial - 1 for mine, serial in zip(together, alone, strict=True)],
         [serial / min(alone + together) - 1 for serial in alone],

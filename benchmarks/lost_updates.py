@@ -36,7 +36,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         if missing > FEWEST:
             apart.append(abs(counted - missing) / missing)
         lines.append([f"{missing:,}", f"{counted:,}"])
-    verdict = f"The median difference is {np.median(apart):.1%}." if apart else "Workers hardly ever met."
+    verdict = f"The median difference is {np.median(apart):.1%}." if apart else "Workers hardly ever collided."
     results.write(
         "lost_updates",
         "Lost updates: counted and missing",

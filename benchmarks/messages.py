@@ -46,8 +46,8 @@ def simulated(task: Any, workers: int, bound: int | None) -> dict[str, float]:
     seconds = time.process_time() - started
     told = figures(run)
     return {
-        "events": told["waiting"]["events"], "seconds": seconds, "pushes": told["staleness"]["count"],
-        "memory": told["waiting"]["memory"], "apart": told["waiting"]["memory_apart"], "objective": run.objective,
+        "events": told["idle"]["events"], "seconds": seconds, "pushes": told["staleness"]["count"],
+        "memory": told["idle"]["memory"], "apart": told["idle"]["memory_apart"], "objective": run.objective,
     }  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def exchanges(task: Any, workers: int, bound: int | None) -> tuple[float, float]
     """Microseconds that a worker waits for each push and pull beyond its burst, and pushes a second of all together."""
     run = trained(task, workers, bound, hogwild.Local())
     told = figures(run)
-    idle = sum(each["seconds"] for each in told["waiting"]["workers"].values())
+    idle = sum(each["seconds"] for each in told["idle"]["workers"].values())
     pushes = told["staleness"]["count"]
     return 1e6 * idle / pushes, pushes / run.seconds
 

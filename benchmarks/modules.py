@@ -153,7 +153,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         "Processes around one network",
         [
             f"A perceptron 64-256-256-10 on scikit-learn's digits, batches of {BATCH}, Adam (fused), one thread each;",
-            f"{epochs} epochs after everybody is ready, median (least to most) of {turns} turns, ratios turn by turn.",
+            f"{epochs} epochs after all are ready, median (least to most) of {turns} turns, ratios turn by turn.",
             "Loops by hand: `share_memory`, processes by `spawn`, each with an optimiser and the whole data set of its",
             "own, as in PyTorch's example.",
             "",

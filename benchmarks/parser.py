@@ -100,7 +100,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         "parser",
         "Parser speed",
         [
-            f"svmlight text, {len(text) / 1e6:.0f} MB, RCV1-like, plain unless said, cached; {REPEATS} turns.",
+            f"svmlight text, {len(text) / 1e6:.0f} MB, RCV1-like, plain unless stated, cached; {REPEATS} turns.",
             "The goal is 8 times scikit-learn.",
             "",
             *results.table(head, rows),

@@ -1,4 +1,4 @@
-"""Messages between participants on a Ray cluster, against bare calls of a Ray actor with as many bytes."""
+"""Messages between nodes on a Ray cluster, against bare calls of a Ray actor with as many bytes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from benchmarks import results
 from hogwild import Ray
-from hogwild.messaging.deltas import frozen
+from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import MessageJob, RunConfig
 from hogwild.messaging.messages import COORDINATOR, Begin, Leave, Pull, PullReply, Push, Ready, Stopped, server, worker
+from hogwild.messaging.node import NO_DELAYS
 from hogwild.messaging.protocol import Action, Delivered, Event, Finish, Send, Started, Train, Trained
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 
@@ -82,6 +83,8 @@ class Bare:
 class Waits:
     """The coordinator: lets both begin, and ends when the worker has said how fast it was."""
 
+    delays = NO_DELAYS
+
     clock = epoch = 0
 
     def __init__(self) -> None:
@@ -104,6 +107,8 @@ class Pushes:
 
     After its pushes it asks for the parameters, which it gets when all of them were added.
     """
+
+    delays = NO_DELAYS
 
     epoch = 0
 
@@ -153,6 +158,9 @@ class Pushes:
 
 class Idle:
     """A burst that takes no time."""
+
+    def warm_up(self, start: Floats) -> None:
+        """Nothing is compiled here."""
 
     def burst(self, train: Train) -> Trained:
         return Trained(train.values, 1, 1, 0.0, 0.0)

@@ -58,7 +58,7 @@ def run(data: Path, way: Way, workers: int, step: float, epochs: int, *more: str
     log.unlink(missing_ok=True)
     record = typed([*command(data, way, workers, step, epochs, *more), "--log", str(log)])
     events = {event["event"]: event for event in map(json.loads, log.read_text().splitlines())}
-    return {**record, "waiting": events["waiting"], "pushes": events["staleness"]["workers"]}
+    return {**record, "idle": events["idle"], "pushes": events["staleness"]["workers"]}
 
 
 def typed(words: list[str]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def reached(record: dict[str, Any], target: float) -> float:
 def burst(record: dict[str, Any], worker: int) -> float:
     """Seconds that a burst of a worker took on average."""
     name = f"worker-{worker}"
-    return float(record["waiting"]["workers"][name]["busy"]) / record["pushes"][name]["count"]
+    return float(record["idle"]["workers"][name]["busy"]) / record["pushes"][name]["count"]
 
 
 def best_step(data: Path, way: Way, target: float, steps: tuple[float, ...]) -> float:
@@ -192,7 +192,7 @@ def report(slow: list[dict[str, Any]], table: list[list[str]], target: float, ro
         "epochs it is taken to fall evenly. For each way the best of these steps,",
         f"{', '.join(f'{step:g}' for step in STEPS)}, in",
         f"simulated time. Median (least to most) of {len(last)} turns, one of each after the other. The goal is that",
-        "asynchronous workers are there twice as soon as those in step. The bound is one on how far anybody may be",
+        "asynchronous workers are there twice as soon as those in step. The bound is one on how far any worker may be",
         "ahead of the slowest: if one is always slow, all others come to wait for it. `synchronous` takes one step on",
         f"the rows of all workers, {PUSH_EVERY} each: so few steps that it is not there within {EPOCHS} epochs (inf).",
         "",
@@ -200,7 +200,7 @@ def report(slow: list[dict[str, Any]], table: list[list[str]], target: float, ro
             ["way", "step", "all alike: s", "one is slow: s", "its bursts to those of others", "to asynchronous"], lines
         ),
         "",
-        f"With one to eight workers, nobody delayed, {EPOCHS} epochs, `hogwild train DATA --runtime ray --workers N`:",
+        f"With one to eight workers, none delayed, {EPOCHS} epochs, `hogwild train DATA --runtime ray --workers N`:",
         "",
         *results.table(["way", "workers", "s", "rows/s", "objective", "accuracy", "messages"], table),
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from benchmarks.plots import plot_replay
 
 WORKERS, ROWS, FEATURES, PUSH_EVERY, EPOCHS, ROUNDS = 4, 4_000, 50, 16, 5, 5
 SETTINGS: dict[str, dict[int, float]] = {
-    "nobody is slow": {},
+    "no worker is slow": {},
     "all 5 ms slow": dict.fromkeys(range(4), 0.005),
     "one 20 ms slow, the others 5 ms": {0: 0.005, 1: 0.005, 2: 0.005, 3: 0.02},
     "3, 5, 8 and 13 ms slow": {0: 0.003, 1: 0.005, 2: 0.008, 3: 0.013},

@@ -62,7 +62,7 @@ class Course:
         with contextlib.suppress(Reached):
             step = hogwild.Constant(self.step)
             hogwild.minimise(self.problem, self.rule, step, strategy, budget=MOST_EPOCHS, callbacks=[look])
-        self.noted = "b" if any(event["event"] == "buffers" for event in told) else ""
+        self.noted = "b" if any(event["event"] == "replicas" for event in told) else ""
         return crossing(told, self.target)
 
     def turns(self, workers: list[int], names: Iterable[str]) -> None:

@@ -34,11 +34,9 @@ OF_ESTIMATORS = {
     "_mean", "_reading", "_state", "_step", "classes_", "coef_", "feature_names_in_", "intercept_", "model_", "t_",
 }  # fmt: skip
 OF_HALF_MADE_OBJECTS = {"_pointer"}
-# To be declared: members of roles, trainers, models, topologies and of what is counted in a simulation.
-NOT_YET = {"delays", "figures", "links", "rehearse", "values"}
 ALLOWED = (
     OF_THE_PLATFORM | OF_NUMPY_AND_NUMBA | OF_ARRAYS_AND_FRAMES | OF_GRAPHS | OF_PYTORCH | OF_FUNCTIONS_AND_ERRORS
-    | OF_ESTIMATORS | OF_HALF_MADE_OBJECTS | NOT_YET
+    | OF_ESTIMATORS | OF_HALF_MADE_OBJECTS
 )  # fmt: skip
 
 

@@ -120,11 +120,11 @@ def test_a_low_terminal_has_a_low_curve() -> None:
 
 def test_a_cluster_is_shown_with_the_staleness_of_everybody() -> None:
     rows = [
-        {"participant": f"worker-{k}", "node": "4ac1f00d77", "state": "working", "staleness": 1.5 + k,
+        {"node": f"worker-{k}", "ray_node": "4ac1f00d77", "state": "working", "staleness": 1.5 + k,
          "updates_rate": 812.0}
         for k in range(3)
     ]  # fmt: skip
-    shown = fed(started(), *epochs(2), {"event": "cluster", "participants": rows})
+    shown = fed(started(), *epochs(2), {"event": "cluster", "nodes": rows})
     assert "worker-2" in shown
     assert "3.5" in shown
     assert "updates/s" in shown

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hogwild
 from hogwild import Budget, Linear, Run, load, minimise
 from hogwild.files import to_jsonable
-from hogwild.run import budget_of
+from hogwild.stopping import budget_of
 
 
 def test_a_budget_is_a_number_of_epochs_or_itself() -> None:

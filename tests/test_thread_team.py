@@ -17,41 +17,41 @@ from hogwild.runtimes.shared_memory.thread_team import ThreadTeam
 
 
 @pytest.fixture
-def crew():
-    crew = ThreadTeam(4)
-    yield crew
-    crew.close()
+def team():
+    team = ThreadTeam(4)
+    yield team
+    team.close()
 
 
-def test_every_worker_does_every_task(crew):
+def test_every_worker_does_every_task(team):
     done = []
     for number in range(20):
-        crew.run(lambda worker, number=number: bool(done.append((number, worker))))
+        team.run(lambda worker, number=number: bool(done.append((number, worker))))
     assert sorted(done) == [(number, worker) for number in range(20) for worker in range(4)]
     assert [number for number, _ in done] == sorted(number for number, _ in done)  # none before the last was over
 
 
-def test_a_task_is_called_again_while_it_says_so(crew):
+def test_a_task_is_called_again_while_it_says_so(team):
     calls = [0] * 4
 
     def task(worker):
         calls[worker] += 1
         return calls[worker] < worker + 2
 
-    crew.run(task)
+    team.run(task)
     assert calls == [2, 3, 4, 5]
 
 
-def test_what_goes_wrong_in_a_thread_is_raised_here_and_the_crew_goes_on(crew):
+def test_what_goes_wrong_in_a_thread_is_raised_here_and_the_team_goes_on(team):
     def task(worker):
         if worker == 2:
             raise OSError("broken")
         return False
 
     with pytest.raises(OSError, match="broken"):
-        crew.run(task)
+        team.run(task)
     seen = []
-    crew.run(lambda worker: bool(seen.append(worker)))
+    team.run(lambda worker: bool(seen.append(worker)))
     assert sorted(seen) == [0, 1, 2, 3]
 
 
@@ -61,13 +61,13 @@ def asleep(thread):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the state of a thread is read from Linux")
-def test_workers_without_a_task_fall_asleep_and_come_back(crew):
+def test_workers_without_a_task_fall_asleep_and_come_back(team):
     """As after a callback that took its time: they must not burn the cores meanwhile."""
     seen = []
     for _ in range(3):
-        crew.run(lambda worker: bool(seen.append(worker)))
+        team.run(lambda worker: bool(seen.append(worker)))
         limit = time.monotonic() + 60
-        while not all(map(asleep, crew._threads)):
+        while not all(map(asleep, team._threads)):
             assert time.monotonic() < limit
             time.sleep(0.001)
     assert sorted(seen) == sorted([0, 1, 2, 3] * 3)
@@ -75,15 +75,15 @@ def test_workers_without_a_task_fall_asleep_and_come_back(crew):
 
 def test_the_threads_are_gone_when_it_is_closed():
     before = threading.active_count()
-    crew = ThreadTeam(5)
+    team = ThreadTeam(5)
     assert threading.active_count() == before  # there was nothing to do
-    crew.run(lambda worker: False)
+    team.run(lambda worker: False)
     assert threading.active_count() == before + 4
-    crew.close()
+    team.close()
     assert threading.active_count() == before
 
 
-def test_it_looks_up_while_others_are_at_work(crew, monkeypatch):
+def test_it_looks_up_while_others_are_at_work(team, monkeypatch):
     monkeypatch.setattr("hogwild.runtimes.shared_memory.thread_team.TICK", 0.0)
     ended, looks = threading.Event(), []
 
@@ -91,7 +91,7 @@ def test_it_looks_up_while_others_are_at_work(crew, monkeypatch):
         looks.append(1)
         ended.set()  # the others wait for it
 
-    crew.run(lambda worker: bool(worker and not ended.wait(30)), look)
+    team.run(lambda worker: bool(worker and not ended.wait(30)), look)
     assert ended.is_set()
     assert len(looks) >= 2
 

@@ -60,8 +60,8 @@ def report(found: dict[str, Any], out: Path) -> None:
         for name, seen in found["network"].items()
     ]
     head = [
-        "strategy", "network", "ended", "objective (to calm)", "s", "cut off", "epochs meanwhile", "died", "came back",
-        "nodes after", "processes left",
+        "strategy", "network", "ended", "objective (to calm)", "s", "cut off", "epochs meanwhile", "crashed",
+        "restarted", "nodes after", "processes left",
     ]  # fmt: skip
     results.write(
         "hosts",
@@ -70,12 +70,12 @@ def report(found: dict[str, Any], out: Path) -> None:
             "A Ray cluster of four hosts on one machine, each with a network, processes and shared memory of its own,",
             f"and {trials.WORKERS} workers. Between the hosts: {found['wire']}. `hogwild train --runtime ray` is",
             f"started on the head, alpha. A burst of each worker takes {trials.SLOW:g} s more than it would. Ray",
-            f"{results.version_of('ray')}, with its settings as they come; the heartbeat is 3 s where nothing else is",
-            "said. After a quarter of the epochs a host is cut off, not the head, and with a server if there is one.",
+            f"{results.version_of('ray')}, with its settings as they come; the heartbeat is 3 s unless it is",
+            "given. After a quarter of the epochs a host is cut off, not the head, and with a server if there is one.",
             "",
             *results.table(head, [row(trial, calm) for trial in found["trials"]]),
             "",
-            "What two hosts see of the network, while nobody is cut off:",
+            "What two hosts see of the network, while no host is cut off:",
             "",
             *results.table(["network", "there and back", "packets lost, one way"], weather),
         ],

@@ -134,21 +134,23 @@ class Trial:
         placed = [event for event in self._read() if event["event"] == "placed"]
         weights: Counter[str] = Counter()
         for event in placed:
-            weights[homes[event["node"]]] += 100 if event["participant"].startswith("server") else 1
+            weights[homes[event["ray_node"]]] += 100 if event["node"].startswith("server") else 1
         return max(self.cluster.hosts[1:], key=lambda host: weights[host.name])
 
     def _events(self, homes: dict[str, str]) -> dict[str, Any]:
         events = self._read()
         placed = (each for each in events if each["event"] == "placed")
-        died = (each for each in events if each["event"] == "died")
+        died = (each for each in events if each["event"] == "crashed")
         return {
-            "places": [(each["participant"], each["life"], homes[each["node"]], each["seconds"]) for each in placed],
-            "deaths": [(each["participant"], each["life"], each["reason"], each["seconds"]) for each in died],
+            "places": [
+                (each["node"], each["incarnation"], homes[each["ray_node"]], each["seconds"]) for each in placed
+            ],
+            "deaths": [(each["node"], each["incarnation"], each["reason"], each["seconds"]) for each in died],
             "joined": sum(each["event"] == "joined" for each in events),
         }
 
 
 def left() -> int:
     """How many processes of a run are still there on all hosts, some seconds after it."""
-    there = [each for each in psutil.process_iter() if each.name().startswith("ray::Seat")]
+    there = [each for each in psutil.process_iter() if each.name().startswith("ray::RayActor")]
     return len(psutil.wait_procs(there, timeout=GRACE)[1])

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from hogwild.rules import PassiveAggressive as PassiveAggressive
     from hogwild.rules import Sequential as Sequential
     from hogwild.run import EMA as EMA
-    from hogwild.run import Budget as Budget
     from hogwild.run import Run as Run
     from hogwild.run import WarmStart as WarmStart
     from hogwild.runtimes import Local as Local
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from hogwild.schedules import Optimal as Optimal
     from hogwild.schedules import Steps as Steps
     from hogwild.schedules import Warmup as Warmup
+    from hogwild.stopping import Budget as Budget
     from hogwild.strategies import AllToAll as AllToAll
     from hogwild.strategies import Averaging as Averaging
     from hogwild.strategies import DiLoCo as DiLoCo
@@ -92,7 +92,8 @@ _HOMES = {
     "hogwild.training.minimise": ("minimise",),
     "hogwild.training.checkpoints": ("Checkpoints",),
     "hogwild.runtimes.processes.script.shared": ("shared",),
-    "hogwild.run": ("Budget", "EMA", "Run", "WarmStart"),
+    "hogwild.run": ("EMA", "Run", "WarmStart"),
+    "hogwild.stopping": ("Budget",),
     "hogwild.problems.graph_cut": ("GraphCut",),
     "hogwild.problems.linear": ("Linear",),
     "hogwild.problems.factorisation_machine": ("FactorisationMachine",),

@@ -12,13 +12,16 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from numba import types
 
 from hogwild.kernel_cache import PartCompiler, kept_on_disk
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
 
 Function = Callable[..., Any]
 
@@ -204,7 +207,7 @@ def _digest(function: Function) -> str:
     return sha.hexdigest()[:16]
 
 
-def _feed(sha: Any, function: Any, seen: set[int]) -> None:
+def _feed(sha: HASH, function: object, seen: set[int]) -> None:
     # The Python function of a compiled function (``py_func``) or of an intrinsic (``_defn``).
     function = getattr(function, "py_func", getattr(function, "_defn", function))
     if not isinstance(function, FunctionType) or id(function) in seen:
@@ -226,7 +229,7 @@ def _feed(sha: Any, function: Any, seen: set[int]) -> None:
             _feed(sha, value, seen)
 
 
-def _feed_code(sha: Any, code: CodeType) -> None:
+def _feed_code(sha: HASH, code: CodeType) -> None:
     sha.update(code.co_code)
     constants = [each for each in code.co_consts if not isinstance(each, CodeType)]
     # A docstring is the first constant. It is not part of the digest, so that its wording does not recompile a kernel.

@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 from numba import _dynfunc
@@ -32,12 +32,19 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
+if TYPE_CHECKING:
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import StateDict
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.environment import Environment
+    from numba.core.funcdesc import PythonFunctionDescriptor
+
 # mypy: disable-error-code="no-untyped-call, attr-defined"
 
 
 # Longest wait for another process that compiles the same kernel, in seconds; then this process compiles it too.
 LONGEST_WAIT_SECONDS = 120.0
-LOOK_SECONDS = 0.02  # Seconds between two attempts to lock a kernel.
+POLL_SECONDS = 0.02  # Seconds between two attempts to lock a kernel.
 _PROCESS = uuid.uuid4().hex[:12]
 # Descriptor of the lock file of each folder; None: the folder cannot be locked. The descriptor stays open, because
 # closing it would release all locks of this process on the file.
@@ -59,7 +66,7 @@ class KernelCache(FunctionCache):
         file = self._cache_file
         file._data_name_pattern = file._data_name_pattern.replace(".{number:d}.", f".{{number:d}}-{_PROCESS}.")
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: object, target_context: object) -> object:
         """Load machine code for a signature.
 
         Without any, lock the function, so that no other process compiles it at the same time.
@@ -75,14 +82,14 @@ class KernelCache(FunctionCache):
                 self.release()
         return found
 
-    def _read(self, sig: Any, target_context: Any) -> Any:
+    def _read(self, sig: object, target_context: object) -> object:
         """Read a file; return None for a damaged file, or for one that names modules which no longer exist."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # Unpickling can raise any exception.
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: object, data: object) -> None:
         """Write machine code to disk, and release the lock."""
         try:
             super().save_overload(sig, data)
@@ -101,7 +108,7 @@ class KernelCache(FunctionCache):
             waited = True
             if time.monotonic() > limit:
                 return True
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         self._locked = True
         return waited
 
@@ -140,14 +147,14 @@ class KernelCache(FunctionCache):
         return _lock_files[folder]
 
 
-def kept_on_disk(dispatcher: Any, digest: Callable[[Any], str]) -> Any:
+def kept_on_disk(dispatcher: Dispatcher, digest: Callable[[Any], str]) -> Dispatcher:
     """Attach a :class:`KernelCache` to a dispatcher, and return the dispatcher."""
     if numba.config.DISABLE_JIT:  # With NUMBA_DISABLE_JIT the dispatcher is the plain function.
         return dispatcher
     cache = KernelCache(dispatcher.py_func, digest)
     compile_one = dispatcher._compiler.compile
 
-    def compile_and_release(*given: Any) -> Any:
+    def compile_and_release(*given: object) -> object:
         try:
             with _no_garbage_collection():
                 return compile_one(*given)
@@ -196,7 +203,7 @@ class PartLowering(NativeLowering):
 
     _name = "hogwild_part_lowering"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: StateDict) -> bool:
         """Lower a function into a library that is never loaded."""
         context = state.targetctx
         library = state.library = context.codegen().create_library(state.func_id.func_qualname)
@@ -210,13 +217,13 @@ class PartLowering(NativeLowering):
         return done
 
 
-def _ready_to_be_linked(library: Any) -> None:
+def _ready_to_be_linked(library: JITCodeLibrary) -> None:
     library._finalize_dynamic_globals()
     library._verify_declare_only_symbols()
     library._finalized = True
 
 
-def _nothing_to_call(library: Any, function: Any, environment: Any) -> Any:
+def _nothing_to_call(library: JITCodeLibrary, function: PythonFunctionDescriptor, environment: Environment) -> object:
     """Return a placeholder of a function that only other compiled functions call."""
     library._ensure_finalized()
     name = function.qualname.split(".")[-1]

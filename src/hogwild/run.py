@@ -1,140 +1,21 @@
-"""Budget, events and result of a run, and the averages of iterates that it can return."""
+"""Result of a run, the folder that it can leave, and the start and the averages that it can be given."""
 
 from __future__ import annotations
 
-import math
+import importlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from hogwild.errors import DataError
+from hogwild.events import Event, Record
 from hogwild.registry import invalid_parameter
 
-Event = dict[str, Any]
-"""Event of a run, such as ``{"event": "epoch", ...}``; its values are of types that JSON has."""
-
-# Events about the present state of a run: callbacks receive them, but ``Run.events`` does not keep them.
-PASSING = ("progress", "cluster")
-
-# Values (non-zeros and features) that a default budget passes over in a run: about one second of training.
-AFFORDABLE = 2**27
-
-
-MONITORED = ("objective", "loss", "training_objective", "score")
-
-
-class Callback(Protocol):
-    """Callable that receives each event of a run when it happens."""
-
-    def __call__(self, event: Event) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Limits of a run; the run stops at the limit that it reaches first.
-
-    Parameters
-    ----------
-    epochs : int, optional
-        Number of epochs. Without ``epochs`` and ``seconds`` the size of the data decides: 1,000 for very small data, 10
-        for large data.
-    seconds : float, optional
-        Seconds of training.
-    target : float, optional
-        Loss at which the run stops: of the held-out data if there is any, else of the training data.
-    patience : int, optional
-        Epochs without a lower held-out loss after which the run stops. The run then returns its best parameters.
-    tolerance : float, optional
-        Least improvement of the monitored value on its best within ``stall_epochs``.
-    stall_epochs : int, default 5
-        Consecutive epochs without an improvement by ``tolerance`` after which the run stops.
-    monitor : {"objective", "loss", "training_objective", "score"}, default "objective"
-        Value that ``tolerance`` applies to. "training_objective" is the objective summed over the updates of an epoch,
-        by a rule that tracks it. "score" is the accuracy or R^2 of the held-out data.
-
-    Raises
-    ------
-    ParameterError
-        If a limit is not a positive number, or ``monitor`` is unknown.
-
-    Examples
-    --------
-    >>> Budget().for_data(work=340_000).epochs, Budget(seconds=60).for_data(10).epochs is None
-    (395, True)
-    """
-
-    epochs: int | None = None
-    seconds: float | None = None
-    target: float | None = None
-    patience: int | None = None
-    tolerance: float | None = None
-    stall_epochs: int = 5
-    monitor: str = "objective"
-
-    def __post_init__(self) -> None:
-        for name, kind, numbers in (
-            ("epochs", "a positive integer", Integral),
-            ("seconds", "a positive number", Real),
-            ("patience", "a positive integer", Integral),
-            ("stall_epochs", "a positive integer", Integral),
-        ):
-            value = getattr(self, name)
-            if value is not None and not (_is_number(value, numbers) and value > 0):
-                raise invalid_parameter(name, kind, value)
-        if self.monitor not in MONITORED:
-            raise invalid_parameter("monitor", f"one of {', '.join(MONITORED)}", self.monitor)
-        for name in ("target", "tolerance"):
-            value = getattr(self, name)
-            if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
-                raise invalid_parameter(name, "a number", value)
-
-    def usually(self, epochs: int | None) -> Budget:
-        """Return this budget with a default number of epochs, if neither epochs nor seconds limit it.
-
-        Parameters
-        ----------
-        epochs : int or None
-            Default number of epochs.
-
-        Returns
-        -------
-        Budget
-            This budget, or a copy with ``epochs``.
-
-        Examples
-        --------
-        >>> Budget().usually(30).epochs, Budget(epochs=5).usually(30).epochs
-        (30, 5)
-        """
-        return self if self.epochs is not None or self.seconds is not None else replace(self, epochs=epochs)
-
-    def for_data(self, work: int) -> Budget:
-        """Return this budget with a number of epochs that suits the data, if neither epochs nor seconds limit it.
-
-        Parameters
-        ----------
-        work : int
-            Number of values that an epoch passes over: the non-zeros of the data and the features. The features count
-            because the work done once an epoch visits each of them.
-
-        Returns
-        -------
-        Budget
-            This budget, or a copy with 2**27 / ``work`` epochs, at least 10 and at most 1,000.
-        """
-        if self.epochs is not None or self.seconds is not None:
-            return self
-        return replace(self, epochs=max(10, min(1_000, round(AFFORDABLE / max(1, work)))))
-
-
-def _is_number(value: Any, numbers: type) -> bool:
-    return isinstance(value, numbers) and not isinstance(value, bool)
-
-
-def budget_of(budget: Budget | int | None) -> Budget:
-    """Return a budget from a number of epochs; a budget is returned as it is."""
-    return budget if isinstance(budget, Budget) else Budget(epochs=budget)
+# Names in the folder of a run, and the format of its record.
+RECORD, EVENTS_FILE, MODEL, CHECKPOINTS = "run.json", "events.jsonl", "model", "checkpoints"
+FORMAT = "hogwild run 1"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +64,7 @@ class Run:
 
     model: Any
     config: Mapping[str, Any] = field(repr=False)  # Problem, rule, schedule, strategy and seed, as they were used.
-    history: list[Event] = field(repr=False)
+    history: list[Record] = field(repr=False)
     events: list[Event] = field(repr=False)
     stop_reason: str  # "epochs", "seconds", "target", "patience", "tolerance" or "interrupted"
     # All parameters with the state of the rule; another run can start from them.
@@ -231,7 +112,7 @@ class Run:
 
         None for workers in one memory.
         """
-        return self._last("waiting")
+        return self._last("idle")
 
     @property
     def conflicts(self) -> Event | None:
@@ -250,6 +131,65 @@ class Run:
             File to write.
         """
         self.model.save(path)
+
+    @classmethod
+    def load(cls, folder: str | Path, net: Any = None) -> Run:
+        """Load a run from the folder that it left, with ``minimise(..., folder=...)``.
+
+        Parameters
+        ----------
+        folder : path
+            Folder of the run.
+        net : torch.nn.Module, optional
+            Network of a ``Module``, into which the weights are loaded. Without it, such a run is loaded without a
+            model.
+
+        Returns
+        -------
+        Run
+            The run, without the state of its rule: ``state`` is empty.
+
+        Raises
+        ------
+        DataError
+            If there is no complete run in the folder.
+
+        Examples
+        --------
+        >>> import tempfile; import hogwild
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = hogwild.minimise(hogwild.Linear(([[0.0], [1.0]], [-1, 1])), budget=3, folder=folder)
+        ...     len(hogwild.Run.load(folder).history)
+        3
+        """
+        folder = Path(folder)
+        try:
+            record = json.loads((folder / RECORD).read_bytes())
+            lines = (folder / EVENTS_FILE).read_text(encoding="utf-8").splitlines()
+            if record["format"] != FORMAT:
+                raise DataError(f"{folder}: the format {record['format']!r} is not known here.")
+            if "history" not in record:
+                raise DataError(f"{folder}: this run has not ended well (it is {record['stop_reason']!r}).")
+            return cls(
+                _model(folder / MODEL, record, net), record["config"], record["history"],
+                [Event(json.loads(line)) for line in lines], record["stop_reason"], (), record["seconds"],
+                record["compile_seconds"],
+            )  # fmt: skip
+        except OSError as error:
+            raise DataError(f"{folder}: there is no run ({error.strerror}).") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{folder}: the record of the run is damaged ({error}).") from None
+
+
+def _model(path: Path, record: Record, net: Any) -> Any:
+    # These modules are in layers above this one; only this function needs them.
+    if record["problem"] != "Module":
+        return importlib.import_module("hogwild.models").load(path)
+    if net is None:
+        return None
+    module = importlib.import_module("hogwild.models.module")
+    module.load_weights(net, path)
+    return module.ModuleModel(net, record["config"])
 
 
 @dataclass(frozen=True, slots=True)

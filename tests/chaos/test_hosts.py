@@ -43,7 +43,7 @@ def test_a_training_survives_a_cut():
     assert [each["stop_reason"] for each in found["trials"]] == ["epochs", "epochs"], found
     assert rough["objective"] <= 1.01 * calm["objective"]
     assert rough["ran_on"], "it was over before the cut was healed"
-    cut_off = {name for name, life, host, _ in rough["places"] if host == rough["victim"] and life == 0}
+    cut_off = {name for name, incarnation, host, _ in rough["places"] if host == rough["victim"] and incarnation == 0}
     assert cut_off <= {name for name, *_ in rough["deaths"]}
     assert cut_off <= {back.split()[0] for back in hosts.came_back(rough)}
     assert [each["nodes_after"] for each in found["trials"]] == [4, 4]

@@ -66,7 +66,7 @@ def test_open_doors_are_warned_of_unless_only_this_machine_can_reach_them(shown,
 def test_no_cluster_is_told_and_nothing_is_started(capsys):
     assert main(["doctor", "--cluster", "127.0.0.1:1", "--json"]) == 1
     (check,) = json.loads(capsys.readouterr().out)["checks"]
-    assert check["said"] == "There is no Ray cluster at '127.0.0.1:1': nobody answers there."
+    assert check["said"] == "There is no Ray cluster at '127.0.0.1:1': no server answers there."
     assert "ray start --head" in check["remedy"]
 
 

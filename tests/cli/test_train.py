@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hogwild import load
+from hogwild import Run, load
 from hogwild.cli import main
 
 CONTRACT = {
@@ -218,7 +218,7 @@ def test_reasons_to_stop(
         (["--out", "no/such/folder/model"], "there is no folder"),
         (["--out", "."], "this is a folder"),
         (["--checkpoint", "a", "--resume", "b"], "name different folders"),
-        (["--checkpoint-seconds", "3"], "with --checkpoint DIR"),
+        (["--checkpoint-seconds", "3"], "add --checkpoint DIR"),
         (["--checkpoint", "a", "--checkpoint-seconds", "-1"], "'seconds' parameter must be a positive number"),
         (["--base", "2"], "'base' parameter"),
         (["--format", "csv"], "'format' parameter must be one of"),
@@ -399,7 +399,7 @@ def test_a_buffer_is_a_number_of_rows_and_goes_with_hogwild(
     train = files["classes"]
     assert main(["train", train, "--workers", "2", "--buffer", "8", "--epochs", "2", "--json"]) == 0
     events = json.loads(capsys.readouterr().out)["events"]
-    assert [event["rows"] for event in events if event["event"] == "buffers"] == [8]
+    assert [event["rows"] for event in events if event["event"] == "replicas"] == [8]
     for wrong, said in (
         (["--buffer", "some"], "a number of rows"),
         (["--strategy", "locked", "--buffer", "8"], "goes with"),
@@ -423,3 +423,16 @@ def test_what_others_print_does_not_get_into_the_record(tmp_path, capsys, monkey
     said = capsys.readouterr()
     assert json.loads(said.out)["epochs"] == 1
     assert "A worker died" in said.err
+
+
+def test_a_run_leaves_a_folder(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "run")
+    words = ["train", files["classes"], "--epochs", "3", "--folder", folder]
+    assert main([*words, "--test", files["test"]]) == 0
+    run = Run.load(folder)
+    assert run.stop_reason == "epochs"
+    assert "test_loss" in run.history[-1]
+    assert np.isfinite(run.model.weights).all()
+    capsys.readouterr()
+    assert main(words) == 2
+    assert "has a run already" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``hogwild train`` with strategies by messages: every option arrives, and what comes out tells about talking."""
+"""``hogwild train`` with strategies by messages: every option arrives, and the output has a summary of the messages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from hogwild import Crash, Crashes, DelayAdaptive, DelayCompensation, Link
 from hogwild.cli import main
-from hogwild.cli.options.runtime import Places, place
-from hogwild.cli.options.strategy import FIELDS, Talking, shaped
+from hogwild.cli.options.runtime import RuntimeOptions, make_runtime
+from hogwild.cli.options.strategy import FIELDS, CommunicationOptions, with_options
 from hogwild.delays import Always, Exponential, LogNormal
 from hogwild.errors import ParameterError
 from hogwild.runtimes import RUNTIMES, Local, Simulator
@@ -30,14 +30,14 @@ from hogwild.strategies import (
     Synchronous,
 )
 
-TALKING = sorted(name for name, kind in STRATEGIES.items() if kind.passes_messages)
+MESSAGE_PASSING = sorted(name for name, kind in STRATEGIES.items() if kind.passes_messages)
 SIMULATED = ["--runtime", "simulator", "--workers", "3", "--rule", "sgd", "--schedule", "constant", "--step", "0.1"]
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> str:
     random = np.random.default_rng(0)
-    path = tmp_path_factory.mktemp("talking") / "rows.svm"
+    path = tmp_path_factory.mktemp("messages") / "rows.svm"
     rows = random.standard_normal((120, 4)).round(3)
     path.write_text(
         "".join(f"{1 if row[0] > 0 else -1} " + " ".join(f"{k}:{v}" for k, v in enumerate(row)) + "\n" for row in rows)
@@ -54,31 +54,32 @@ def trained(words: list[str], capsys: pytest.CaptureFixture[str], code: int = 0)
 @pytest.mark.parametrize(
     ("strategy", "options", "expected"),
     [
-        (ParameterServer, Talking(), {"staleness": None, "shards": 1}),
-        (ParameterServer, Talking(shards=3, push_every=2), {"shards": 3, "push_every": 2}),
-        (ParameterServer, Talking(push_every=2, pull_every=4), {"push_every": 2, "pull_every": 4}),
-        (ParameterServer, Talking(staleness="0", combine="sum"), {"staleness": 0, "combine": "sum"}),
-        (ParameterServer, Talking(staleness="none"), {"staleness": None}),
-        (ParameterServer, Talking(correction="delay-adaptive:7"), {"correction": DelayAdaptive(7)}),
-        (ParameterServer, Talking(correction="delay-compensation"), {"correction": DelayCompensation()}),
-        (ParameterServer, Talking(compression="top-k:0.1"), {"compression": "top-k:0.1"}),
-        (ParameterServer, Talking(within="hogwild:2"), {"within": Hogwild(2)}),
-        (Gossip, Talking(topology="exponential", synchronous=False), {"topology": "exponential", "synchronous": False}),
-        (AllToAll, Talking(synchronous=True, combine="sum", period=2), {"combine": "sum", "period": 2}),
-        (Synchronous, Talking(accumulate=4), {"accumulate": 4}),
-        (LocalSGD, Talking(period=16, compression="half"), {"period": 16, "compression": "half"}),
-        (DiLoCo, Talking(outer_rate=0.5, outer_momentum=0.8), {"rate": 0.5, "momentum": 0.8}),
-        (ElasticAveraging, Talking(elasticity=0.2, shards=2), {"elasticity": 0.2, "shards": 2}),
+        (ParameterServer, CommunicationOptions(), {"staleness": None, "shards": 1}),
+        (ParameterServer, CommunicationOptions(shards=3, push_every=2), {"shards": 3, "push_every": 2}),
+        (ParameterServer, CommunicationOptions(push_every=2, pull_every=4), {"push_every": 2, "pull_every": 4}),
+        (ParameterServer, CommunicationOptions(staleness="0", combine="sum"), {"staleness": 0, "combine": "sum"}),
+        (ParameterServer, CommunicationOptions(staleness="none"), {"staleness": None}),
+        (ParameterServer, CommunicationOptions(correction="delay-adaptive:7"), {"correction": DelayAdaptive(7)}),
+        (ParameterServer, CommunicationOptions(correction="delay-compensation"), {"correction": DelayCompensation()}),
+        (ParameterServer, CommunicationOptions(compression="top-k:0.1"), {"compression": "top-k:0.1"}),
+        (ParameterServer, CommunicationOptions(within="hogwild:2"), {"within": Hogwild(2)}),
+        (Gossip, CommunicationOptions(topology="exponential", synchronous=False),
+         {"topology": "exponential", "synchronous": False}),
+        (AllToAll, CommunicationOptions(synchronous=True, combine="sum", period=2), {"combine": "sum", "period": 2}),
+        (Synchronous, CommunicationOptions(accumulate=4), {"accumulate": 4}),
+        (LocalSGD, CommunicationOptions(period=16, compression="half"), {"period": 16, "compression": "half"}),
+        (DiLoCo, CommunicationOptions(outer_rate=0.5, outer_momentum=0.8), {"rate": 0.5, "momentum": 0.8}),
+        (ElasticAveraging, CommunicationOptions(elasticity=0.2, shards=2), {"elasticity": 0.2, "shards": 2}),
     ],
 )  # fmt: skip
-def test_options_reach_the_strategy(strategy: Any, options: Talking, expected: dict[str, Any]) -> None:
-    made = shaped(strategy(workers=5), options)
+def test_options_reach_the_strategy(strategy: Any, options: CommunicationOptions, expected: dict[str, Any]) -> None:
+    made = with_options(strategy(workers=5), options)
     assert made == strategy(workers=5, **expected)
 
 
 def test_every_option_goes_with_some_strategy() -> None:
     has = {field.name for kind in STRATEGIES.values() for field in fields(kind)}
-    assert {FIELDS.get(field.name, field.name) for field in fields(Talking)} <= has
+    assert {FIELDS.get(field.name, field.name) for field in fields(CommunicationOptions)} <= has
 
 
 def test_every_strategy_is_in_the_help(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,12 +90,12 @@ def test_every_strategy_is_in_the_help(capsys: pytest.CaptureFixture[str], monke
 
 
 def test_options_reach_the_simulator() -> None:
-    options = Places(
+    options = RuntimeOptions(
         compute_time="log-normal:0.002:0.3", slowdown=["1:10", "2:0.5"], latency="exponential:0.01", bandwidth="10MB",
         handling_time="0.002", message_loss=0.1, duplication=0.2, reordering=0.3,
         crash=["worker-1@3.5+2", "server-0@4"], crashes="30:2", join_times=["3@2.0"], detection_delay=0.5,
     )  # fmt: skip
-    assert place("simulator", ParameterServer(), options, Talking()) == Simulator(
+    assert make_runtime("simulator", ParameterServer(), options, CommunicationOptions()) == Simulator(
         LogNormal(0.002, 0.3),
         Link(Exponential(0.01), 1e7, 0.1, 0.2, 0.3),
         {1: 10.0, 2: 0.5},
@@ -103,15 +104,17 @@ def test_options_reach_the_simulator() -> None:
         0.5,
         handling_time=0.002,
     )
-    made = place("simulator", ParameterServer(), Places(compute_time="0.01", crashes="5"), Talking())
+    made = make_runtime(
+        "simulator", ParameterServer(), RuntimeOptions(compute_time="0.01", crashes="5"), CommunicationOptions()
+    )
     assert (made.compute_time, made.faults, made.link) == (Always(0.01), (Crashes(5.0),), Link())
 
 
-def test_options_reach_threads_that_talk() -> None:
-    options = Places(
+def test_options_reach_threads_that_exchange_messages() -> None:
+    options = RuntimeOptions(
         extra_seconds=["2:0.05"], latency="0.01", crash=["worker-0@1"], join_times=["1@2"], detection_delay=0.5
     )
-    assert place(None, ParameterServer(), options, Talking()) == Local(
+    assert make_runtime(None, ParameterServer(), options, CommunicationOptions()) == Local(
         extra_seconds={2: 0.05},
         latency=0.01,
         faults=(Crash("worker-0", 1.0),),
@@ -120,9 +123,9 @@ def test_options_reach_threads_that_talk() -> None:
     )
 
 
-def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
-    assert place(None, Averaging(2), Places(), Talking()) == RUNTIMES["threads"]()
-    assert place("simulator", Averaging(2), Places(), Talking()) == Simulator()
+def test_workers_in_one_memory_are_threads_unless_they_exchange_messages() -> None:
+    assert make_runtime(None, Averaging(2), RuntimeOptions(), CommunicationOptions()) == RUNTIMES["threads"]()
+    assert make_runtime("simulator", Averaging(2), RuntimeOptions(), CommunicationOptions()) == Simulator()
 
 
 @pytest.mark.parametrize(
@@ -133,8 +136,8 @@ def test_workers_in_one_memory_are_threads_unless_they_are_to_talk() -> None:
         (["--strategy", "synchronous", "--elasticity", "0.1"], "--elasticity goes with --strategy elastic-averaging."),
         (["--strategy", "hogwild", "--bandwidth", "1"], "--bandwidth goes with --runtime simulator or ray."),
         (["--strategy", "hogwild", "--runtime", "simulator"], "share one memory, which goes with --runtime threads"),
-        (["--strategy", "local-sgd", "--runtime", "threads"], "talk to each other, which goes with --runtime "),
-        (["--strategy", "synchronous", "--runtime", "threads", "--accumulate", "2"], "talk to each other"),
+        (["--strategy", "local-sgd", "--runtime", "threads"], "exchange messages, which goes with --runtime "),
+        (["--strategy", "synchronous", "--runtime", "threads", "--accumulate", "2"], "exchange messages"),
         ([*SIMULATED, "--strategy", "parameter-server", "--staleness", "some"], "a number of pushes, or none"),
         ([*SIMULATED, "--strategy", "parameter-server", "--staleness", "1", "--pull-every", "9"], "pull more often"),
         ([*SIMULATED, "--strategy", "parameter-server", "--correction", "delay-adaptive:x"], "a name and a number"),
@@ -160,12 +163,12 @@ def test_what_does_not_go_together(words: list[str], said: str, data: str, capsy
     assert said in capsys.readouterr().err
 
 
-def test_an_option_for_talking_is_not_passed_over_in_silence() -> None:
-    with pytest.raises(ParameterError, match="for workers that talk to each other: add --runtime "):
-        place("processes", Synchronous(2), Places(), Talking(accumulate=2))
+def test_an_option_of_message_passing_is_not_passed_over_in_silence() -> None:
+    with pytest.raises(ParameterError, match="for workers that exchange messages: add --runtime "):
+        make_runtime("processes", Synchronous(2), RuntimeOptions(), CommunicationOptions(accumulate=2))
 
 
-@pytest.mark.parametrize("strategy", TALKING)
+@pytest.mark.parametrize("strategy", MESSAGE_PASSING)
 def test_every_strategy_from_the_command_line(strategy: str, data: str, capsys: pytest.CaptureFixture[str]) -> None:
     record = trained([data, *SIMULATED, "--strategy", strategy, "--epochs", "2"], capsys)
     assert (record["strategy"], record["runtime"], record["workers"]) == (strategy, "simulator", 3)
@@ -181,7 +184,9 @@ def test_every_strategy_from_the_command_line(strategy: str, data: str, capsys: 
 
 
 @pytest.mark.parametrize("strategy", ["parameter-server", "gossip"])
-def test_threads_that_talk_from_the_command_line(strategy: str, data: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_threads_that_exchange_messages_from_the_command_line(
+    strategy: str, data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = [
         data,
         "--strategy",

@@ -49,7 +49,7 @@ def seats(cluster: Any) -> list[psutil.Process]:
     for node in cluster.list_all_nodes():
         with suppress(psutil.Error):
             raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-            found += [each for each in raylet.children(recursive=True) if each.name().startswith("ray::Seat")]
+            found += [each for each in raylet.children(recursive=True) if each.name().startswith("ray::RayActor")]
     return found
 
 
@@ -83,13 +83,13 @@ class Fate:
         if event == "cluster":
             self.events[-1] |= {"load": os.getloadavg()[0], "stolen": psutil.cpu_times().steal}
         if event == "placed":
-            self.placed[more["participant"]] = more
+            self.placed[more["node"]] = more
         elif event == "ready":
             self._timers = [threading.Timer(after, strike) for after, strike in self._plans]
             for timer in self._timers:
                 timer.start()
-        elif event == "died" and more["participant"] in self._wake:
-            self._signal(more["participant"], signal.SIGCONT)
+        elif event == "crashed" and more["node"] in self._wake:
+            self._signal(more["node"], signal.SIGCONT)
 
     def at(self, seconds: float, strike: Callable[[], None]) -> None:
         """Do something so many seconds after it has begun."""
@@ -110,19 +110,19 @@ class Fate:
         lines = []
         for event in self.events:
             if event["event"] == "cluster":
-                rows = event["participants"]
-                done = " ".join(f"{row['participant']} {row['bursts']}, silent {row['silent']:.1f};" for row in rows)
+                rows = event["nodes"]
+                done = " ".join(f"{row['node']} {row['bursts']}, silent {row['silent']:.1f};" for row in rows)
                 lines.append(
                     f"{event['seconds']:6.2f} s: {done} load {event['load']:.1f}, stolen {event['stolen']:.0f}"
                 )
-            elif event["event"] in ("epoch", "died", "placed"):
-                lines.append(f"{event['seconds']:6.2f} s: {event['event']} {event.get('participant', '')}")
+            elif event["event"] in ("epoch", "crashed", "placed"):
+                lines.append(f"{event['seconds']:6.2f} s: {event['event']} {event.get('node', '')}")
         return "\n".join(lines)
 
     @property
     def dead(self) -> set[str]:
         """Who has died."""
-        return {event["participant"] for event in self.of("died")}
+        return {event["node"] for event in self.of("crashed")}
 
     def kill(self, *names: str) -> None:
         """Kill some at once."""
@@ -139,7 +139,7 @@ class Fate:
 
     def end(self, node: Any) -> None:
         """Let a node die."""
-        self.struck += [name for name, where in self.placed.items() if where["node"] == node.node_id]
+        self.struck += [name for name, where in self.placed.items() if where["ray_node"] == node.node_id]
         kill_node(node)
 
     def _signal(self, name: str, which: int) -> None:

@@ -27,7 +27,7 @@ NEAR = 1e-4
 
 
 def job(
-    strategy: Any, bursts: int, seconds: float, folder: Path, tell: Any, step: float = 0.2, late: Iterable[int] = ()
+    strategy: Any, bursts: int, seconds: float, folder: Path, emit: Any, step: float = 0.2, late: Iterable[int] = ()
 ) -> MessageJob:
     """Workers that do so many bursts together, each of which takes so long, and measure after every tenth of them."""
     X, y = rows("logistic")
@@ -35,8 +35,8 @@ def job(
     half = features + workers * LIVES * BURSTS
     start = frozen(np.zeros(2 * half, np.float32))
     config = RunConfig(workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late))
-    learner = learners(np.column_stack([X, np.ones(len(y))]), y, half, str(folder), seconds, step, bursts * terms)
-    return MessageJob(config, strategy.roles(config), learner, measures(X, y, features), tell)
+    make_trainer = learners(np.column_stack([X, np.ones(len(y))]), y, half, str(folder), seconds, step, bursts * terms)
+    return MessageJob(config, strategy.roles(config), make_trainer, measures(X, y, features), emit)
 
 
 def measures(X: Any, y: Any, features: int) -> Any:
@@ -75,6 +75,9 @@ def learners(A: Any, y: Any, half: int, folder: str, seconds: float, step: float
 
             slope = -y[row] / (1 + np.exp(y[row] * (A[row] @ weights)))
             return slope * A[row] + L2 * weights * (np.arange(len(weights)) < len(weights) - 1)
+
+        def warm_up(self, start: Any) -> None:
+            """Nothing is compiled here."""
 
         def burst(self, train: Any) -> Any:
             import time
@@ -188,6 +191,6 @@ def by_round(half: list[Row]) -> dict[int, list[float]]:
 def processes_of_the_dead(events: Iterable[dict[str, Any]]) -> set[int]:
     """The processes of those who have died, as far as they had begun, by what was told."""
     events = list(events)
-    died = {(event["participant"], event["life"]) for event in events if event["event"] == "died"}
+    died = {(event["node"], event["incarnation"]) for event in events if event["event"] == "crashed"}
     placed = (event for event in events if event["event"] == "placed")
-    return {event["process"] for event in placed if (event["participant"], event["life"]) in died}
+    return {event["process"] for event in placed if (event["node"], event["incarnation"]) in died}

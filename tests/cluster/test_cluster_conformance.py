@@ -64,8 +64,8 @@ def cluster():
 
 def undisturbed(run):
     """Whether everybody was on one of two nodes, and nothing went wrong."""
-    assert len({event["node"] for event in run.events if event["event"] == "placed"}) == 2
-    waiting = next(event for event in run.events if event["event"] == "waiting")
+    assert len({event["ray_node"] for event in run.events if event["event"] == "placed"}) == 2
+    waiting = next(event for event in run.events if event["event"] == "idle")
     assert (waiting["crashes"], waiting["malformed"]) == (0, 0)
     return run.stop_reason == "epochs" and run.result["messages"] > 0
 

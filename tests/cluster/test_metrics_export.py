@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -12,6 +13,8 @@ pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
 for module in ("aiohttp", "opentelemetry.exporter.prometheus", "opencensus"):
     pytest.importorskip(module, reason="pip install 'hogwild[cluster]': nodes without it export nothing")
 
+pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
+
 PROGRAM = """
 import time, urllib.request
 from collections import Counter
@@ -19,13 +22,11 @@ import ray
 from hogwild.runtimes.ray.node_stats import Metrics
 from hogwild.runtimes.ray.node_stats import Throughput
 
-pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
-
 system = {"metrics_report_interval_ms": 300}
 options = {"include_dashboard": False, "logging_level": "error", "_system_config": system}
 ray.init("local", num_cpus=1, _metrics_export_port=PORT, **options)
 metrics = Metrics("run-1")
-metrics.note("worker-0", Throughput(1.0, 8, 2, 3, 500, {"worker-0": Counter({2: 3})}))
+metrics.record("worker-0", Throughput(1.0, 8, 2, 3, 500, {"worker-0": Counter({2: 3})}))
 metrics.restarted("worker-0")
 for _ in range(300):
     try:
@@ -52,7 +53,7 @@ def test_prometheus_finds_them(tmp_path):
         name, _, rest = line.partition("{")
         tags, _, value = rest.rpartition("} ")
         assert 'run="run-1"' in tags
-        assert 'participant="worker-0"' in tags
+        assert 'node="worker-0"' in tags
         found[name.removeprefix("ray_hogwild_")] = float(value)
     counts = {"updates_total": 8, "bursts_total": 2, "pushes_total": 3, "bytes_total": 500, "restarts_total": 1}
     assert found.items() >= {**counts, "staleness_count": 3}.items()

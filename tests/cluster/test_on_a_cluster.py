@@ -40,7 +40,7 @@ def test_who_comes_late_takes_part(tmp_path):
     job = ledgers.job(strategy, 250, 0.02, tmp_path, fate, late=runtime.join_times)
     outcome = runtime.play(job)
     ledgers.check(outcome, tmp_path, strategy, 250, fate.events)
-    joined = [event["participant"] for event in fate.of("joined")]
+    joined = [event["node"] for event in fate.of("joined")]
     assert joined == ["worker-1"]
     assert outcome.counts["worker-1"]["terms"] > 0
 

@@ -70,7 +70,7 @@ def test_a_run_takes_the_cluster_of_the_variable_and_leaves_it_standing(locked, 
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["runtime"] == "ray"
     events = [json.loads(line) for line in log.read_text().splitlines()]
-    placed = {event["participant"] for event in events if event["event"] == "placed"}
+    placed = {event["node"] for event in events if event["event"] == "placed"}
     assert placed == {"coordinator", "server-0", "worker-0"}
     assert not any(event["event"] == "cluster" for event in events)
 
@@ -87,9 +87,9 @@ def test_a_run_takes_the_cluster_of_the_variable_and_leaves_it_standing(locked, 
 
 
 REFUSED = {
-    "no token": ((), True, "asks for a token: set RAY_AUTH_MODE=token"),
+    "no token": ((), True, "requires a token: set RAY_AUTH_MODE=token"),
     "another token": (("RAY_AUTH_TOKEN",), True, "has another token than the one given"),
-    "no TLS": (("RAY_AUTH_TOKEN",), False, "If the cluster speaks TLS, set RAY_USE_TLS=1"),
+    "no TLS": (("RAY_AUTH_TOKEN",), False, "If the cluster uses TLS, set RAY_USE_TLS=1"),
 }
 
 
@@ -105,7 +105,7 @@ def test_the_command_line_says_it_in_one_line(locked, folder, keys, data):
     ended = hogwild(own_clusters.environment(folder, **keys), "train", str(data), *TRAIN, "--address", locked.address)
     assert ended.returncode == 1
     (line,) = ended.stderr.strip().splitlines()
-    assert "asks for a token: set RAY_AUTH_MODE=token" in line
+    assert "requires a token: set RAY_AUTH_MODE=token" in line
 
 
 @NEEDS_OPENSSL
@@ -114,7 +114,7 @@ def test_without_a_cluster_an_own_one_is_started_and_only_that_one_stopped(locke
         own_clusters.environment(folder), "train", str(data), *TRAIN, "--json", "--log", str(folder / "own")
     )
     assert ended.returncode == 0, ended.stderr
-    placed = next(event for event in map(json.loads, (folder / "own").read_text().splitlines()) if "node" in event)
+    placed = next(event for event in map(json.loads, (folder / "own").read_text().splitlines()) if "process" in event)
     variables = own_clusters.environment(folder, **SHOWN, **keys)
     assert preflight(locked.address, variables).refusal == ""
     assert not psutil.pid_exists(placed["process"])
@@ -142,16 +142,16 @@ def test_workers_come_late_or_when_there_is_room_for_them(locked, folder, keys, 
     with errors.open("w") as file:
         run = subprocess.Popen([sys.executable, "-m", "hogwild", *words, *more], env=variables, stderr=file)
     try:
-        (homeless,) = wait_for(run, log, "no room", 1)
-        first = {event["participant"] for event in wait_for(run, log, "placed", 4)}
+        (homeless,) = wait_for(run, log, "unplaced", 1)
+        first = {event["node"] for event in wait_for(run, log, "placed", 4)}
         assert len(first & {"worker-0", "worker-1", "worker-2"}) == 2
-        assert homeless["participant"] not in first
+        assert homeless["node"] not in first
         locked.add_node()
-        after = {event["participant"]: event["node"] for event in wait_for(run, log, "placed", 6)}
-        assert set(after) - first == {homeless["participant"], "worker-3"}
+        after = {event["node"]: event["ray_node"] for event in wait_for(run, log, "placed", 6)}
+        assert set(after) - first == {homeless["node"], "worker-3"}
         assert len(set(after.values())) == 2
-        joined = {event["participant"] for event in wait_for(run, log, "joined", 2)}
-        assert joined == {homeless["participant"], "worker-3"}
+        joined = {event["node"] for event in wait_for(run, log, "joined", 2)}
+        assert joined == {homeless["node"], "worker-3"}
         run.send_signal(signal.SIGINT)
         assert run.wait(100) == 130, errors.read_text()
     finally:

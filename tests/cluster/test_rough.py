@@ -28,7 +28,7 @@ def carried(link, answered=True):
     line = FaultyTransport(link, [0], Transport(call, lambda calls: [] if answered else calls))
     packets = [line.call(None, (b"%d" % number,)) for number in range(CALLS)]
     until = time.monotonic() + 20
-    while any(packet.ahead for packet in packets) and time.monotonic() < until:
+    while any(packet.pending_copies for packet in packets) and time.monotonic() < until:
         time.sleep(0.01)
     return came, line.unanswered(packets)
 
@@ -58,9 +58,9 @@ def test_what_is_large_takes_as_long_as_the_line_says():
     line = FaultyTransport(Link(0.0, bandwidth=10.0), [0], Transport(lambda handle, parts: 0, lambda calls: calls))
     first, second = line.call(None, (b"1",)), line.call(None, (bytes(1000),))
     until = time.monotonic() + 20
-    while first.ahead and time.monotonic() < until:
+    while first.pending_copies and time.monotonic() < until:
         time.sleep(0.01)
-    assert (first.ahead, second.ahead) == (0, 1)
+    assert (first.pending_copies, second.pending_copies) == (0, 1)
 
 
 def test_what_is_no_link_is_refused():

@@ -154,16 +154,16 @@ def test_who_finds_another_merging_goes_on_and_does_not_wait_for_ever(kind):
     problem, rule = Linear(DATA[kind], "logistic", l2=1e-4), named("adagrad")
     copies, state, whole = problem.hot_replicas(rule, 32, 2), problem.start(rule), problem.data.in_order().whole()
     copies.gather(state, 0.1)
-    copies.door[DOOR] = 1
+    copies.merge_lock[DOOR] = 1
     step = np.full(len(whole.order), 0.1, np.float32)
     copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync_buffer("free"))
     assert copies.own[0].control[hot_replicas.EVENT] == len(whole.order) // (32 * LATE)
-    assert copies.door[DOOR] == 1  # it is for the other one to open it
-    copies.door[DOOR] = 0
+    assert copies.merge_lock[DOOR] == 1  # it is for the other one to open it
+    copies.merge_lock[DOOR] = 0
     copies.descent(0)(Chunk(whole.rows, whole.order), step, state, problem.sync_buffer("free"))
     merges = copies.own[0].control[hot_replicas.EVENT] - len(whole.order) // (32 * LATE)
     assert merges == pytest.approx(len(whole.order) / 32, abs=LATE)
-    assert copies.door[DOOR] == 0
+    assert copies.merge_lock[DOOR] == 0
 
 
 @pytest.mark.parametrize("rule", ["sgd", "adagrad"])
@@ -273,7 +273,7 @@ def test_a_run_with_buffers_is_interrupted_between_chunks_and_goes_on(tmp_path):
     problem = Linear(DATA["sparse"], "logistic", l2=1e-3)
     how = {"rule": "adagrad", "schedule": Constant(0.1), "strategy": Hogwild(2, buffer=32)}
     whole = minimise(problem, budget=20, **how)
-    told = [event for event in whole.events if event["event"] == "buffers"]
+    told = [event for event in whole.events if event["event"] == "replicas"]
     assert [(event["coordinates"], event["of"], event["rows"]) for event in told] == [(FEATURES, FEATURES, 32)]
     minimise(problem, budget=10, checkpoint=tmp_path, **how)
     rest = minimise(problem, budget=20, checkpoint=tmp_path, resume=True, **how)

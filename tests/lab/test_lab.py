@@ -185,7 +185,7 @@ def test_a_log_of_a_run_becomes_a_section(tmp_path):
     titles = [part.title for part in section.parts]
     assert titles[:2] == ["Loss over epochs", "Staleness"]
     assert "Writes of worker 1" in titles
-    assert "met another" in section.findings[1].text
+    assert "of updates collided with" in section.findings[1].text
 
 
 def test_means_know_how_far_off_they_are():

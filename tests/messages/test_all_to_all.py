@@ -69,12 +69,12 @@ def test_replicas_go_on_from_those_who_are_furthest():
         views.begin(("worker-0", "worker-1", "worker-2"))
         assert len(list(views.form(("worker-0", "worker-1")))) == 2
         at = [ViewState(1, clock, 10 * clock, frozen(np.full(1, value))) for clock, value in ((4, 2.0), (5, 6.0))]
-        assert not views.heard("worker-0", at[0])
-        assert not views.heard("worker-1", ViewState(0, 9, 9))  # of an earlier view
-        assert views.heard("worker-1", at[1])
+        assert not views.receive("worker-0", at[0])
+        assert not views.receive("worker-1", ViewState(0, 9, 9))  # of an earlier view
+        assert views.receive("worker-1", at[1])
         assert views.agreed() == (5, 50, np.array([expected]))
     list(views.form(("worker-0",)))
-    assert views.heard("worker-0", ViewState(2, 0, 0))
+    assert views.receive("worker-0", ViewState(2, 0, 0))
     assert views.agreed() is None
 
 

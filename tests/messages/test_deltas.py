@@ -48,7 +48,7 @@ def test_what_compression_leaves_out_is_sent_later(changes):
         assert isinstance(sent, SparseDelta)
         assert len(sent.values) <= max(1, round(0.2 * size))
         add(arrived, sent)
-    np.testing.assert_allclose(arrived + sender.owed, np.sum(vectors, axis=0), atol=1e-5)
+    np.testing.assert_allclose(arrived + sender.residual, np.sum(vectors, axis=0), atol=1e-5)
     for _ in range(size):  # with nothing new, all that is owed arrives in the end
         add(arrived, sender(np.zeros(size, np.float32)))
     np.testing.assert_allclose(arrived, np.sum(vectors, axis=0), atol=1e-5)
@@ -60,7 +60,7 @@ def test_half_precision_halves_what_is_sent_and_owes_the_rest():
     sent = sender(change)
     assert nbytes(sent) == nbytes(change) // 2
     assert np.isfinite(sent).all()
-    np.testing.assert_allclose(sent.astype(np.float32) + sender.owed, change)
+    np.testing.assert_allclose(sent.astype(np.float32) + sender.residual, change)
 
 
 def test_names():

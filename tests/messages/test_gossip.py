@@ -155,7 +155,7 @@ def test_crash_and_return(synchronous):
     runtime = Simulator(link=ROUGH, faults=faults, detection_delay=0.01, join_times={1: 0.1})
     run = train(Gossip("ring", synchronous, workers=4), runtime, "squared", budget=12)
     assert run.stop_reason == "epochs"
-    assert [event["participant"] for event in told(run, "lost")] == ["worker-2", "worker-0", "worker-3"]
+    assert [event["node"] for event in told(run, "lost")] == ["worker-2", "worker-0", "worker-3"]
     assert run.objective <= 1.05 * optimum("squared")
     assert told(run, "topology")[-1]["members"] == 2
 

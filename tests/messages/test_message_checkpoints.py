@@ -18,8 +18,8 @@ from torch.utils.data import TensorDataset
 
 from hogwild import Checkpoints, Crashes, Gossip, Link, Local, Module, ParameterServer, Simulator, Synchronous, minimise
 from hogwild.errors import CheckpointError, ParameterError
+from hogwild.events import Event
 from hogwild.messaging.state_codec import decode_state, encode_state, joined, split
-from hogwild.run import Event
 
 RUNTIMES = {"simulator": Simulator("exponential:0.01"), "local": Local()}
 IN_STEP = {name: one for name, one in TALKERS.items() if getattr(one, "staleness", 0) == 0 and one.bounded}

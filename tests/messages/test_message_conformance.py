@@ -20,7 +20,7 @@ def test_comes_to_the_optimum(strategy, runtime, kind):
     assert run.stop_reason == "epochs"
     assert run.objective <= 1.01 * optimum(kind)
     assert run.history[-1]["updates"] >= EPOCHS * 120
-    assert [event["event"] for event in run.events[-4:]] == ["staleness", "traffic", "waiting", "result"]
+    assert [event["event"] for event in run.events[-4:]] == ["staleness", "traffic", "idle", "result"]
     if "consensus" in run.result:
         assert run.result["consensus"] < 1e-3
 

@@ -30,7 +30,7 @@ from hogwild.runtimes import RUNTIMES, Simulator
 from hogwild.runtimes.messaging.faults import Crash
 from hogwild.strategies import ParameterServer
 from hogwild.training.batch_message_driver import sums_updates
-from hogwild.training.local_trainers.batches import BatchSource, BatchTrainer
+from hogwild.training.batch_trainer import BatchSource, BatchTrainer
 from hogwild.training.torch_optimisers import optimiser_of, step_size_of
 
 LOSS = nn.functional.mse_loss
@@ -127,7 +127,7 @@ def test_in_step_it_does_what_one_large_batch_does() -> None:
     torch.testing.assert_close(net.bias, b, rtol=0, atol=1e-6)
 
 
-def learner(net: nn.Module, workers: int, **options: Any) -> tuple[BatchTrainer, BatchSource]:
+def make_trainer(net: nn.Module, workers: int, **options: Any) -> tuple[BatchTrainer, BatchSource]:
     problem = Module(net, LOSS, numbers(50), batch=8, **options)
     optimiser = optimiser_of(SGD, problem)
     batches = BatchSource(problem, optimiser, step_size_of(None, optimiser, 50, Budget(2), 8), 0, workers, None)
@@ -136,7 +136,7 @@ def learner(net: nn.Module, workers: int, **options: Any) -> tuple[BatchTrainer,
 
 def test_terms_together_are_one_step_along_their_mean_gradient() -> None:
     net = nn.Linear(3, 1)
-    learns, batches = learner(net, 1)
+    learns, batches = make_trainer(net, 1)
     trained = learns.burst(Train(learns.flat.values(), (0, 1), 4, 3, 4, 1, together=True))
     samples = np.concatenate(batches.drawn(0, 0)[4:])  # the last of which is a batch of 2
     assert (trained.samples, len(samples)) == (18, 18)
@@ -146,7 +146,7 @@ def test_terms_together_are_one_step_along_their_mean_gradient() -> None:
 
 
 def test_shards_of_an_epoch_are_all_samples_and_a_burst_goes_on_into_the_next() -> None:
-    learns, batches = learner(nn.Linear(3, 1), 3)
+    learns, batches = make_trainer(nn.Linear(3, 1), 3)
     assert (batches.epoch, batches.sizes) == (7, (3, 2, 2))
     drawn = np.concatenate([batch for shard in range(3) for batch in batches.drawn(shard, 0)])
     assert sorted(drawn) == list(range(50))
@@ -156,7 +156,7 @@ def test_shards_of_an_epoch_are_all_samples_and_a_burst_goes_on_into_the_next() 
 
 
 def test_own_buffers_are_not_replaced_by_those_of_others() -> None:
-    learns, _ = learner(nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1)), 1, buffers="own")
+    learns, _ = make_trainer(nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1)), 1, buffers="own")
     start = learns.flat.values()
     learns.burst(Train(start, (0, 1), 0, 2, 0, 1))
     kept = learns.problem.net[0].running_mean.clone()  # type: ignore[union-attr,operator]

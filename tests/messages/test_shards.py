@@ -6,7 +6,7 @@ import pytest
 from hogwild import SGD, Constant, Linear
 from hogwild.data import open as open_data
 from hogwild.messaging.protocol import Train
-from hogwild.training.local_trainers.rows import RowSource
+from hogwild.training.row_trainer import RowSource
 
 ROWS = 2000
 

@@ -27,8 +27,8 @@ from hogwild.errors import ParameterError
 from hogwild.messaging.protocol import Train
 from hogwild.rules import SGD
 from hogwild.strategies import ParameterServer
-from hogwild.training.local_trainers.multicore import MulticoreTrainer, cores_of
-from hogwild.training.local_trainers.rows import RowSource, pack_state
+from hogwild.training.multicore_trainer import MulticoreTrainer, cores_of
+from hogwild.training.row_trainer import RowSource, pack_state
 
 INNER = [Hogwild(workers=2), Locked(workers=2), RoundRobin(workers=2), Averaging(workers=2)]
 
@@ -59,7 +59,7 @@ def test_nodes_with_cores_come_to_where_one_worker_does(within: Any) -> None:
 
 
 def waiting(run: Run) -> Any:
-    return next(event for event in run.events if event["event"] == "waiting")
+    return next(event for event in run.events if event["event"] == "idle")
 
 
 @pytest.mark.parametrize("within", ["serial", Serial(), Hogwild(workers=1)])

@@ -17,7 +17,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Subset, Te
 
 from hogwild import Averaging, Hogwild, LabelSkew, Module, Processes, Run, minimise
 from hogwild.errors import DataError, ParameterError, WorkerError
-from hogwild.run import Event
+from hogwild.events import Event
 
 LOSS = nn.functional.mse_loss
 SGD = partial(optim.SGD, lr=0.1)

@@ -31,7 +31,7 @@ from hogwild import (
 )
 from hogwild.data.sampling import Split, WorkerShare
 from hogwild.errors import CheckpointError, ParameterError, WorkerError
-from hogwild.run import Event
+from hogwild.events import Event
 
 LOSS = nn.functional.mse_loss
 ADAM = partial(optim.Adam, lr=0.02)
@@ -112,10 +112,10 @@ def test_one_that_died_takes_part_again(tmp_path: Path) -> None:
     options: dict[str, Any] = {"strategy": Hogwild(2), "checkpoint": tmp_path}
     data = nets.Noisy(most=30, seconds=0.002, grave=tmp_path / "grave")
     first = train(data, runtime=Processes(on_worker_failure="continue"), **options)
-    assert any(event["event"] == "worker lost" for event in first.events)
+    assert any(event["event"] == "worker crashed" for event in first.events)
     run = train(budget=8, resume=True, **options)
     assert run.history[-1]["epoch"] == 8
-    assert not any(event["event"] == "worker lost" for event in run.events)
+    assert not any(event["event"] == "worker crashed" for event in run.events)
 
 
 def test_what_is_written(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import optim
 
 from hogwild import Hogwild, Module, minimise
-from hogwild.run import Event
+from hogwild.events import Event
 
 WORKERS = 4
 

@@ -197,7 +197,7 @@ def at_the_second(kind):
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("kill", "SIGKILL"), ("raise", "worker one is unwell"), ("sleep", "nothing was heard of it for 3 seconds")],
+    [("kill", "SIGKILL"), ("raise", "worker one is unwell"), ("sleep", "it did not respond for 3 seconds")],
 )
 @pytest.mark.usefixtures("no_copies_left")
 def test_one_that_dies_ends_the_block_with_its_reason(kind, said):
@@ -226,7 +226,7 @@ def test_one_that_ends_or_is_late_before_the_block_is_named(tmp_path):
     nothing = move_to_shared_memory([])
     (tmp_path / "empty.py").write_text("")
     script = Script(str(tmp_path / "empty.py"))
-    for task, limit, said in ((script, 60, "without coming to the block"), (None, 0.2, "Not there after 0.2 seconds")):
+    for task, limit, said in ((script, 60, "without coming to the block"), (None, 0.2, "Not ready after 0.2 seconds")):
         runtime = hogwild.Processes(startup_timeout=limit)
         others = PeerWorkers(
             SharedCounters(2),
@@ -344,7 +344,7 @@ def test_the_seed_gives_the_shuffle():
 def test_another_model_is_not_attached(change, said):
     net = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(net.parameters())
-    terms = ScriptHandshake(signature(net, optimizer), 0, 1, alone=False, keep=False)
+    terms = ScriptHandshake(signature(net, optimizer), 0, 1, locked=False, keep=False)
     arena = move_to_shared_memory(shared_tensors(net, optimizer))
     other, kind = change()
     with pytest.raises(ParameterError, match=said):

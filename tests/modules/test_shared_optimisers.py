@@ -118,7 +118,7 @@ def test_parameters_without_gradient_stay() -> None:
 def test_an_optimiser_that_cannot_share_says_so() -> None:
     problem = Module(nets.Fixed(), nets.as_it_is, nets.numbers(), batch=8)
     run = minimise(problem, partial(optim.Rprop, lr=0.01), strategy=Hogwild(2), budget=1)
-    assert any(event["event"] == "memories" for event in run.events)
+    assert any(event["event"] == "optimiser state" for event in run.events)
 
 
 def test_rules_that_cannot_work() -> None:

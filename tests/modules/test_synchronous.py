@@ -234,7 +234,7 @@ def fails_in(how, calls, outputs, target):
     [
         ("kill", "^worker 1 was ended by the signal SIGKILL"),
         ("error", "(?s)^worker 1 failed.*no_such_thing"),
-        ("sleep", "^worker 1 failed: nothing was heard of it for 4 seconds"),
+        ("sleep", "^worker 1 failed: it did not respond for 4 seconds"),
     ],
 )
 def test_the_death_of_a_worker_ends_the_run_with_its_cause(how, message):
@@ -337,7 +337,7 @@ def test_what_cannot_work_is_refused_before_anything_starts():
         minimise(problem, strategy="synchronous", runtime="threads")
     with pytest.raises(ParameterError, match="'linear-scaling' goes by the samples in a batch"):
         minimise(problem, schedule="linear-scaling")
-    with pytest.raises(ParameterError, match="none can go on without one that died"):
+    with pytest.raises(ParameterError, match="none can continue without one that crashed"):
         train(layers(), Synchronous(2), runtime=Processes(on_worker_failure="continue"))
     with pytest.raises(ParameterError, match="leave out one of them"):
         train(layers(), Synchronous(2, recipe=LargeMinibatch()), schedule=LinearScaling())

@@ -87,7 +87,7 @@ def test_others_go_on(strategy: Any, tmp_path: Path) -> None:
     """One of two dies at once; the other has all samples from the next epoch on."""
     data = nets.Noisy(most=1, seconds=0.003, grave=tmp_path / "grave")
     run = minimise(problem(data), strategy=strategy, budget=4, runtime=Processes(on_worker_failure="continue"))
-    lost = [event for event in run.events if event["event"] == "worker lost"]
+    lost = [event for event in run.events if event["event"] == "worker crashed"]
     assert len(lost) == 1
     assert "SIGKILL" in lost[0]["message"]
     assert run.stop_reason == "epochs"
@@ -108,9 +108,9 @@ def test_one_that_stands_still_is_ended() -> None:
         problem(nets.numbers()), strategy=Locked(2), budget=3,
         runtime=Processes(on_worker_failure="continue", heartbeat_timeout=4), rule=nets.Holding,
     )  # fmt: skip
-    lost = [event for event in run.events if event["event"] == "worker lost"]
+    lost = [event for event in run.events if event["event"] == "worker crashed"]
     assert len(lost) == 1
-    assert "nothing was heard of it for 4 seconds" in lost[0]["message"]
+    assert "it did not respond for 4 seconds" in lost[0]["message"]
 
 
 def test_not_a_number() -> None:

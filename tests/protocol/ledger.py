@@ -23,6 +23,9 @@ class Ledger:
     def __post_init__(self) -> None:
         self.start = frozen(np.zeros(self.parts * PLACES, np.float32))
 
+    def warm_up(self, start: Floats) -> None:
+        """Nothing is compiled here."""
+
     def burst(self, train: Train) -> Trained:
         """Add one to the next place of every part."""
         assert self.given < PLACES, f"{PLACES} bursts, and still no end: it never ends"

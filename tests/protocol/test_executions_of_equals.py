@@ -42,6 +42,6 @@ def test_sums_without_crashes_have_every_burst_once(execution: Execution) -> Non
     if execution.faults or execution.late or execution.seconds is not None:
         execution = Execution(execution.strategy, link=execution.link, compute=execution.compute, slow=execution.slow)
     stage = execution.stage()
-    entries = stage.job.learner(0).entries(stage.play().values)
+    entries = stage.job.make_trainer(0).entries(stage.play().values)
     assert entries.shape[1] > 0
     assert (abs(entries - 1) < 1e-5).all()

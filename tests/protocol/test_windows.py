@@ -35,32 +35,32 @@ def test_a_worker_waits_when_a_server_has_not_received_a_window_of_pushes(monkey
 
 
 def test_what_is_on_its_way_to_the_dead_does_not_count() -> None:
-    post = ReliableChannel("worker-0", 0, {"worker-1": 0}, patience=1.0)
+    channel = ReliableChannel("worker-0", 0, {"worker-1": 0}, patience=1.0)
     for _ in range(WINDOW + 1):
-        post.sealed("worker-1", Ready())
-    assert post.crowded
-    post.membership(PeerLost("worker-1", 0))
-    assert not post.crowded
-    assert not list(post.alarm())
+        channel.wrap("worker-1", Ready())
+    assert channel.window_full
+    channel.membership(PeerLost("worker-1", 0))
+    assert not channel.window_full
+    assert not list(channel.set_timer())
 
 
 def test_a_new_life_is_written_to_from_the_first_number_on() -> None:
-    post = ReliableChannel("worker-0", 0, {"worker-1": 0}, patience=1.0)
-    assert post.sealed("worker-1", Ready()) is not None
-    post.membership(PeerLost("worker-1", 0))
-    assert post.sealed("worker-1", Ready()) is None
-    post.membership(PeerJoined("worker-1", 1))
-    envelope = post.sealed("worker-1", Ready())
+    channel = ReliableChannel("worker-0", 0, {"worker-1": 0}, patience=1.0)
+    assert channel.wrap("worker-1", Ready()) is not None
+    channel.membership(PeerLost("worker-1", 0))
+    assert channel.wrap("worker-1", Ready()) is None
+    channel.membership(PeerJoined("worker-1", 1))
+    envelope = channel.wrap("worker-1", Ready())
     assert envelope is not None
-    assert (envelope.life, envelope.sequence) == (1, 0)
+    assert (envelope.receiver_incarnation, envelope.sequence) == (1, 0)
 
 
 def test_a_letter_to_an_earlier_life_is_no_sign_of_life() -> None:
     dead = ReliableChannel("worker-1", 0, {"server-0": 0}, patience=1.0)
-    envelope = dead.sealed("server-0", Ready())
+    envelope = dead.wrap("server-0", Ready())
     assert envelope is not None
-    assert ReliableChannel("server-0", 1, {}, patience=1.0).news(envelope) == []
-    assert ReliableChannel("server-0", 0, {}, patience=1.0).news(envelope) == [PeerJoined("worker-1", 0)]
+    assert ReliableChannel("server-0", 1, {}, patience=1.0).implied_membership(envelope) == []
+    assert ReliableChannel("server-0", 0, {}, patience=1.0).implied_membership(envelope) == [PeerJoined("worker-1", 0)]
 
 
 def test_without_its_coordinator_a_run_is_over() -> None:
@@ -85,7 +85,7 @@ def test_the_expected_message_is_taken_however_many_later_ones_are_stored(monkey
     monkeypatch.setattr("hogwild.messaging.reliable_channel.MOST_HELD", 3)
     sender = ReliableChannel("worker-0", 0, {"server-0": 0}, patience=1.0)
     receiver = ReliableChannel("server-0", 0, {"worker-0": 0}, patience=1.0)
-    first, *later = [sender.sealed("server-0", Ready()) for _ in range(5)]
+    first, *later = [sender.wrap("server-0", Ready()) for _ in range(5)]
     for envelope in (*later, first):
         assert envelope is not None
         receiver.receive(envelope)

@@ -39,15 +39,15 @@ class Watched(EventLoop):
         return outcome
 
     def _check_result(self, entries: Any) -> None:
-        for (name, life), places in self.bursts.items():
-            if self.lasting and self.lives.get(name) == life and self.people[name].role.ended:  # type: ignore[attr-defined]
+        for (name, incarnation), places in self.bursts.items():
+            if self.lasting and self.incarnations.get(name) == incarnation and self.nodes[name].role.ended:  # type: ignore[attr-defined]
                 missing = [place for place in places if not (entries[:, place] > 0).all()]
                 assert not missing, f"{name} has ended, and bursts {missing} of it are not in the result"
 
-    def _carry_out(self, name: str, action: Action) -> None:
+    def _execute(self, name: str, action: Action) -> None:
         if isinstance(action, Train):
-            self.bursts[name, self.lives[name]].append(self.ledger.given)
-        super()._carry_out(name, action)
+            self.bursts[name, self.incarnations[name]].append(self.ledger.given)
+        super()._execute(name, action)
 
     def _next(self) -> None:
         assert self.events < MOST_EVENTS, f"{MOST_EVENTS:,} events, and still no end: it never ends"
@@ -56,10 +56,10 @@ class Watched(EventLoop):
     def _start(self, name: str, first: bool = False) -> None:
         super()._start(name, first)
         if not first:
-            self.log.append(f"{self.now:.4f} {name} is started, its life {self.lives[name]}")
+            self.log.append(f"{self.now:.4f} {name} is started, its incarnation {self.incarnations[name]}")
 
     def _crash(self, fault: Any) -> None:
-        if fault.who in self.lives:
+        if fault.who in self.incarnations:
             self.log.append(f"{self.now:.4f} {fault.who} crashes")
         super()._crash(fault)
 
@@ -79,13 +79,13 @@ class Audited(Watched):
         self.pushed: dict[tuple[str, Life], list[tuple[int, int]]] = defaultdict(list)  # to a server: number, place
         self.safe: set[tuple[str, int]] = set()  # (server, place) of which a receipt says that it is kept
 
-    def _carry_out(self, name: str, action: Action) -> None:
+    def _execute(self, name: str, action: Action) -> None:
         if isinstance(action, Train) and self.staleness is not None:
-            me = name, self.lives[name]
+            me = name, self.incarnations[name]
             self._check_bound(me, self.began[me] + len(self.bursts[me]), self.ledger.entries(action.values))
         elif isinstance(action, Transmit):
             self._sees(action.envelope)
-        super()._carry_out(name, action)
+        super()._execute(name, action)
 
     def _sees(self, envelope: Envelope) -> None:
         sender, body = envelope.sender, envelope.body
@@ -96,18 +96,18 @@ class Audited(Watched):
             if not known or envelope.sequence > known[-1][0]:  # else it is sent again
                 known.append((envelope.sequence, self.ledger.place(body.change)))
         elif isinstance(body, Ack) and sender.startswith("server"):
-            known = self.pushed[sender, (envelope.to, envelope.life)]
+            known = self.pushed[sender, (envelope.to, envelope.receiver_incarnation)]
             self.safe |= {(sender, place) for sequence, place in known if sequence < body.kept}
 
     def _check_bound(self, me: Life, clock: int, entries: Any) -> None:
         """Of every worker that lives, all that it had to do before the bound is there."""
         assert self.staleness is not None
         for other, began in self.began.items():
-            if self.lives.get(other[0]) != other[1]:
+            if self.incarnations.get(other[0]) != other[1]:
                 continue
             needed = max(0, clock - self.staleness - began)
             done = self.bursts[other][:needed]
-            assert len(done) == needed or self.people[other[0]].role.ended, (  # type: ignore[attr-defined]
+            assert len(done) == needed or self.nodes[other[0]].role.ended, (  # type: ignore[attr-defined]
                 f"{me} trains at clock {clock}, and {other} has only come to {began + len(done)}"
             )
             missing = [place for place in done if not (entries[:, place] > 0).all()]

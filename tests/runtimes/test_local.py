@@ -93,7 +93,7 @@ def test_messages_may_take_their_time(squares):
     strategy = ParameterServer(workers=2, staleness=1, push_every=20)
     run = descended(problem, strategy, Local(latency="exponential:0.001"), epochs=20)
     np.testing.assert_allclose(weights(run), optimum, atol=0.03)
-    assert of(run, "waiting")["idle_share"] > 0
+    assert of(run, "idle")["idle_share"] > 0
 
 
 def test_many_workers(squares):
@@ -118,7 +118,7 @@ def test_the_dead_are_not_waited_for_and_may_come_back(squares, staleness):
         stall_timeout=60,
     )
     run = descended(problem, ParameterServer(workers=3, staleness=staleness, push_every=8), runtime, epochs=12)
-    assert of(run, "waiting")["crashes"] >= 3
+    assert of(run, "idle")["crashes"] >= 3
     assert {"lost", "joined"} <= {event["event"] for event in run.events}
     np.testing.assert_allclose(weights(run), optimum, atol=0.15)
 
@@ -142,7 +142,7 @@ def broken(*_):
 
 
 def test_what_fails_in_a_worker_is_told(squares, monkeypatch):
-    monkeypatch.setattr("hogwild.training.local_trainers.rows.RowSource.rates", broken)
+    monkeypatch.setattr("hogwild.training.row_trainer.RowSource.rates", broken)
     with pytest.raises(WorkerError, match=r"worker-\d failed: BrokenError: in the middle of it") as failure:
         descended(squares[0], ParameterServer(workers=3), Local())
     assert isinstance(failure.value.__cause__, BrokenError)

@@ -54,13 +54,13 @@ def test_a_run_is_recorded_saved_and_played_again(problem, tmp_path):
     run = descended(problem, Local(extra_seconds={1: 0.002}, latency=0.0005, record=True))
     run.trace.save(tmp_path / "trace.json")
     trace = Trace.load(tmp_path / "trace.json")
-    assert {name: vars(diary) for name, diary in trace.diaries.items()} == {
-        name: vars(diary) for name, diary in run.trace.diaries.items()
+    assert {name: vars(node) for name, node in trace.nodes.items()} == {
+        name: vars(node) for name, node in run.trace.nodes.items()
     }
-    bursts = trace.diaries["worker-1"].bursts
+    bursts = trace.nodes["worker-1"].bursts
     assert len(bursts) == of(run, "staleness")["workers"]["worker-1"]["count"]
     assert min(seconds for seconds, _ in bursts) >= 0.002
-    assert min(trace.diaries["server-0"].ways["Push"]) == pytest.approx(0.0005)
+    assert min(trace.nodes["server-0"].ways["Push"]) == pytest.approx(0.0005)
     assert of(run, "trace")["bursts"]["worker-1"]["count"] == len(bursts)
     first, second = (descended(problem, Simulator.replay(trace)) for _ in range(2))
     assert first.events == second.events

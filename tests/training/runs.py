@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from hogwild import Linear, minimise
-from hogwild.run import Event, Run
+from hogwild.events import Event
+from hogwild.run import Run
 from hogwild.runtimes.shared_memory.threads import Session
 from hogwild.training.loop import EpochPrefix
 

@@ -11,7 +11,7 @@ from runs import Dying, Killed, arrays, in_legs, problem, slowed, told
 
 from hogwild import Budget, Checkpoints, Constant, Linear, minimise
 from hogwild.errors import DivergedError
-from hogwild.training.stopping import MOST, DivergenceGuard
+from hogwild.stopping import MOST_HALVINGS, DivergenceGuard
 
 SGD: dict[str, Any] = {"rule": "sgd", "strategy": "serial"}
 
@@ -34,7 +34,7 @@ def test_a_hopeless_step_ends_in_an_error_that_says_what_to_do(loss: str) -> Non
     heard: list[Any] = []
     with pytest.raises(DivergedError, match=r"exploded .* smaller step \(or step='auto'\), scale the features"):
         minimise(problem(loss), schedule=Constant(1e30), budget=3, callbacks=[heard.append], **SGD)
-    assert sum(event["event"] == "diverged" for event in heard) == MOST
+    assert sum(event["event"] == "diverged" for event in heard) == MOST_HALVINGS
     assert not any(event["event"] in ("epoch", "result") for event in heard)
 
 
@@ -93,6 +93,6 @@ def test_the_guard_counts() -> None:
     assert not guard.has_diverged(4_999.0)
     assert guard.has_diverged(5_001.0)
     assert guard.has_diverged(0.1, float("inf"))
-    assert [guard.halve() for _ in range(MOST)] == [0.5, 0.25, 0.125, 0.0625, 0.03125]
+    assert [guard.halve() for _ in range(MOST_HALVINGS)] == [0.5, 0.25, 0.125, 0.0625, 0.03125]
     with pytest.raises(DivergedError):
         guard.halve()

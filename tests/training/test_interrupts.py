@@ -17,8 +17,8 @@ from hogwild import Budget, Constant, Cosine, Hogwild, Linear, minimise
 from hogwild.rules import named
 from hogwild.runtimes.shared_memory import thread_team, threads
 from hogwild.runtimes.shared_memory.threads import Session
+from hogwild.stopping import deferred_sigint
 from hogwild.training.loop import TrainingLoop
-from hogwild.training.stopping import deferred_sigint
 
 HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial", "budget": 5}
 
@@ -146,15 +146,15 @@ def test_nothing_is_lost_when_it_is_resumed(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_that_exploded_keeps_its_last_good_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     good = minimise(problem("squared"), "sgd", Constant(0.01), "serial", budget=1)
-    leg = TrainingLoop._leg
+    train_segment = TrainingLoop._train_segment
 
     def explode(self: TrainingLoop, walk: Any) -> Any:
         if self.position.epoch == 1:
             self.session.state[0][:] = np.nan
             self.interrupt.pressed = True
-        return leg(self, walk)
+        return train_segment(self, walk)
 
-    monkeypatch.setattr(TrainingLoop, "_leg", explode)
+    monkeypatch.setattr(TrainingLoop, "_train_segment", explode)
     run = minimise(problem("squared"), "sgd", Constant(0.01), "serial", budget=5)
     assert run.stop_reason == "interrupted"
     assert np.array_equal(run.model.weights, good.model.weights)

@@ -18,13 +18,13 @@ from hogwild.runtimes.shared_memory.thread_team import SliceTuner
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The epochs that were walked, one entry for each time that compiled code was called."""
     found: list[Any] = []
-    walk = QueueKernel.walk
+    descend = QueueKernel.descend
 
     def noted(self: QueueKernel, whole: Any, *others: Any) -> None:
         found.append(whole)
-        walk(self, whole, *others)
+        descend(self, whole, *others)
 
-    monkeypatch.setattr(QueueKernel, "walk", noted)
+    monkeypatch.setattr(QueueKernel, "descend", noted)
     return found
 
 
@@ -49,7 +49,7 @@ def test_it_looks_up_in_time(walks: list[Any], monkeypatch: pytest.MonkeyPatch) 
 def test_slow_parts_make_slices_short_again() -> None:
     slices = SliceTuner()
     for _ in range(6):
-        slices.lasted(slices.lasting(0.05), 0.001)
-    assert slices.lasting(0.05) == 64
-    slices.lasted(64, 3.2)
-    assert slices.lasting(0.05) == 1
+        slices.record(slices.parts_for(0.05), 0.001)
+    assert slices.parts_for(0.05) == 64
+    slices.record(64, 3.2)
+    assert slices.parts_for(0.05) == 1

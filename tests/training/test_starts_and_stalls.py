@@ -7,7 +7,7 @@ import pytest
 
 from hogwild import Adaptive, Budget, Checkpoints, Constant, Linear, PassiveAggressive, WarmStart, minimise
 from hogwild.errors import ParameterError
-from hogwild.training.checkpoints import Stall
+from hogwild.stopping import Stall
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 5)).astype(np.float32)

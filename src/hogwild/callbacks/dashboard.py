@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.callbacks.throughput import Rates, staleness_of, table_of
-from hogwild.run import Event
+from hogwild.events import Event
 from hogwild.terminal_plot import braille_character, rasterise
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Live:
         self._phase = "Going back, with a smaller step"
 
     def _on_cluster(self, event: Event) -> None:
-        self._below = table_of(event["participants"], self._console.width)
+        self._below = table_of(event["nodes"], self._console.width)
         self._lines = self._below.row_count + 1
 
     def _on_staleness(self, event: Event) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hogwild.errors import MissingExtraError
+from hogwild.events import EVENTS, Event
 from hogwild.files import to_jsonable
-from hogwild.run import PASSING, Event
 
 
 class JsonLines:
@@ -40,7 +40,7 @@ class JsonLines:
         self._progress = progress
 
     def __call__(self, event: Event) -> None:
-        if event["event"] not in PASSING or self._progress:
+        if not EVENTS[event["event"]].passing or self._progress:
             self._file.write(json.dumps(to_jsonable(event), allow_nan=False) + "\n")
             self._file.flush()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hogwild.callbacks.throughput import Rates, lines_of, table_of
-from hogwild.run import Event
+from hogwild.events import Event
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,10 +69,10 @@ class Progress:
         if not self._bar.disable:
             if not self._rates.words and not self._figures:
                 self._bar.update(self._task, description="Starting processes")
-            self._bar.below = table_of(event["participants"], self._bar.console.width)
+            self._bar.below = table_of(event["nodes"], self._bar.console.width)
         elif time.monotonic() - self._said >= LINES:
             self._said = time.monotonic()
-            for line in lines_of(event["participants"]):
+            for line in lines_of(event["nodes"]):
                 self._bar.console.print(line, soft_wrap=True)
 
     def _show(self, fraction: float | None) -> None:

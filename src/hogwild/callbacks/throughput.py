@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from hogwild.events import Event
 from hogwild.files import format_size
-from hogwild.run import Event
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -83,11 +83,11 @@ def short(rate: float) -> str:
 
 
 COLOURS = {"working": "green", "ready": "green", "silent": "bold yellow", "gone": "bold red"}
-FIGURES = ("bursts", "updates/s", "staleness", "pushes/s", "bytes/s", "restarts", "heard of")
+FIGURES = ("bursts", "updates/s", "staleness", "pushes/s", "bytes/s", "restarts", "last message")
 SHORT = 8  # characters of a machine's name that are shown
 WIDE = 104  # columns of a terminal that has room for all figures
 # Figures that a narrower terminal omits. The state of a node that is silent is visible without them.
-LEFT_OUT = ("bursts", "heard of")
+LEFT_OUT = ("bursts", "last message")
 MOST = 40  # rows that are shown: first those of nodes in another state than "working", then the others by order
 
 Row = Mapping[str, Any]
@@ -96,7 +96,7 @@ Row = Mapping[str, Any]
 def table_of(rows: Iterable[Row], width: int = WIDE) -> Table:
     """Return a table with one row per node: machine, state, rates, staleness, restarts, seconds since its last message.
 
-    >>> table_of([{"participant": "worker-0", "node": "4ac1f00d77", "state": "working", "bursts": 12}]).row_count
+    >>> table_of([{"node": "worker-0", "ray_node": "4ac1f00d77", "state": "working", "bursts": 12}]).row_count
     1
     """
     from rich.table import Table
@@ -106,13 +106,13 @@ def table_of(rows: Iterable[Row], width: int = WIDE) -> Table:
     wide = width >= WIDE
     figures = [name for name in FIGURES if wide or name not in LEFT_OUT]
     table = Table(box=None, padding=(0, 2 if wide else 1, 0, 0), header_style="dim")
-    for name in ("participant", "node", "state"):
+    for name in ("node", "ray node", "state"):
         table.add_column(name, no_wrap=True)
     for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
     for row in _chosen(rows):
         state, said = Text(row["state"], COLOURS.get(row["state"], "yellow")), _figures(row)
-        table.add_row(row["participant"], row["node"][:SHORT], state, *(said[name] for name in figures))
+        table.add_row(row["node"], row["ray_node"][:SHORT], state, *(said[name] for name in figures))
     if len(rows) > MOST:
         table.add_row(f"and {len(rows) - MOST} more")
     return table
@@ -141,16 +141,16 @@ def staleness_of(workers: Mapping[str, Mapping[str, float]]) -> Table:
 def lines_of(rows: Iterable[Row]) -> Iterator[str]:
     """Yield the rows of the cluster table as plain lines.
 
-    >>> list(lines_of([{"participant": "worker-0", "node": "4ac1f00d77", "state": "starting"}]))
+    >>> list(lines_of([{"node": "worker-0", "ray_node": "4ac1f00d77", "state": "starting"}]))
     ['worker-0 on 4ac1f00d: starting']
     >>> row = {"state": "working", "updates_rate": 812.0, "bursts": 7, "silent": 0.2}
-    >>> next(lines_of([{"participant": "worker-0", "node": "4ac1f00d77", **row}]))
-    'worker-0 on 4ac1f00d: working, bursts 7, updates/s 812, heard of 0.2 s ago'
+    >>> next(lines_of([{"node": "worker-0", "ray_node": "4ac1f00d77", **row}]))
+    'worker-0 on 4ac1f00d: working, bursts 7, updates/s 812, last message 0.2 s ago'
     """
     for row in _chosen(list(rows)):
         said = [f"{name} {figure}" for name, figure in _figures(row).items() if figure]
-        where = f" on {row['node'][:SHORT]}" if row["node"] else ""
-        yield f"{row['participant']}{where}: " + ", ".join([row["state"], *said])
+        where = f" on {row['ray_node'][:SHORT]}" if row["ray_node"] else ""
+        yield f"{row['node']}{where}: " + ", ".join([row["state"], *said])
 
 
 def _chosen(rows: list[Row]) -> list[Row]:
@@ -170,7 +170,7 @@ def _figures(row: Row) -> dict[str, str]:
         "pushes/s": _rate(row.get("pushes_rate", 0.0)),
         "bytes/s": format_size(int(row["bytes_rate"])) if row.get("bytes_rate", 0.0) >= 1 else "",
         "restarts": str(restarts) if restarts else "",
-        "heard of": f"{silent:.1f} s ago" if row["node"] and row["state"] not in ("starting", "gone") else "",
+        "last message": f"{silent:.1f} s ago" if row["ray_node"] and row["state"] not in ("starting", "gone") else "",
     }
 
 

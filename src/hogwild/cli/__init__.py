@@ -37,11 +37,11 @@ class Commands(TyperGroup):
         # The values stay empty, because get_command loads a command on demand.
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: object, cmd_name: str) -> Any:
         """Load a command, or return None if no command has that name."""
         return _load(cmd_name) if cmd_name in COMMANDS else None
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> object:
         """Run a command, and turn Ctrl-C into an error of our own, because typer would swallow it."""
         try:
             return super().invoke(ctx)
@@ -65,8 +65,8 @@ def _unwrapped(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"hogwild {version('hogwild')}")

@@ -26,7 +26,7 @@ def compare(
     rule: Annotated[str, typer.Option(help="sgd, momentum, adagrad, ftrl or adam.")] = "adagrad",
     epochs: Annotated[int, typer.Option(min=1, help="Of each run.")] = 5,
     holdout: Annotated[float, typer.Option(help="Hold this fraction out.")] = 0.1,
-    seeds: Annotated[int, typer.Option(min=1, help="Repeat each run so often.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of repetitions of each run.")] = 3,
     out: Annotated[Path, typer.Option(help="The folder for records and the report.")] = Path("compare"),
     figures: Annotated[bool, typer.Option("--figures", help="Write each figure as PNG and SVG, too.")] = False,
     as_json: Json = False,

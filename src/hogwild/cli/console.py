@@ -123,7 +123,7 @@ def print_json(record: Mapping[str, Any]) -> None:
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
     """Print an error in one line on stderr, and return the exit code of the command."""
     if isinstance(error, BrokenPipeError):
-        _let_go_of_stdout()
+        _detach_stdout()
         return 1
     if debug:
         traceback.print_exception(error)
@@ -184,7 +184,7 @@ def _print_line(console: Console, start: str, style: str, message: str) -> None:
     console.print(Text.assemble((start, style), message), soft_wrap=True)
 
 
-def _let_go_of_stdout() -> None:
+def _detach_stdout() -> None:
     """Redirect stdout to the null device after its reader has closed it, so that the last flush cannot fail."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -31,7 +31,7 @@ def doctor(
         ),
     ] = None,
     cluster: Annotated[
-        bool, typer.Option("--cluster", help="Look at a Ray cluster instead: nodes, versions, token, TLS.")
+        bool, typer.Option("--cluster", help="Check a Ray cluster instead: nodes, versions, token, TLS.")
     ] = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -44,12 +44,12 @@ def doctor(
     """
     out = Output(as_json)
     if cluster:
-        _look_at_cluster(address, out)
+        _report_cluster(address, out)
         return
     if address is not None:
         raise ParameterError(f"{address!r} is for a cluster: add --cluster.")
     with out.progress() as bar:
-        task = bar.add_task("Looking at the machine", total=None)
+        task = bar.add_task("Checking the machine", total=None)
         from hogwild.machine import this_machine
 
         machine = this_machine()
@@ -78,14 +78,14 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _look_at_cluster(address: str | None, out: Output) -> None:
+def _report_cluster(address: str | None, out: Output) -> None:
     from rich.text import Text
 
-    from hogwild.cli.diagnostics.cluster import look_at, nodes_table
+    from hogwild.cli.diagnostics.cluster import inspect_cluster, nodes_table
 
     with out.progress() as bar:
-        bar.add_task("Asking the nodes", total=None)
-        found, checks = look_at(address)
+        bar.add_task("Querying the nodes", total=None)
+        found, checks = inspect_cluster(address)
     parts = [heading("Nodes"), nodes_table(found), Text()] if found["nodes"] else []
     out.show(*parts, heading("Checks"), results(checks), Text(), verdict(checks))
     out.result({"ok": not is_broken(checks), "cluster": found, "checks": checks})

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hogwild.cli.console import Debug, Json, Output
+
+if TYPE_CHECKING:
+    from typer.models import OptionInfo
 
 
 def count(text: str) -> int:
@@ -32,8 +35,9 @@ def count(text: str) -> int:
 RECORDS = "sparse-records"
 
 
-def _count(help: str) -> Any:
-    return typer.Option(parser=count, metavar="N", help=help)
+def _count(help: str) -> OptionInfo:
+    option: OptionInfo = typer.Option(parser=count, metavar="N", help=help)
+    return option
 
 
 def generate(

@@ -132,7 +132,7 @@ def _numbers(dataset: Dataset, found: Statistics) -> RenderableType:
     table.add_column(justify="right", no_wrap=True, style="bold")
     table.add_column()
     overlap, feature = found.overlap, found.most_frequent + dataset.base
-    table.add_row("rows", f"{found.rows:,}", _say_labels(found.labels))
+    table.add_row("rows", f"{found.rows:,}", _label_summary(found.labels))
     table.add_row("features", f"{found.features:,}", f"{found.used_features:,} of them in some row")
     table.add_row("non-zeros", f"{found.nonzeros:,}", f"{found.mean_nonzeros:,.1f} a row, {found.layout}")
     table.add_row("density", f"{found.density:.3%}", "of all cells are stored")
@@ -151,7 +151,7 @@ def _certainty(found: Statistics) -> str:
     return f"from {overlap.compared} rows, between {overlap.low:.4g} and {overlap.high:.4g}"
 
 
-def _say_labels(labels: LabelStatistics) -> str:
+def _label_summary(labels: LabelStatistics) -> str:
     if not labels.counts:
         return f"labels from {labels.low:g} to {labels.high:g}, mean {labels.mean:.4g}"
     classes = [f"{value:g}: {count:,}" for value, count in labels.counts.items()]
@@ -166,7 +166,7 @@ def _collisions(found: Statistics) -> RenderableType:
     from hogwild.data.statistics import WORKERS
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for name in ("workers", "others that meet it", "chance of any", "coordinates in common"):
+    for name in ("workers", "others that collide", "chance of any", "coordinates in common"):
         table.add_column(name, justify="right")
     for workers in WORKERS:
         expected = found.collisions(workers)
@@ -211,13 +211,13 @@ def _about_workers(found: Statistics, cores: int) -> list[str]:
     shared = found.crowding / max(found.mean_nonzeros, 1e-12)
     if shared >= CROWDED:
         advice = (
-            f"Any two rows have {shared:.0%} of their features in common: lock-free workers would fight over them. "
+            f"Any two rows have {shared:.0%} of their features in common: lock-free workers would conflict on them. "
             "Use --strategy averaging (each worker trains a copy), or one or two workers."
         )
     elif found.crowding >= BUSY:
         advice = (
-            f"Two rows have {found.crowding:.1f} features in common ({shared:.0%} of a row), the frequent ones, and "
-            "cores pass those to and fro: use --strategy hogwild with few workers, and compare it with serial and "
+            f"Two rows have {found.crowding:.1f} features in common ({shared:.0%} of a row), the frequent ones, whose "
+            "cache lines move between cores: use --strategy hogwild with few workers, and compare it with serial and "
             "averaging."
         )
     else:
@@ -254,7 +254,7 @@ def _about_features(found: Statistics) -> list[str]:
         advice.append(f"{which} in every row and will act like an intercept, which every worker writes: best left out.")
     if found.empty_rows:
         which = "One row has" if found.empty_rows == 1 else f"{found.empty_rows:,} rows have"
-        advice.append(f"{which} no features at all: only the intercept can say something about them.")
+        advice.append(f"{which} no features at all: only the intercept contributes to their predictions.")
     if found.layout == "binary":
         advice.append("Every value is 1: values are not stored, which halves the memory.")
     if found.layout == "sparse" and found.delta > 0.1 and found.crowding / max(found.mean_nonzeros, 1e-12) < CROWDED:

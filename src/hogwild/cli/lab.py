@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,8 @@ from hogwild.cli.console import Debug, Json, Output
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from hogwild.lab.runner import Study
 
 REPORT = "report.html"
@@ -29,12 +32,14 @@ def lab(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer settings and seeds, for a first look.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Repeat each setting so often.", show_default=False)] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Number of repetitions of each setting.", show_default=False)
+    ] = None,
     out: Annotated[Path, typer.Option(help="The folder for records and the report.")] = Path("lab"),
     data: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=FILE", help="paper: a file of one's own in place of generated data.", show_default=False
+            metavar="NAME=FILE", help="paper: a file of your own in place of generated data.", show_default=False
         ),
     ] = None,
     figures: Annotated[bool, typer.Option("--figures", help="Write each figure as PNG and SVG, too.")] = False,
@@ -90,7 +95,7 @@ def run_studies(screen: Output, studies: list[Study]) -> None:
         for study in studies:
             task = bar.add_task(study.experiment.name, total=len(study.trials))
 
-            def shown(done: int, of: int, what: str, task: Any = task) -> None:
+            def shown(done: int, of: int, what: str, task: TaskID = task) -> None:
                 bar.update(task, completed=done, total=of)
 
             study.run(shown)
@@ -137,7 +142,7 @@ def _list(screen: Output) -> None:
     from hogwild.lab.experiment import in_words, pace
     from hogwild.lab.experiments import NAMES, named
 
-    table = Table("experiment", "what it asks", "quick", "in full", box=None, padding=(0, 2))
+    table = Table("experiment", "question", "quick", "in full", box=None, padding=(0, 2))
     records = []
     for name in NAMES:
         experiment = named(name)
@@ -148,7 +153,7 @@ def _list(screen: Output) -> None:
     screen.result({"experiments": records})
 
 
-def _copy(screen: Output, names: list[str], source: Any) -> None:
+def _copy(screen: Output, names: list[str], source: Callable[[str], str]) -> None:
     for name in names:
         path = Path(f"{name.replace('-', '_')}.py")
         if path.exists():

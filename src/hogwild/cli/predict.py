@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
 from hogwild.cli.console import Debug, Json, Output, check_out
 from hogwild.cli.options import reading as options
+
+if TYPE_CHECKING:
+    from hogwild.data.csr import Array
 
 
 def predict(
@@ -35,38 +38,38 @@ def predict(
 
     screen = Output(as_json)
     check_out(out)
-    answers = load(model).answer(data, proba=proba, **options.given(format, base))
+    predictions = load(model).answer(data, proba=proba, **options.given(format, base))
     if out is not None:
-        _write(out, answers.values)
+        _write(out, predictions.values)
     elif not as_json:
-        typer.echo(_text(answers.values), nl=False)
+        typer.echo(_text(predictions.values), nl=False)
     if data.is_dir():
         screen.note(f"{data}: the rows were shuffled when they were packed; predictions follow that order.")
-    if answers.scores:
-        told = ", ".join(f"{name} {value:.4f}" for name, value in answers.scores.items())
-        screen.note(f"{told} on {len(answers.values):,} rows")
+    if predictions.scores:
+        scores = ", ".join(f"{name} {value:.4f}" for name, value in predictions.scores.items())
+        screen.note(f"{scores} on {len(predictions.values):,} rows")
     screen.result(
         {
-            "rows": len(answers.values),
-            **answers.more,
-            **answers.scores,
-            **({"out": out} if out is not None else {answers.name: answers.values}),
+            "rows": len(predictions.values),
+            **predictions.more,
+            **predictions.scores,
+            **({"out": out} if out is not None else {predictions.name: predictions.values}),
         }
     )
 
 
-def _text(answers: Any) -> str:
+def _text(values: Array) -> str:
     lines = io.StringIO()
-    np.savetxt(lines, answers, fmt="%.9g", delimiter="\t")
+    np.savetxt(lines, values, fmt="%.9g", delimiter="\t")
     return lines.getvalue()
 
 
-def _write(path: Path, answers: Any) -> None:
+def _write(path: Path, values: Array) -> None:
     from hogwild.files import write_file
 
     if path.suffix == ".npy":
         content = io.BytesIO()
-        np.save(content, answers)
+        np.save(content, values)
         write_file(path, content.getvalue())
     else:
-        write_file(path, _text(answers).encode())
+        write_file(path, _text(values).encode())

@@ -6,23 +6,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hogwild.run import Event, Run
+    from hogwild.data import Dataset
+    from hogwild.data.ratings import Ratings
+    from hogwild.events import Event, Record
+    from hogwild.nn.csr_dataset import CSRDataset
+    from hogwild.run import Run
 
 
 STALER = 1.5  # ratio to the mean staleness above which the summary names the stalest worker
 
 
-def talked(run: Run, virtual: bool, real_seconds: float) -> dict[str, Any]:
+def message_summary(run: Run, virtual: bool, real_seconds: float) -> dict[str, Any]:
     """Return the part of a record about messages; all values are null where workers share memory."""
-    traffic, waiting = run.traffic or {}, run.idle or {}
+    traffic: Record = run.traffic or {}
+    idle: Record = run.idle or {}
     topology = next((event for event in run.events if event["event"] == "topology"), None)
     return {
         "staleness": None if run.staleness is None else _figures(run.staleness),
         "messages": traffic.get("messages"),
         "bytes": traffic.get("bytes"),
         "traffic": None if run.traffic is None else _figures(run.traffic),
-        "idle_share": waiting.get("idle_share"),
-        "crashes": waiting.get("crashes"),
+        "idle_share": idle.get("idle_share"),
+        "crashes": idle.get("crashes"),
         "topology": None if topology is None else _figures(topology),
         "consensus": run.result.get("consensus"),
         "simulated_seconds": run.seconds if virtual else None,
@@ -38,16 +43,16 @@ def in_words(record: dict[str, Any]) -> dict[str, str]:
     """Return the same summary in words, one line per entry."""
     if record["staleness"] is None:
         return {}
-    told = {"staleness": _staleness(record["staleness"]), "messages": _messages(record)}
-    told["idle"] = f"{record['idle_share']:.1%} of the workers' time"
+    lines = {"staleness": _staleness(record["staleness"]), "messages": _messages(record)}
+    lines["idle"] = f"{record['idle_share']:.1%} of the workers' time"
     if record["crashes"]:
-        told["crashes"] = str(record["crashes"])
+        lines["crashes"] = str(record["crashes"])
     if record["topology"]:
         gap, neighbours = record["topology"]["spectral_gap"], record["topology"]["neighbours"]["most"]
-        told["topology"] = f"{record['topology']['topology']}, up to {neighbours} neighbours, spectral gap {gap:.3g}"
+        lines["topology"] = f"{record['topology']['topology']}, up to {neighbours} neighbours, spectral gap {gap:.3g}"
     if record["consensus"]:
-        told["consensus"] = f"workers are {record['consensus']:.1e} of the parameters' size apart"
-    return told
+        lines["consensus"] = f"workers are {record['consensus']:.1e} of the parameters' size apart"
+    return lines
 
 
 def _staleness(figures: dict[str, Any]) -> str:
@@ -75,7 +80,7 @@ def _messages(record: dict[str, Any]) -> str:
     return ", ".join([text, *more])
 
 
-WORTH_TELLING = ("buffers", "step chosen", "diverged", "resumed")  # events that the record of a run contains
+RECORDED_EVENTS = ("replicas", "step chosen", "diverged", "resumed")  # events that the record of a run contains
 
 
 def scores_of(result: Event) -> list[str]:
@@ -92,8 +97,16 @@ def scores_of(result: Event) -> list[str]:
     return [*both, *(name for name in held_out if name not in (*both, "loss", "objective"))]
 
 
-def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: Path | None) -> dict[str, Any]:
+def record_of(
+    run: Run,
+    problem: Any,
+    held_out: Dataset | Ratings | CSRDataset | None,
+    load_seconds: float,
+    out: Path | None,
+) -> dict[str, Any]:
     """Return the result of a run as a record. A score without prefix is of held-out data, if there is any."""
+    from hogwild.models.graph_cut import GraphCutModel
+
     result, figures = run.result, {}
     training = problem.dataset if problem.terms == "batches" else problem.data
     for score in scores_of(result):
@@ -105,7 +118,7 @@ def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: P
         "objective": result["objective"],
         "test_loss": result.get("test_loss"),
         **figures,
-        **getattr(run.model, "figures", {}),
+        **(run.model.figures if isinstance(run.model, GraphCutModel) else {}),
         "seconds": run.seconds,
         "load_seconds": load_seconds,
         "compile_seconds": run.compile_seconds,
@@ -125,7 +138,7 @@ def record_of(run: Run, problem: Any, held_out: Any, load_seconds: float, out: P
         "model": out,
         "conflicts": run.conflicts,
         "history": run.history,
-        "events": [event for event in run.events if event["event"] in WORTH_TELLING],
+        "events": [event for event in run.events if event["event"] in RECORDED_EVENTS],
     }
 
 

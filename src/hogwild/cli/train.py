@@ -14,18 +14,19 @@ from hogwild.cli.console import Debug, Json, Output, check_out
 from hogwild.cli.options import reading as options
 from hogwild.cli.options import spread
 from hogwild.cli.options.problem import PANEL as _WHAT
-from hogwild.cli.options.problem import Terms, check_step, given, schedule_for
-from hogwild.cli.options.runtime import Places, place
-from hogwild.cli.options.strategy import Talking, shaped
+from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for
+from hogwild.cli.options.runtime import RuntimeOptions, make_runtime
+from hogwild.cli.options.strategy import CommunicationOptions, with_options
 from hogwild.cli.problems import PROBLEMS
 from hogwild.cli.problems import named as problem_named
 from hogwild.cli.problems.adapter import Source
-from hogwild.cli.run_summary import picture_of, record_of, talked
+from hogwild.cli.run_summary import message_summary, picture_of, record_of
 from hogwild.errors import ParameterError
 from hogwild.registry import kebab
 
 if TYPE_CHECKING:
-    from hogwild.run import Event
+    from hogwild.events import Callback, Event
+    from hogwild.strategies import Hogwild, Strategy
 
 _HOW, _WHEN, _KEEP = "How", "When to stop", "What is kept"
 
@@ -39,7 +40,7 @@ def train(
     holdout: Annotated[
         float | None, typer.Option(help="Hold this fraction of DATA out instead.", rich_help_panel=_WHAT)
     ] = None,
-    terms: Terms,
+    problem_options: ProblemOptions,
     rule: Annotated[
         str | None,
         typer.Option(
@@ -123,13 +124,13 @@ def train(
         Path | None, typer.Option(help="Write a checkpoint here after every epoch.", rich_help_panel=_KEEP)
     ] = None,
     checkpoint_seconds: Annotated[
-        float | None, typer.Option(help="And after so many seconds within long epochs.", rich_help_panel=_KEEP)
+        float | None, typer.Option(help="And at this interval within long epochs, in seconds.", rich_help_panel=_KEEP)
     ] = None,
     profile: Annotated[
         bool,
         typer.Option(
             "--profile",
-            help="sparse-mlp: say how much of a step is input, lookup, dense layers and update.",
+            help="sparse-mlp: print how much of a step is input, lookup, dense layers and update.",
             rich_help_panel=_HOW,
         ),
     ] = False,
@@ -137,7 +138,7 @@ def train(
         bool,
         typer.Option(
             "--count-conflicts",
-            help="Count what workers in one memory do to each other, which takes longer.",
+            help="Count collisions and lost writes of workers in one memory, which takes longer.",
             rich_help_panel=_HOW,
         ),
     ] = False,
@@ -145,12 +146,16 @@ def train(
         Path | None,
         typer.Option(help="Go on from the checkpoint here, or begin if there is none yet.", rich_help_panel=_KEEP),
     ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Leave the run here: run.json, events.jsonl and the model.", rich_help_panel=_KEEP),
+    ] = None,
     log: Annotated[Path | None, typer.Option(help="Append events here, as JSON lines.", rich_help_panel=_KEEP)] = None,
     tensorboard: Annotated[
         Path | None, typer.Option(help="Write TensorBoard files here.", rich_help_panel=_KEEP)
     ] = None,
-    talking: Talking,
-    places: Places,
+    communication: CommunicationOptions,
+    runtime_options: RuntimeOptions,
     format: options.Format = "auto",
     features: options.Features = None,
     bits: options.Bits = 18,
@@ -170,26 +175,26 @@ def train(
     Example: hogwild train rcv1.svm.gz --loss hinge --l2 1e-5 --holdout 0.1 --out rcv1.model
     """
     from hogwild import strategies
-    from hogwild.run import Budget
+    from hogwild.stopping import Budget
 
     screen = Output(as_json)
     how = options.reading(format, features, bits, label, weight, base)
-    kind, asked = problem_named(problem), given(problem, terms)
+    kind, asked = problem_named(problem), given(problem, problem_options)
     kind.check(asked)
     check_step(schedule, step)
-    strategy_ = shaped(strategies.named(strategy, _workers(strategy, workers, screen)), talking)
+    strategy_ = with_options(strategies.named(strategy, _workers(strategy, workers, screen)), communication)
     if buffer != "auto":
         strategy_ = _buffered(strategy_, buffer)
     by_processes = kind.processes and runtime is None and strategy_.shares_memory
-    runtime_ = place("processes" if by_processes else runtime, strategy_, places, talking)
+    runtime_ = make_runtime("processes" if by_processes else runtime, strategy_, runtime_options, communication)
     budget = Budget(epochs, seconds, target, patience, tolerance)
-    folder = _folder(checkpoint, resume)
+    checkpoints = _checkpoint_folder(checkpoint, resume)
     if test is not None and holdout is not None:
         raise ParameterError("Held-out data comes from --test or from --holdout, not from both.")
     if patience and test is None and holdout is None:
         raise ParameterError("--patience counts epochs without a better held-out loss: give --test or --holdout.")
-    if checkpoint_seconds is not None and folder is None:
-        raise ParameterError("--checkpoint-seconds says how often: say also where, with --checkpoint DIR.")
+    if checkpoint_seconds is not None and checkpoints is None:
+        raise ParameterError("--checkpoint-seconds needs a folder for checkpoints: add --checkpoint DIR.")
     if profile and not kind.processes:
         raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
     check_out(out)
@@ -217,22 +222,23 @@ def train(
             average=average,
             seed=seed,
             callbacks=_callbacks(screen, watch, log, tensorboard, closing),
-            checkpoint=None if folder is None else Checkpoints(folder, checkpoint_seconds),
+            checkpoint=None if checkpoints is None else Checkpoints(checkpoints, checkpoint_seconds),
             resume=resume is not None,
             count_conflicts=count_conflicts,
+            folder=folder,
         )
     real_seconds = time.perf_counter() - started - run.compile_seconds
     for note in opened.notes:
         screen.note(note)
     if out is not None:
         kind.model(run, opened).save(out)
-    if places.record is not None:
-        run.trace.save(places.record)
+    if runtime_options.record is not None:
+        run.trace.save(runtime_options.record)
     record = {
         **record_of(run, made, held_out, load_seconds, out),
         "strategy": kebab(type(strategy_).__name__),
         "runtime": kebab(type(runtime_).__name__),
-        **talked(run, runtime_.simulated_time, real_seconds),
+        **message_summary(run, runtime_.simulated_time, real_seconds),
     }
     if profile:
         record["profile"] = _profile(made, screen)
@@ -251,7 +257,7 @@ def _profile(problem: Any, screen: Output) -> dict[str, float]:
     return {"milliseconds": 1000 * found.total / found.steps, **found.shares()}
 
 
-def _buffered(strategy: Any, buffer: str) -> Any:
+def _buffered(strategy: Strategy, buffer: str) -> Hogwild:
     from hogwild.strategies import Hogwild
 
     if not isinstance(strategy, Hogwild):
@@ -272,7 +278,7 @@ def _workers(strategy: str, workers: int | None, screen: Output) -> int | None:
     return workers
 
 
-def _folder(checkpoint: Path | None, resume: Path | None) -> Path | None:
+def _checkpoint_folder(checkpoint: Path | None, resume: Path | None) -> Path | None:
     if checkpoint is not None and resume is not None and checkpoint.absolute() != resume.absolute():
         raise ParameterError(
             "--checkpoint and --resume name different folders. A run goes on in the folder it resumes."
@@ -294,7 +300,7 @@ def _callbacks(
     return [*callbacks, _notes(screen)]
 
 
-def _notes(screen: Output) -> Any:
+def _notes(screen: Output) -> Callback:
     """Make a callback that prints the events that a user should know."""
 
     def note(event: Event) -> None:
@@ -304,10 +310,10 @@ def _notes(screen: Output) -> Any:
             screen.warn(event["message"])
         elif event["event"] == "resumed":
             screen.note(event.get("message") or f"resumed after {event['epoch']} epochs")
-        elif event["event"] == "died":
-            then = "it is started again" if event["again"] else "the others go on without it"
-            screen.warn(f"{event['participant']} has died, because {event['reason']}; {then}")
-        elif event["event"] == "no room":
-            screen.warn(f"{event['participant']} has to wait until there is room: {event['reason']}")
+        elif event["event"] == "crashed":
+            then = "it restarts" if event["restarts"] else "the other nodes continue without it"
+            screen.warn(f"{event['node']} crashed, because {event['reason']}; {then}")
+        elif event["event"] == "unplaced":
+            screen.warn(f"{event['node']} waits until there is room: {event['reason']}")
 
     return note

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows
 from hogwild.errors import DataError
@@ -64,7 +65,7 @@ def not_finite(value: float, row: int, column: int, path: Path | None) -> DataEr
 
 
 @compiled
-def first_not_finite(values: Any) -> int:
+def first_not_finite(values: Array) -> int:
     """Return the position of the first value that is NaN or infinite in single precision, or -1 if there is none."""
     for at in range(len(values)):
         if not np.isfinite(np.float32(values[at])):
@@ -73,7 +74,12 @@ def first_not_finite(values: Any) -> int:
 
 
 def rows_from_arrays(
-    X: Any, y: Any = None, weights: Any = None, *, unlabelled: bool = False, path: Path | None = None
+    X: Any,
+    y: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    unlabelled: bool = False,
+    path: Path | None = None,
 ) -> CSRRows:
     """Check a matrix, labels and weights, and return them as rows.
 
@@ -101,7 +107,7 @@ def rows_from_arrays(
     )
 
 
-def _dense(X: Any, path: Path | None) -> Array:
+def _dense(X: object, path: Path | None) -> Array:
     array = _array(X, "data", path)
     require_matrix(array, path)
     dense = as_floats(array, path)
@@ -112,7 +118,7 @@ def _dense(X: Any, path: Path | None) -> Array:
     return dense
 
 
-def _array(numbers: Any, what: str, path: Path | None) -> Array:
+def _array(numbers: object, what: str, path: Path | None) -> Array:
     """Convert an array, a list, a column or a data frame to a NumPy array."""
     if isinstance(numbers, np.ma.MaskedArray) and np.ma.is_masked(numbers):
         raise DataError(f"some of the {what} are masked", path=path, remedy="Fill them, or leave their rows out.")
@@ -122,7 +128,7 @@ def _array(numbers: Any, what: str, path: Path | None) -> Array:
         raise DataError(f"the {what} cannot be made into an array ({error})", path=path, remedy=ENCODE) from None
 
 
-def _column(numbers: Any, what: str, n_rows: int, path: Path | None) -> Array:
+def _column(numbers: ArrayLike, what: str, n_rows: int, path: Path | None) -> Array:
     """Return one finite number for each row, as float64."""
     column = _array(numbers, what, path)
     if column.dtype.kind not in "biuf":
@@ -140,7 +146,7 @@ def _column(numbers: Any, what: str, n_rows: int, path: Path | None) -> Array:
     return column
 
 
-def _labels(y: Any, n_rows: int, unlabelled: bool, path: Path | None) -> Array:
+def _labels(y: ArrayLike | None, n_rows: int, unlabelled: bool, path: Path | None) -> Array:
     if y is not None:
         return _column(y, "labels", n_rows, path)
     if not unlabelled:
@@ -148,7 +154,7 @@ def _labels(y: Any, n_rows: int, unlabelled: bool, path: Path | None) -> Array:
     return np.zeros(n_rows)
 
 
-def _weights(weights: Any, n_rows: int, path: Path | None) -> Array:
+def _weights(weights: ArrayLike | None, n_rows: int, path: Path | None) -> Array:
     if weights is None:
         return NO_WEIGHTS
     column = _column(weights, "weights", n_rows, path)
@@ -238,7 +244,7 @@ def _broken(why: str, path: Path | None) -> DataError:
 
 
 @compiled
-def _examine(indptr: Any, indices: Any, values: Any, features: Any) -> tuple[int, Any, Any]:
+def _examine(indptr: Array, indices: Array, values: Array, features: np.uint64) -> tuple[int, Any, Any]:
     """Return (the problem, its row, its entry); disorder counts only if nothing worse is found."""
     entries = len(values)
     if indptr[0] != 0:

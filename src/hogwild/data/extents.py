@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -220,7 +220,7 @@ class ListedEpoch:
 
 
 @compiled
-def _fill_in_blocks(order: Any, starts: Any, firsts: Any, seed: Any, number: Any) -> None:
+def _fill_in_blocks(order: Array, starts: Array, firsts: Array, seed: np.uint64, number: int) -> None:
     """Write the row numbers of chunks to ``order``, with the blocks of each chunk in random order.
 
     Chunk ``c`` of ``starts`` has the rows from ``firsts[c]`` on, and its number in the epoch is ``number + c``. The

@@ -81,7 +81,7 @@ def key(fields: Any, features: Any) -> Any:
 
 
 @compiled_part
-def column_of(pair: Any, keys: Any, places: Any, size: Any, grows: Any) -> tuple[Any, Any]:
+def column_of(pair: np.uint64, keys: Array, places: Array, size: int, grows: bool) -> tuple[Any, Any]:
     """Find a key by linear probing, and return (its column, the number of keys).
 
     A new key gets the next column if the table grows, and ``MISSING`` if not.
@@ -99,14 +99,14 @@ def column_of(pair: Any, keys: Any, places: Any, size: Any, grows: Any) -> tuple
 
 
 @compiled
-def _look_up_all(pairs: Any, keys: Any, places: Any, size: Any, grows: Any, columns: Any) -> Any:
+def _look_up_all(pairs: Array, keys: Array, places: Array, size: int, grows: bool, columns: Array) -> int:
     for number in range(pairs.size):
         columns[number], size = column_of(pairs[number], keys, places, size, grows)
     return size
 
 
 @compiled
-def _place_all(places: Any, keys: Any) -> None:
+def _place_all(places: Array, keys: Array) -> None:
     last = np.uint64(places.size - 1)
     for number in range(keys.size):
         at = ((keys[number] * _MIX) >> _SHIFT) & last

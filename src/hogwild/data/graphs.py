@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hogwild.data.csr import NO_VALUES, Array, CSRRows
 from hogwild.data.in_memory import InMemoryDataset
@@ -34,7 +35,7 @@ class Graph:
 
     @classmethod
     def of_edges(
-        cls, one: Any, other: Any, weights: Any = None, nodes: int | None = None,
+        cls, one: ArrayLike, other: ArrayLike, weights: ArrayLike | None = None, nodes: int | None = None,
         names: tuple[str, ...] | None = None, name: str = "arrays",
     ) -> Graph:  # fmt: skip
         """Make a graph from edges, given as node numbers that count from 0 and weights, by default 1.
@@ -42,19 +43,19 @@ class Graph:
         The graph leaves out edges from a node to itself and edges of weight 0.
         """
         ends = [np.asarray(end) for end in (one, other)]
-        heavy = np.ones(len(ends[0])) if weights is None else np.asarray(weights, np.float64)
-        if not all(end.shape == heavy.shape and end.ndim == 1 for end in ends):
-            shapes = f"{ends[0].shape}, {ends[1].shape} and {heavy.shape}"
+        edge_weights = np.ones(len(ends[0])) if weights is None else np.asarray(weights, np.float64)
+        if not all(end.shape == edge_weights.shape and end.ndim == 1 for end in ends):
+            shapes = f"{ends[0].shape}, {ends[1].shape} and {edge_weights.shape}"
             raise DataError(f"the ends and weights of edges have the shapes {shapes}", remedy="Give as many of each.")
         if not all(end.dtype.kind in "iu" for end in ends):
             raise DataError("the ends of edges are no whole numbers", remedy="Number the nodes from 0.")
         known = int(max((end.max(initial=-1) for end in ends), default=-1)) + 1
-        _check(ends, heavy, known if nodes is None else nodes)
-        kept = (ends[0] != ends[1]) & (heavy > 0)
+        _check(ends, edge_weights, known if nodes is None else nodes)
+        kept = (ends[0] != ends[1]) & (edge_weights > 0)
         if not kept.any():
             raise DataError("there is no edge between two nodes", path=None if name == "arrays" else name)
         low, high = np.minimum(*ends)[kept].astype(np.int64), np.maximum(*ends)[kept].astype(np.int64)
-        return cls(low, high, heavy[kept], known if nodes is None else nodes, names, name)
+        return cls(low, high, edge_weights[kept], known if nodes is None else nodes, names, name)
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> Graph:
@@ -122,7 +123,7 @@ def _check(ends: list[Array], weights: Array, nodes: int) -> None:
         )
 
 
-def grid(picture: Any, sharpness: float = 0.5, neighbours: int = 4) -> Graph:
+def grid(picture: ArrayLike, sharpness: float = 0.5, neighbours: int = 4) -> Graph:
     """Make a graph of the pixels of a picture, numbered row by row. Edges connect neighbouring pixels.
 
     ``picture`` is an array of rows x columns, or of rows x columns x channels. An edge between pixels with the mean
@@ -142,19 +143,19 @@ def grid(picture: Any, sharpness: float = 0.5, neighbours: int = 4) -> Graph:
         )
     pixels = pixels.reshape(*pixels.shape[:2], -1)
     number = np.arange(pixels.shape[0] * pixels.shape[1]).reshape(pixels.shape[:2])
-    ones, others, different, long = [], [], [], []
+    ones, others, squared_differences, distances = [], [], [], []
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1))[: neighbours // 2]:
         here = slice(0, pixels.shape[0] - down), slice(max(0, -right), pixels.shape[1] - max(0, right))
         there = slice(down, None), slice(max(0, right), pixels.shape[1] + min(0, right))
         ones.append(number[here].ravel())
         others.append(number[there].ravel())
-        different.append(np.square(pixels[here] - pixels[there]).mean(axis=2).ravel())
-        long.append(np.full(len(ones[-1]), np.hypot(down, right)))
-    apart = np.concatenate(different)
-    usual = apart.mean() if len(apart) else 0.0
-    alike = np.exp(-sharpness * apart / usual) if usual > 0 else np.ones_like(apart)
+        squared_differences.append(np.square(pixels[here] - pixels[there]).mean(axis=2).ravel())
+        distances.append(np.full(len(ones[-1]), np.hypot(down, right)))
+    differences = np.concatenate(squared_differences)
+    mean = differences.mean() if len(differences) else 0.0
+    weights = np.exp(-sharpness * differences / mean) if mean > 0 else np.ones_like(differences)
     return Graph.of_edges(
-        np.concatenate(ones), np.concatenate(others), alike / np.concatenate(long), number.size, name="picture"
+        np.concatenate(ones), np.concatenate(others), weights / np.concatenate(distances), number.size, name="picture"
     )
 
 

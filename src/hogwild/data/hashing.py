@@ -33,13 +33,13 @@ _ZERO, _NINE = np.uint8(48), np.uint8(57)
 
 
 @compiled
-def _scrambled(word: Any) -> Any:
+def _scrambled(word: np.uint64) -> np.uint64:
     word = (word * _MIX_1) & _WORD
     return (word << _15 | word >> _17) * _MIX_2 & _WORD
 
 
 @compiled
-def murmur3(text: Any, start: Any, stop: Any, seed: Any) -> Any:
+def murmur3(text: Array, start: int, stop: int, seed: int) -> Any:
     """Return the MurmurHash3 (x86, 32 bits) of the bytes ``text[start:stop]`` as an unsigned 64-bit number.
 
     >>> int(murmur3(np.frombuffer(b"hello", np.uint8), 0, 5, 0))
@@ -61,7 +61,7 @@ def murmur3(text: Any, start: Any, stop: Any, seed: Any) -> Any:
 
 
 @compiled
-def hash_name(text: Any, start: Any, stop: Any, namespace: Any) -> Any:
+def hash_name(text: Array, start: int, stop: int, namespace: int) -> Any:
     """Return the position of a name before it is cut to ``bits`` bits: its number if it is all digits, else its hash.
 
     >>> int(hash_name(np.frombuffer(b"17", np.uint8), 0, 2, 3))
@@ -77,7 +77,7 @@ def hash_name(text: Any, start: Any, stop: Any, namespace: Any) -> Any:
 
 
 @compiled
-def hash_joined(prefix: Any, text: Any, offsets: Any, out: Any) -> None:
+def hash_joined(prefix: Array, text: Array, offsets: Array, out: Array) -> None:
     """Hash ``prefix + text[offsets[k]:offsets[k + 1]]``, in no namespace, into ``out[k]`` for every k.
 
     >>> out = np.empty(1, np.uint32)
@@ -126,7 +126,7 @@ def _hashed(name: str, seed: int) -> int:
 
 
 @compiled
-def merge_duplicates(indptr: Any, indices: Any, values: Any) -> None:
+def merge_duplicates(indptr: Array, indices: Array, values: Array) -> None:
     """Sort the entries of each row by index and add up the values of equal indices, in place.
 
     The function rewrites ``indptr``. Entries after ``indptr[-1]`` have no meaning any more. Sums are in double
@@ -154,7 +154,7 @@ def merge_duplicates(indptr: Any, indices: Any, values: Any) -> None:
 
 
 @compiled
-def _sort(indices: Any, values: Any, start: Any, stop: Any) -> None:
+def _sort(indices: Array, values: Array, start: np.uint64, stop: np.uint64) -> None:
     """Sort the entries of a row by index, in place, with Shell's sort.
 
     A sorted row takes one pass, and a long row never takes quadratic time.
@@ -168,8 +168,8 @@ def _sort(indices: Any, values: Any, start: Any, stop: Any) -> None:
     while gap < (stop - start) // np.uint64(4):
         gap = gap * np.uint64(3) + one
     while gap > np.uint64(0):
-        for at in range(start + gap, stop):
-            index, value, to = indices[at], values[at], np.uint64(at)
+        for entry in range(start + gap, stop):
+            index, value, to = indices[entry], values[entry], np.uint64(entry)
             while to >= start + gap and indices[to - gap] > index:
                 indices[to], values[to] = indices[to - gap], values[to - gap]
                 to -= gap

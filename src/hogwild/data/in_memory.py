@@ -98,12 +98,11 @@ class InMemoryDataset(Dataset):
         self.n_rows = len(rows) if ids is None else len(ids)
         self.n_features = rows.features
         self.nonzeros = rows.nonzeros if ids is None else _nonzeros_of(rows, ids)
-        self._asked, self.chunk = chunk, chunk or rows_per_chunk(self.n_rows, self.nonzeros)
+        self._requested_chunk, self.chunk = chunk, chunk or rows_per_chunk(self.n_rows, self.nonzeros)
 
     def __repr__(self) -> str:
-        return (
-            f"Memory({self.name!r}, {self.n_rows:,} rows x {self.n_features:,} features, {self.nonzeros:,} non-zeros)"
-        )
+        size = f"{self.n_rows:,} rows x {self.n_features:,} features, {self.nonzeros:,} non-zeros"
+        return f"InMemoryDataset({self.name!r}, {size})"
 
     @property
     def layout(self) -> str:
@@ -231,8 +230,8 @@ class InMemoryDataset(Dataset):
 
     def _part(self, rows: CSRRows, ids: Array | None = None) -> InMemoryDataset:
         return InMemoryDataset(
-            rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order, chunk=self._asked,
-            table=self.table,
+            rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order,
+            chunk=self._requested_chunk, table=self.table,
         )  # fmt: skip
 
 

@@ -74,14 +74,14 @@ def load(
     room = available_bytes() if limit is None else limit
     if reader.fielded and reading.table is None:
         reading = replace(reading, table=FieldVocabulary())
-    survey = SchemaBuilder(reader, reading)
+    builder = SchemaBuilder(reader, reading)
     pieces, held = [], 0
-    for piece in survey.pieces(sources, _PIECE_BYTES):
+    for piece in builder.pieces(sources, _PIECE_BYTES):
         pieces.append(piece)
         held += bytes_of(piece)
         if 2 * held > room:
             raise _too_large(sources[0], room)
-    shape = survey.shape()
+    shape = builder.shape()
     check_width(shape.features, shape.base, sources[0], room)
     pieces = [fit_to_schema(piece, shape, reading) for piece in pieces]
     name = ", ".join(path.name for path in sources)

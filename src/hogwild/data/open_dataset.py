@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from hogwild.data.dataset import Dataset
 from hogwild.data.format_detection import reader_for
 from hogwild.data.in_memory import InMemoryDataset
@@ -22,8 +24,8 @@ _LEAST_ROOM = 120 * 2**20  # Bytes that compiling and training take besides the 
 
 def open(
     source: Any,
-    labels: Any = None,
-    weights: Any = None,
+    labels: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     *,
     reading: ReadOptions | None = None,
     memory: int | str | None = None,
@@ -87,7 +89,7 @@ def open(
     return load(paths, single_reader(paths, reading, readers), reading, shuffle=shuffle, limit=room)
 
 
-def as_dataset(source: Any) -> Dataset:
+def as_dataset(source: object) -> Dataset:
     """Open any first argument of ``open``, or a tuple ``(X, y)`` or ``(X, y, weights)`` of arrays.
 
     >>> as_dataset(([[0.0, 2.0], [1.0, 0.0]], [1, -1])).n_rows
@@ -122,7 +124,7 @@ def _file(path: Path) -> Path:
     return path
 
 
-def _paths(source: Any) -> list[Path] | None:
+def _paths(source: object) -> list[Path] | None:
     """Return the paths that a source consists of, or None for any other source."""
     if isinstance(source, (str, Path)):
         return [Path(source)]
@@ -131,7 +133,7 @@ def _paths(source: Any) -> list[Path] | None:
     return None
 
 
-def _is_dataset(source: Any) -> bool:
+def _is_dataset(source: object) -> bool:
     return isinstance(source, Dataset)
 
 
@@ -153,7 +155,9 @@ def _packed(folder: Path, paths: list[Path], reading: ReadOptions, memory: int |
     return data
 
 
-def _from_arrays(source: Any, labels: Any, weights: Any, reading: ReadOptions) -> InMemoryDataset:
+def _from_arrays(
+    source: object, labels: ArrayLike | None, weights: ArrayLike | None, reading: ReadOptions
+) -> InMemoryDataset:
     from hogwild.data.arrays import rows_from_arrays
 
     rows = rows_from_arrays(source, labels, weights, unlabelled=reading.unlabelled)

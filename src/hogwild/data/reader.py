@@ -72,10 +72,10 @@ class SchemaBuilder:
 
     >>> from hogwild.data.csr import NO_WEIGHTS
     >>> reader = Reader("svmlight", (".svm",), lambda path, reading, size: iter(()), counts_from_one=True)
-    >>> survey = SchemaBuilder(reader, ReadOptions())
-    >>> _ = survey.seen(Path("a.svm"), CSRRows(np.array([0, 2]), np.array([1, 4], np.uint32), np.ones(2, np.float32),
+    >>> builder = SchemaBuilder(reader, ReadOptions())
+    >>> _ = builder.seen(Path("a.svm"), CSRRows(np.array([0, 2]), np.array([1, 4], np.uint32), np.ones(2, np.float32),
     ...                                 np.zeros(1), NO_WEIGHTS, features=5, layout="sparse"))
-    >>> survey.shape()
+    >>> builder.shape()
     Schema(base=1, features=4, layout='binary', weighted=False)
     """
 

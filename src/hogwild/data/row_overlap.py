@@ -85,9 +85,9 @@ def _certain(shares: Array, rows: int) -> RowOverlap:
 
 
 def _exact(dataset: Dataset, progress: Progress | None) -> RowOverlap:
-    every = [row for chunk in _walk(dataset) for row in _indices_of(chunk, np.arange(len(chunk.order)))]
+    every = [row for chunk in _chunks(dataset) for row in _indices_of(chunk, np.arange(len(chunk.order)))]
     epoch = dataset.in_order()
-    counts, _ = _meetings(dataset, every, epoch, range(len(epoch)), progress)
+    counts, _ = _overlap_counts(dataset, every, epoch, range(len(epoch)), progress)
     return _certain(counts / dataset.n_rows, dataset.n_rows)
 
 
@@ -96,7 +96,7 @@ def _estimate(dataset: Dataset, seed: int, progress: Progress | None) -> RowOver
     # Chunks of a random epoch are a random sample of the rows, in whatever order the rows are stored.
     epoch = dataset.epoch(seed, 0)
     part = range(max(1, round(len(epoch) * min(1.0, SCANNED_NONZEROS / max(1, dataset.nonzeros)))))
-    counts, scanned = _meetings(dataset, extreme + random, epoch, part, progress)
+    counts, scanned = _overlap_counts(dataset, extreme + random, epoch, part, progress)
     complete = scanned == dataset.n_rows
     delta = float(dataset.frequencies().max(initial=0)) / dataset.n_rows
     largest = int(counts.max())
@@ -119,7 +119,7 @@ def _choose(dataset: Dataset, rng: np.random.Generator) -> tuple[list[Array], li
     best: list[tuple[float, int, Array]] = []
     random: list[Array] = []
     high, at = 0, 0
-    for chunk in _walk(dataset):
+    for chunk in _chunks(dataset):
         bounds, misses = np.empty(len(chunk.order), np.int64), np.empty(len(chunk.order), np.float32)
         score_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order, frequencies, rarities, bounds, misses)
         high = max(high, int(bounds.max(initial=0)))
@@ -136,7 +136,7 @@ def _choose(dataset: Dataset, rng: np.random.Generator) -> tuple[list[Array], li
     return [row for _, _, row in best], random, min(high, dataset.n_rows) / dataset.n_rows
 
 
-def _meetings(
+def _overlap_counts(
     dataset: Dataset, chosen: list[Array], epoch: Epoch, numbers: range, progress: Progress | None
 ) -> tuple[Array, int]:
     """Count the rows in the given chunks that overlap with each chosen row; also return the number of rows scanned."""
@@ -150,7 +150,7 @@ def _meetings(
     def count(number: int) -> tuple[Array, int]:
         chunk, table = epoch[number], tables.get()
         counts = np.zeros(len(chosen), np.int64)
-        count_meetings(bounds, indices, chunk.rows.indptr, chunk.rows.indices, chunk.order, table, counts)
+        count_overlaps(bounds, indices, chunk.rows.indptr, chunk.rows.indices, chunk.order, table, counts)
         tables.put(table)
         epoch.done(number)
         return counts, len(chunk.order)
@@ -165,7 +165,7 @@ def _meetings(
     return total, scanned
 
 
-def _walk(dataset: Dataset) -> Iterator[Chunk]:
+def _chunks(dataset: Dataset) -> Iterator[Chunk]:
     epoch = dataset.in_order()
     for number in range(len(epoch)):
         yield epoch[number]
@@ -210,7 +210,7 @@ def score_rows(
 
 
 @compiled
-def count_meetings(
+def count_overlaps(
     bounds: Array, chosen: Array, indptr: Array, indices: Array, order: Array, table: Array, counts: Array
 ) -> None:
     """Add to ``counts`` the number of rows in ``order`` that share an index with each chosen row.
@@ -219,27 +219,27 @@ def count_meetings(
     """
     for start in range(0, counts.size, 64):
         stop = min(start + 64, counts.size)
-        everyone = np.uint64(0)
+        all_bits = np.uint64(0)
         for e in range(start, stop):
             bit = np.uint64(1) << np.uint64(e - start)
             for k in range(bounds[e], bounds[e + 1]):
                 table[chosen[k]] |= bit
-                everyone |= bit
-        met_by_all = 0
-        met_by = np.zeros(64, np.int64)
+                all_bits |= bit
+        overlap_all = 0
+        overlaps = np.zeros(64, np.int64)
         for place in range(order.size):
-            met = np.uint64(0)
+            overlap_bits = np.uint64(0)
             for k in range(indptr[order[place]], indptr[order[place] + 1]):
-                met |= table[indices[np.uint64(k)]]
-                if met == everyone:
+                overlap_bits |= table[indices[np.uint64(k)]]
+                if overlap_bits == all_bits:
                     break
-            if met == everyone:
-                met_by_all += 1
+            if overlap_bits == all_bits:
+                overlap_all += 1
             else:
                 for b in range(64):
-                    met_by[b] += np.int64((met >> np.uint64(b)) & np.uint64(1))
+                    overlaps[b] += np.int64((overlap_bits >> np.uint64(b)) & np.uint64(1))
         for e in range(start, stop):
             bit = np.uint64(1) << np.uint64(e - start)
-            counts[e] += met_by[e - start] + (met_by_all if everyone & bit else 0)
+            counts[e] += overlaps[e - start] + (overlap_all if all_bits & bit else 0)
             for k in range(bounds[e], bounds[e + 1]):
                 table[chosen[k]] = 0

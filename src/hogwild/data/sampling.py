@@ -124,8 +124,8 @@ class LabelSkew:
         drawn = np.random.default_rng(share.seed).permutation(share.samples)
         by_label, others = np.split(drawn, [round(self.skew * share.samples)])
         by_label = by_label[np.argsort(share.labels[by_label], kind="stable")]
-        mine = np.concatenate([np.array_split(part, share.workers)[share.worker] for part in (by_label, others)])
-        return _cut(share.generator(share.worker, 3).permutation(mine), share.batch)
+        selected = np.concatenate([np.array_split(part, share.workers)[share.worker] for part in (by_label, others)])
+        return _cut(share.generator(share.worker, 3).permutation(selected), share.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ class SizeSkew:
         # The largest weight is 1, because with many workers the powers of the ratio itself overflow.
         weights = np.exp(powers - powers.max())
         ends = np.round(np.cumsum(weights) / weights.sum() * share.samples).astype(int)
-        mine = np.split(share.generator().permutation(share.samples), ends[:-1])[share.worker]
-        return _cut(mine, share.batch)
+        selected = np.split(share.generator().permutation(share.samples), ends[:-1])[share.worker]
+        return _cut(selected, share.batch)
 
 
 SAMPLINGS: dict[str, Any] = {
@@ -185,16 +185,16 @@ def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
     4
     """
     pieces: list[CSRRows] = []
-    walk, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
-    whole = walk.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
+    epoch, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
+    whole = epoch.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
     if whole is not None:
         pieces.append(gather(whole.rows, np.asarray(whole.order[:wanted], np.int64)))
         wanted = 0
-    while wanted > 0 and number < len(walk):
-        chunk = walk[number]
+    while wanted > 0 and number < len(epoch):
+        chunk = epoch[number]
         order = np.asarray(chunk.order[:wanted], np.int64)
         pieces.append(gather(chunk.rows, order))
-        walk.done(number)
+        epoch.done(number)
         wanted, number = wanted - len(order), number + 1
     return InMemoryDataset(
         replace(concatenate(pieces), features=data.n_features), shuffled=True, name=data.name, base=data.base

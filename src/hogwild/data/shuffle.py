@@ -107,7 +107,14 @@ def empty_entries(rows: CSRRows, nonzeros: int) -> tuple[Array, Array]:
 
 @compiled
 def copy_rows(
-    indptr: Any, indices: Any, values: Any, rows: Any, starts: Any, out_indices: Any, out_values: Any, base: Any
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    rows: Array,
+    starts: Array,
+    out_indices: Array,
+    out_values: Array,
+    base: int,
 ) -> None:
     """Copy the entries of ``rows`` to their starts in the output; an array that is empty in the layout stays empty."""
     for at in range(rows.size):

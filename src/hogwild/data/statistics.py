@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from hogwild.jit import compiled
 from hogwild.machine import usable_cores
 
 
-def feature_counts(walk: Epoch, features: int, nonzeros: int) -> Array:
+def feature_counts(epoch: Epoch, features: int, nonzeros: int) -> Array:
     """Count the rows of an epoch in which each feature is present, as int64.
 
     In the dense layout every row has every feature.
@@ -34,31 +34,31 @@ def feature_counts(walk: Epoch, features: int, nonzeros: int) -> Array:
     """
     # Each thread counts in an array of its own. A further thread pays only if it counts more entries than that array
     # has.
-    threads = max(1, min(usable_cores(), len(walk), nonzeros // (features + 2**18)))
+    threads = max(1, min(usable_cores(), len(epoch), nonzeros // (features + 2**18)))
     if threads == 1:
-        return _count_share(walk, range(len(walk)), features)
+        return _count_share(epoch, range(len(epoch)), features)
     with ThreadPoolExecutor(threads) as pool:
-        shares = [range(first, len(walk), threads) for first in range(threads)]
-        counts = list(pool.map(lambda share: _count_share(walk, share, features), shares))
+        shares = [range(first, len(epoch), threads) for first in range(threads)]
+        counts = list(pool.map(lambda share: _count_share(epoch, share, features), shares))
     for other in counts[1:]:
         counts[0] += other
     return counts[0]
 
 
-def _count_share(walk: Epoch, numbers: range, features: int) -> Array:
+def _count_share(epoch: Epoch, numbers: range, features: int) -> Array:
     counts = np.zeros(features, np.int64)
     for number in numbers:
-        chunk = walk[number]
+        chunk = epoch[number]
         if chunk.rows.layout == "dense":
             counts += len(chunk.order)
         else:
             count_features(chunk.rows.indptr, chunk.rows.indices, chunk.order, counts)
-        walk.done(number)
+        epoch.done(number)
     return counts
 
 
 @compiled
-def count_features(indptr: Any, indices: Any, order: Any, counts: Any) -> None:
+def count_features(indptr: Array, indices: Array, order: Array, counts: Array) -> None:
     """Add the entries of the rows in ``order`` to the counts of their features."""
     for row in order:
         for at in range(np.uint64(indptr[row]), np.uint64(indptr[np.int64(row) + 1])):

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from hogwild.data.csr import CSRRows
+from hogwild.data.csr import Array, CSRRows
 from hogwild.data.readers.tfrecord_parser import masked_crc
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import replacing
@@ -56,7 +57,7 @@ class RecordWriter:
         """Give the file its name, unless an exception occurred."""
         self._open.__exit__(*failed)
 
-    def write(self, indices: Any, values: Any, label: float) -> None:
+    def write(self, indices: ArrayLike, values: ArrayLike | None, label: float) -> None:
         """Write one record.
 
         Parameters
@@ -103,7 +104,7 @@ class RecordWriter:
         self._file.write(encoded(rows).data)
 
 
-def encoded(rows: CSRRows) -> Any:
+def encoded(rows: CSRRows) -> Array:
     """Return the records of rows, as bytes."""
     binary = rows.layout == "binary"
     out = np.empty(len(rows) * _MOST + rows.nonzeros * (10 + 4 * (not binary)), np.uint8)
@@ -116,7 +117,7 @@ def encoded(rows: CSRRows) -> Any:
 
 
 @compiled_part
-def put(out: Any, at: Any, number: Any) -> Any:
+def put(out: Array, at: int, number: np.uint64) -> int:
     """Write a number with seven bits per byte at ``at``, and return its end."""
     while number >= np.uint64(0x80):
         out[at] = np.uint8(number & np.uint64(0x7F)) | np.uint8(0x80)
@@ -127,7 +128,7 @@ def put(out: Any, at: Any, number: Any) -> Any:
 
 
 @compiled_part
-def size_of(number: Any) -> Any:
+def size_of(number: np.uint64) -> int:
     """Return the number of bytes that a number takes with seven bits per byte."""
     size = 1
     while number >= np.uint64(0x80):
@@ -137,7 +138,7 @@ def size_of(number: Any) -> Any:
 
 
 @compiled_part
-def put_fixed(out: Any, at: Any, number: Any, size: Any) -> Any:
+def put_fixed(out: Array, at: int, number: np.uint64, size: int) -> int:
     """Write a number as ``size`` bytes in little-endian order at ``at``, and return its end."""
     for k in range(size):
         out[at + k] = np.uint8((number >> np.uint64(8 * k)) & np.uint64(0xFF))
@@ -145,7 +146,7 @@ def put_fixed(out: Any, at: Any, number: Any, size: Any) -> Any:
 
 
 @compiled_part
-def entry_size(name: Any, content: Any) -> Any:
+def entry_size(name: Array, content: int) -> Any:
     """Return the number of bytes of a map entry, without its own key and length."""
     packed = 1 + size_of(np.uint64(content)) + content
     listed = 1 + size_of(np.uint64(packed)) + packed
@@ -153,7 +154,7 @@ def entry_size(name: Any, content: Any) -> Any:
 
 
 @compiled_part
-def put_entry(out: Any, at: Any, name: Any, kind: Any, content: Any) -> Any:
+def put_entry(out: Array, at: int, name: Array, kind: int, content: int) -> Any:
     """Write the start of a map entry, up to its numbers, which take ``content`` bytes; return its end."""
     packed = 1 + size_of(np.uint64(content)) + content
     listed = 1 + size_of(np.uint64(packed)) + packed
@@ -172,7 +173,8 @@ def put_entry(out: Any, at: Any, name: Any, kind: Any, content: Any) -> Any:
 
 @compiled
 def _encode(
-    indptr: Any, indices: Any, values: Any, labels: Any, binary: Any, whole: Any, out: Any, names: Any
+    indptr: Array, indices: Array, values: Array, labels: Array, binary: bool, whole: bool, out: Array,
+    names: tuple[Array, ...],
 ) -> Any:  # fmt: skip
     at = 0
     single = np.empty(1, np.float32)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.linear_model import SGDClassifier
 from sklearn.linear_model._base import LinearClassifierMixin
@@ -17,14 +19,17 @@ from sklearn.utils.validation import check_is_fitted
 from hogwild.data.csr import Array
 from hogwild.errors import DataError
 from hogwild.estimators.fit import State, Task
-from hogwild.estimators.inputs import Reshuffled, class_seeds, is_source, open_source
+from hogwild.estimators.inputs import MatrixLike, RandomState, Reshuffled, Rows, class_seeds, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
-from hogwild.estimators.sklearn_parameters import Parts, check_together, constraints, loss_of, warn_of_the_old
-from hogwild.problems.label_encoding import LabelEncoding
+from hogwild.estimators.sklearn_parameters import Parts, check_together, constraints, loss_of, warn_deprecated
+from hogwild.losses import Loss
+from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
+from hogwild.rules import Rule
+from hogwild.strategies import Strategy
 
 
-def _has_probabilities(self: Any) -> bool:
-    if loss_of(self._asked()).link not in ("sigmoid", "huber"):
+def _has_probabilities(self: LinearEstimator) -> bool:
+    if loss_of(self._all_params()).link not in ("sigmoid", "huber"):
         raise AttributeError(f"probability estimates are not available for loss={self.loss!r}")
     return True
 
@@ -101,13 +106,14 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
     _parameter_constraints = constraints(SGDClassifier, "softmax")
 
     def __init__(
-        self, loss: Any = "hinge", *, penalty: str | None = "l2", alpha: float = 0.0001, l1_ratio: float = 0.15,
-        fit_intercept: bool = True, max_iter: int = 1000, tol: float | None = 1e-3, shuffle: bool = True,
-        verbose: int = 0, epsilon: float = 0.1, n_jobs: int | None = None, random_state: Any = None,
-        learning_rate: str = "optimal", eta0: float = 0.01, power_t: float = 0.5, early_stopping: bool = False,
-        validation_fraction: float = 0.1, n_iter_no_change: int = 5, class_weight: Any = None,
-        warm_start: bool = False, average: bool | int = False, strategy: Any = None, rule: Any = None,
-        buffer: int | str = "auto", memory: int | str | None = None,
+        self, loss: str | Loss | Callable[[float, float], tuple[float, float]] = "hinge", *,
+        penalty: str | None = "l2", alpha: float = 0.0001, l1_ratio: float = 0.15, fit_intercept: bool = True,
+        max_iter: int = 1000, tol: float | None = 1e-3, shuffle: bool = True, verbose: int = 0, epsilon: float = 0.1,
+        n_jobs: int | None = None, random_state: RandomState = None, learning_rate: str = "optimal",
+        eta0: float = 0.01, power_t: float = 0.5, early_stopping: bool = False, validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5, class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        warm_start: bool = False, average: bool | int = False, strategy: Strategy | str | None = None,
+        rule: Rule | str | None = None, buffer: int | str = "auto", memory: int | str | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -137,8 +143,9 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
-    ) -> Self:
+        self, X: Rows, y: ArrayLike | None = None, coef_init: MatrixLike | None = None,
+        intercept_init: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Fit the model to all rows, from zero or, with ``warm_start``, from the parameters of the last fit.
 
         Parameters
@@ -164,8 +171,8 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         DataError
             If the labels of a file are numbers rather than classes.
         """
-        check_together(self._asked(), passive_aggressive_loss="hinge")
-        warn_of_the_old(self._asked())
+        check_together(self._all_params(), passive_aggressive_loss="hinge")
+        warn_deprecated(self._all_params())
         old = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else (None, None)
         for name in ("classes_", "_reading"):
             if hasattr(self, name):
@@ -175,28 +182,30 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
             found = data.label_counts()
             if found is None:
                 raise DataError("the labels are numbers, not classes", path=data.name, remedy="Use HogwildRegressor.")
-            self._know_classes(found[0])
-            train, aside = self._known(data)
+            self._set_classes(found[0])
+            train, held_out = self._split_dataset(data)
             labels, weight, rows, dtype = (
                 LabelEncoding(self.classes_),
                 self._class_weight_of_source(),
                 data.n_rows,
-                np.float32,
+                np.dtype(np.float32),
             )
         else:
-            X, y, sample_weight = self._checked(X, y, sample_weight, reset=True)
-            check_classification_targets(y)
-            self._know_classes(np.unique(y))
-            train, aside = self._data(X, y, sample_weight, self._numbers(y))
-            labels, weight, rows, dtype = self._labels(), self._class_weight_of(y), X.shape[0], X.dtype
-        coef, intercept = (
-            mine if given is None else given for given, mine in zip((coef_init, intercept_init), old, strict=True)
-        )
+            matrix, targets, weights = self._checked(X, y, sample_weight, reset=True)
+            check_classification_targets(targets)
+            self._set_classes(np.unique(targets))
+            train, held_out = self._data(matrix, targets, weights, self._numbers(targets))
+            labels, weight = self._labels(), self._class_weight_of(targets)
+            rows, dtype = matrix.shape[0], matrix.dtype
+        coef = old[0] if coef_init is None else coef_init
+        intercept = old[1] if intercept_init is None else intercept_init
         start = initial(coef, intercept, labels.outputs, self.n_features_in_)
-        return self._fitted(Task(train, labels, start, weight, aside), rows, dtype, partial=False)
+        return self._fitted(Task(train, labels, start, weight, held_out), rows, dtype, partial=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Make one epoch over these rows, starting from the parameters of the last call.
 
         Parameters
@@ -222,30 +231,30 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         """
         first = not hasattr(self, "classes_")
         if first:
-            check_together(self._asked(), passive_aggressive_loss="hinge", partial=True)
+            check_together(self._all_params(), passive_aggressive_loss="hinge", partial=True)
             self._refuse_balanced()
-        X, y, sample_weight = self._checked(X, y, sample_weight, reset=first)
+        matrix, targets, weights = self._checked(X, y, sample_weight, reset=first)
         if first:
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            self._know_classes(unique_labels(classes))
+            self._set_classes(unique_labels(classes))
         elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
             raise ValueError(
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}"
             )
-        labels, data = self._labels(), self._data(X, y, sample_weight, self._numbers(y))[0]
-        start: State = self._going_on(labels.outputs)
+        labels, data = self._labels(), self._data(matrix, targets, weights, self._numbers(targets))[0]
+        start: State = self._last_state(labels.outputs)
         earlier = int(getattr(self, "t_", 1.0) - 1)
-        task = Task(data, labels, start, self._class_weight_of(y), earlier=earlier)
-        return self._fitted(task, X.shape[0], X.dtype, partial=True)
+        task = Task(data, labels, start, self._class_weight_of(targets), earlier=earlier)
+        return self._fitted(task, matrix.shape[0], matrix.dtype, partial=True)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return the score of each row: one number for two classes, else one number per class."""
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probability of each class, for ``log_loss``, ``modified_huber`` and ``softmax``."""
         check_is_fitted(self)
         scores = self._scores(X)
@@ -255,11 +264,11 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         return found.astype(scores.dtype, copy=False)
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Rows) -> Array:
         """Return the logarithm of the probability of each class, minus infinity where the probability is zero."""
         return np.asarray(np.log(self.predict_proba(X)))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy on these rows. A file or a data set provides its own labels and weights."""
         if not is_source(X):
             return float(super().score(X, y, sample_weight))
@@ -275,7 +284,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         )  # raises an error for labels unknown to the model
         return float(accuracy_score(self._numbers(labels), self._numbers(self.predict(data)), sample_weight=weights))
 
-    def _fitted(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Self:
+    def _fitted(self, task: Task, rows: int, dtype: np.dtype[Any], *, partial: bool) -> Self:
         learnt = self._learn(task, rows, dtype, partial=partial)
         self.coef_ = np.ascontiguousarray(learnt.weights.T, dtype)
         self.intercept_ = learnt.intercept.astype(dtype)
@@ -290,7 +299,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         alone = own_steps or isinstance(task.data.order, Reshuffled)
         return class_seeds(check_random_state(self.random_state), len(self.classes_) if alone else 2)
 
-    def _know_classes(self, classes: Array) -> None:
+    def _set_classes(self, classes: Array) -> None:
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
         self.classes_ = classes
@@ -312,7 +321,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         return {float(k): float(weight) for k, weight in enumerate(weights)}
 
-    def _class_weight_of_source(self) -> Any:
+    def _class_weight_of_source(self) -> ClassWeight:
         given = self.class_weight
         return {float(label): weight for label, weight in given.items()} if isinstance(given, dict) else given
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
@@ -19,20 +20,34 @@ from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError
-from hogwild.estimators.inputs import LARGEST_SEED, is_source, labels_and_weights, open_source, refuse_labels
+from hogwild.estimators.inputs import (
+    LARGEST_SEED,
+    RandomState,
+    Rows,
+    Source,
+    is_source,
+    labels_and_weights,
+    open_source,
+    refuse_labels,
+)
 from hogwild.estimators.sklearn_parameters import processors_left
 from hogwild.losses import Loss
 from hogwild.models import predictions
 from hogwild.models.factorisation_machine import FactorisationModel
-from hogwild.problems.factorisation_base import FactorisationProblem
+from hogwild.problems.factorisation_base import FactorisationProblem, OwnLoss
 from hogwild.problems.factorisation_machine import FactorisationMachine
 from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
 from hogwild.problems.label_encoding import LabelEncoding
-from hogwild.run import Budget
+from hogwild.rules import Rule
+from hogwild.schedules import Schedule, with_step
 from hogwild.schedules import named as schedule_named
-from hogwild.schedules import with_step
-from hogwild.strategies import Hogwild, Serial
+from hogwild.schedules.schedule import Step
+from hogwild.stopping import Budget
+from hogwild.strategies import Hogwild, Serial, Strategy
 from hogwild.training.minimise import minimise
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
@@ -65,11 +80,12 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     }
 
     def __init__(
-        self, rank: int = 8, *, loss: Any = None, fields: Any = None, l2: float = 0.0, l2_factors: float | None = None,
-        normalise: bool | None = None, fit_intercept: bool = True, max_iter: int | None = None, rule: Any = "adagrad",
-        schedule: Any = "cosine", step: Any = None, spread: float = 0.1, early_stopping: bool = False,
-        validation_fraction: float = 0.1, n_iter_no_change: int = 3, random_state: Any = None,
-        n_jobs: int | None = None, strategy: Any = None, memory: int | str | None = None,
+        self, rank: int = 8, *, loss: Loss | str | OwnLoss | None = None, fields: ArrayLike | None = None,
+        l2: float = 0.0, l2_factors: float | None = None, normalise: bool | None = None, fit_intercept: bool = True,
+        max_iter: int | None = None, rule: Rule | str = "adagrad", schedule: Schedule | str | float = "cosine",
+        step: Step | None = None, spread: float = 0.1, early_stopping: bool = False, validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3, random_state: RandomState = None, n_jobs: int | None = None,
+        strategy: Strategy | str | None = None, memory: int | str | None = None,
     ) -> None:  # fmt: skip
         self.rank = rank
         self.loss = loss
@@ -96,7 +112,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the encoding of the labels of a file."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to all rows.
 
         Parameters
@@ -120,11 +136,11 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
                 del self.feature_names_in_
             labels = self._labels(data)
         else:
-            X, y = validate_data(self, X, y, **self._arrays(), y_numeric=isinstance(self, RegressorMixin))
+            matrix, targets = validate_data(self, X, y, **self._arrays(), y_numeric=isinstance(self, RegressorMixin))
             if sample_weight is not None:
-                sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float32)
-            numbers, labels = self._encoded(y)
-            data = open_data(X, numbers, sample_weight)
+                sample_weight = _check_sample_weight(sample_weight, matrix, dtype=np.float32)
+            numbers, labels = self._encoded(targets)
+            data = open_data(matrix, numbers, sample_weight)
         return self._fitted(data, labels)
 
     @abstractmethod
@@ -158,7 +174,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         fields = None if isinstance(self.fields, str) else self.fields
         return FieldAwareFactorisationMachine(data, loss, fields=fields, **options)
 
-    def _strategy(self) -> Any:
+    def _strategy(self) -> Strategy:
         workers = processors_left(self.n_jobs)
         if self.strategy is None:
             return Serial() if workers == 1 else Hogwild(workers)
@@ -179,14 +195,15 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
         """The factors of each feature. A field-aware model has separate factors for each field of the other feature."""
         return self.model_.factors[:, 0] if self.fields is None else self.model_.factors
 
-    def _scores(self, X: Any) -> Array:
+    def _scores(self, X: Rows) -> Array:
         check_is_fitted(self, "model_")
         if is_source(X):
             return self.model_.decide(X if isinstance(X, Dataset) else self.model_.open(X))
-        X = validate_data(self, X, **self._arrays(), reset=False)
-        return self.model_.decide(X)
+        return self.model_.decide(validate_data(self, X, **self._arrays(), reset=False))
 
-    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Dataset, Array, Array | None]:
+    def _labelled(
+        self, X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Dataset, Array, Array | None]:
         check_is_fitted(self, "model_")
         refuse_labels(y, sample_weight)
         data = X if isinstance(X, Dataset) else self.model_.open(X, unlabelled=False)
@@ -196,7 +213,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
     def _arrays() -> dict[str, Any]:
         return {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": np.float32, "order": "C"}
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.non_deterministic = self.n_jobs not in (None, 1)
@@ -260,21 +277,21 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
 
     _usual_loss = "logistic"
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return the score of each row. A positive score means the second class."""
         return self._scores(X)[:, 0]
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return the class of each row."""
         second = (self._scores(X)[:, 0] > 0).astype(int)
         return np.asarray(self.classes_[second])
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probability of each class, for losses that define one."""
         scores = self._scores(X)
         return predictions.probabilities(scores, (0.0, 1.0), self.model_.link, self.model_.loss)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy on these rows. A file or a data set provides its own labels and weights."""
         if not is_source(X):
             return float(super().score(X, y, sample_weight))
@@ -302,7 +319,7 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
             )
         return numbers, LabelEncoding(np.array([0.0, 1.0]))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
@@ -339,11 +356,11 @@ class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]
 
     _usual_loss = "squared"
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return the predicted number of each row."""
         return predictions.from_scores(self._scores(X), None, self.model_.link)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return R^2 on these rows. A file or a data set provides its own labels and weights."""
         if not is_source(X):
             return float(super().score(X, y, sample_weight))

@@ -16,13 +16,14 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.data.sampling import subsample
 from hogwild.errors import DivergedError
-from hogwild.estimators.sklearn_parameters import Parts, averaged_share, steadied
+from hogwild.estimators.sklearn_parameters import Parts, averaged_share, stabilised
+from hogwild.events import Event
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.problems.linear import Linear
 from hogwild.rules import Sequential
-from hogwild.run import Event, Run, WarmStart
+from hogwild.run import Run, WarmStart
+from hogwild.stopping import DIVERGENCE_FACTOR
 from hogwild.training.minimise import minimise
-from hogwild.training.stopping import DIVERGENCE_FACTOR
 
 # Factor on the step size of the intercept for sparse data, as in scikit-learn: a rare feature is updated by few rows,
 # the intercept by all of them.
@@ -55,7 +56,7 @@ class Learnt:
     state: State
     epochs: int
     step: float | None  # step size chosen by trials; None if the step size was given
-    complaints: frozenset[str]
+    convergence_warnings: frozenset[str]
 
 
 def state_of(coef: Array, intercept: Array) -> State:
@@ -67,31 +68,31 @@ def state_of(coef: Array, intercept: Array) -> State:
     return np.ascontiguousarray(np.atleast_2d(coef).T).reshape(-1, 1), np.asarray(intercept).reshape(-1, 1)
 
 
-def learn(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
+def learn(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
     """Train all classes in one run, or each class in a run of its own if the task has one seed per class."""
-    learnt = _minimised(task, parts, asked) if len(task.seeds) == 1 else _one_by_one(task, parts, asked)
-    for complaint in sorted(learnt.complaints):
+    learnt = _minimised(task, parts, params) if len(task.seeds) == 1 else _one_by_one(task, parts, params)
+    for message in sorted(learnt.convergence_warnings):
         # With a stack level of 6 the warning names the line that called fit.
-        warnings.warn(complaint, ConvergenceWarning, stacklevel=6)
+        warnings.warn(message, ConvergenceWarning, stacklevel=6)
     return learnt
 
 
-def _minimised(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
+def _minimised(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
     dense = task.data.in_order()[0].rows.layout == "dense"
     problem = Linear(
-        task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=asked["fit_intercept"],
+        task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=params["fit_intercept"],
         class_weight=task.class_weight, labels=task.labels, intercept_gradient=task.intercept_gradient,
         intercept_lr_multiplier=1.0 if dense else SPARSE_INTERCEPT_STEP, standardise=False,
     )  # fmt: skip
     schedule, average = parts.schedule, 0.0  # scikit-learn neither adjusts the schedule nor averages outside the rule
     if not isinstance(parts.rule, Sequential):
-        schedule = steadied(schedule, parts.loss, partial(_heaviest, problem))
-        average = averaged_share(asked["average"], task.data.n_rows, parts.budget.epochs or 1, task.earlier)
+        schedule = stabilised(schedule, parts.loss, partial(_heaviest, problem))
+        average = averaged_share(params["average"], task.data.n_rows, parts.budget.epochs or 1, task.earlier)
     try:
         run = minimise(
             problem, parts.rule, schedule, parts.strategy, budget=parts.budget, test=task.held_out, average=average,
-            init=WarmStart(task.start, task.earlier), shuffle=asked["shuffle"], evaluate_every_epoch=False,
-            seed=task.seeds[0], divergence_factor=float("inf"), callbacks=[_tell] if asked["verbose"] else [],
+            init=WarmStart(task.start, task.earlier), shuffle=params["shuffle"], evaluate_every_epoch=False,
+            seed=task.seeds[0], divergence_factor=float("inf"), callbacks=[_print_epoch] if params["verbose"] else [],
         )  # fmt: skip
     except DivergedError as error:
         raise ValueError(
@@ -118,18 +119,19 @@ def _outcome(run: Run, parts: Parts) -> Learnt:
     state = parts.rule.last(run.state) if isinstance(parts.rule, Sequential) else run.state
     return Learnt(
         run.model.weights, run.model.intercept, (state[0], state[1]), run.history[-1]["epoch"],
-        chosen[0] if chosen else None, _complaints(run, parts),
+        chosen[0] if chosen else None, _convergence_warnings(run, parts),
     )  # fmt: skip
 
 
-def _complaints(run: Run, parts: Parts) -> frozenset[str]:
+def _convergence_warnings(run: Run, parts: Parts) -> frozenset[str]:
     """Return the warnings about a run: divergence, or no convergence within the maximum number of epochs."""
     found: set[str] = set()
     remedy = "Scale the features with StandardScaler or MinMaxScaler, or give another learning_rate or a smaller eta0."
-    exploded = [event for event in run.events if event["event"] == "diverged"]
-    if exploded:
+    divergences = [event for event in run.events if event["event"] == "diverged"]
+    if divergences:
         found.add(
-            f"The fit diverged {len(exploded)} times and went on with {exploded[-1]['scale']:.3g} of the step. {remedy}"
+            f"The fit diverged {len(divergences)} times and went on with {divergences[-1]['scale']:.3g} of the step. "
+            f"{remedy}"
         )
     start, end = next(event["loss"] for event in run.events if event["event"] == "training"), run.history[-1]["loss"]
     if end > DIVERGENCE_FACTOR * max(start, 1.0):
@@ -141,7 +143,7 @@ def _complaints(run: Run, parts: Parts) -> frozenset[str]:
     return frozenset(found)
 
 
-def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
+def _one_by_one(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
     """Train each class against the rest in a separate run, with its own order of rows, step size and stopping time."""
     assert task.labels.classes is not None
     count, found = len(task.labels.classes), []
@@ -159,14 +161,14 @@ def _one_by_one(task: Task, parts: Parts, asked: Mapping[str, Any]) -> Learnt:
                     seeds=task.seeds[k : k + 1],
                 ),
                 parts,
-                asked,
+                params,
             )
         )
     states = [np.hstack([one.state[part][:, :1] for one in found]).reshape(-1, 1) for part in (0, 1)]
     return Learnt(
         np.hstack([one.weights for one in found]), np.concatenate([one.intercept for one in found]),
         (states[0], states[1]), max(one.epochs for one in found), None,
-        frozenset().union(*(one.complaints for one in found)),
+        frozenset().union(*(one.convergence_warnings for one in found)),
     )  # fmt: skip
 
 
@@ -180,7 +182,7 @@ class _Is:
         return np.asarray(labels == self.label, np.float32)
 
 
-def _tell(event: Event) -> None:
+def _print_epoch(event: Event) -> None:
     if event["event"] == "epoch":
         sys.stdout.write(
             f"-- Epoch {event['epoch']}: objective {event['objective']:.6f}, loss {event['loss']:.6f}, "

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import sparray, spmatrix
 
 from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
@@ -15,6 +19,18 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.extents import number_type, row_numbers
 from hogwild.errors import ParameterError
 from hogwild.jit import compiled
+
+MatrixLike = ArrayLike | sparray | spmatrix
+"""Rows in memory: an array, nested lists, a data frame or a sparse matrix."""
+
+Source = str | Path | Sequence[str | Path] | Dataset
+"""Rows with labels and weights of their own: a file, a packed folder, several files or an open data set."""
+
+Rows = MatrixLike | Source
+"""Everything that an estimator accepts as ``X``."""
+
+RandomState = int | np.random.RandomState | None
+"""Everything that an estimator accepts as ``random_state``."""
 
 LARGEST_SEED = np.iinfo(np.int32).max
 _NOT_ZERO = np.uint32(1)  # replacement for the seed 0: a xorshift generator never leaves the state 0
@@ -48,7 +64,7 @@ class Reshuffled:
 
 
 @compiled
-def _shuffle(order: Any, seed: Any) -> None:
+def _shuffle(order: Array, seed: np.uint32) -> None:
     """Shuffle in place by Fisher and Yates, with the 32-bit xorshift generator of Marsaglia (2003)."""
     state = np.uint32(seed) if seed != 0 else _NOT_ZERO
     for at in range(order.size - 1):
@@ -59,7 +75,7 @@ def _shuffle(order: Any, seed: Any) -> None:
         order[at], order[chosen] = order[chosen], order[at]
 
 
-def class_seeds(random_state: Any, classes: int) -> tuple[int, ...]:
+def class_seeds(random_state: np.random.RandomState, classes: int) -> tuple[int, ...]:
     """Return the seeds with which scikit-learn shuffles for each class, or one seed for two classes.
 
     >>> class_seeds(np.random.RandomState(0), 2), class_seeds(np.random.RandomState(0), 3)
@@ -71,7 +87,7 @@ def class_seeds(random_state: Any, classes: int) -> tuple[int, ...]:
     return tuple(_second_draw(np.random.RandomState(seed)) for seed in seeds)
 
 
-def _second_draw(random_state: Any) -> int:
+def _second_draw(random_state: np.random.RandomState) -> int:
     random_state.randint(1, LARGEST_SEED)  # scikit-learn's data set draws this number, which is unused here
     return int(random_state.randint(LARGEST_SEED))
 
@@ -81,7 +97,7 @@ FLOATS = [np.float64, np.float32]
 NOTHING_TO_VALIDATE = "The sample weights for validation set are all zero, consider using a different random state."
 
 
-def float_types(X: Any) -> list[Any]:
+def float_types(X: object) -> list[Any]:
     """Return the types that arrays may have. A polars frame of float32 must be named, else scikit-learn converts it.
 
     >>> float_types(np.ones((2, 2), np.float32)) == FLOATS
@@ -91,7 +107,7 @@ def float_types(X: Any) -> list[Any]:
     return [np.float32] if single else FLOATS
 
 
-def is_source(X: Any) -> bool:
+def is_source(X: object) -> TypeGuard[Source]:
     """Return whether ``X`` is a file, several files or an open data set rather than arrays.
 
     >>> is_source("clicks.svm"), is_source([[0.0, 1.0]])
@@ -103,13 +119,13 @@ def is_source(X: Any) -> bool:
     return isinstance(X, (str, os.PathLike)) or several
 
 
-def open_source(X: Any, y: Any, sample_weight: Any, memory: Any) -> Dataset:
+def open_source(X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None, memory: int | str | None) -> Dataset:
     """Open a file or a data set, which has its own labels and weights."""
     refuse_labels(y, sample_weight)
     return open_data(X, memory=memory)
 
 
-def refuse_labels(y: Any, sample_weight: Any) -> None:
+def refuse_labels(y: ArrayLike | None, sample_weight: ArrayLike | None) -> None:
     """Raise an error for labels or weights that are given besides those of a file."""
     if y is not None or sample_weight is not None:
         raise ParameterError(
@@ -124,18 +140,18 @@ def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
     >>> labels_and_weights(open_data(np.eye(3), [3.0, 1.0, 2.0], [1.0, 1.0, 4.0]))
     (array([3., 1., 2.]), array([1., 1., 4.], dtype=float32))
     """
-    walk, labels, weights, weighted = data.in_order(), [np.empty(0)], [np.empty(0, np.float32)], False
-    for number in range(len(walk)):
-        chunk = walk[number]
+    epoch, labels, weights, weighted = data.in_order(), [np.empty(0)], [np.empty(0, np.float32)], False
+    for number in range(len(epoch)):
+        chunk = epoch[number]
         weighted = weighted or chunk.rows.weights.size > 0
         labels.append(chunk.rows.labels[chunk.order])
         ones = np.ones(len(chunk.order), np.float32)
         weights.append(chunk.rows.weights[chunk.order] if chunk.rows.weights.size else ones)
-        walk.done(number)
+        epoch.done(number)
     return np.concatenate(labels), np.concatenate(weights) if weighted else None
 
 
-def in_their_order(data: InMemoryDataset, weights: Array | None = None) -> InMemoryDataset:
+def in_sklearn_order(data: InMemoryDataset, weights: Array | None = None) -> InMemoryDataset:
     """Return the same rows in the order of scikit-learn's SGD, with weights in their given precision.
 
     A single worker shares no chunks, so chunks are large: they bound only the time between two checks for Ctrl-C.
@@ -146,32 +162,34 @@ def in_their_order(data: InMemoryDataset, weights: Array | None = None) -> InMem
     return InMemoryDataset(rows, shuffled=False, order=Reshuffled(data.n_rows), chunk=chunk)
 
 
-def parted(data: InMemoryDataset, aside: Array) -> tuple[Dataset, Dataset]:
-    """Return the rows that are not in ``aside`` and the rows that are, without copying data.
+def split_off(data: InMemoryDataset, held_out: Array) -> tuple[Dataset, Dataset]:
+    """Return the rows that are not in ``held_out`` and the rows that are, without copying data.
 
     >>> data = open_data(np.eye(4), np.arange(4))
-    >>> [part.labels().tolist() for part in parted(data, np.array([2]))]
+    >>> [part.labels().tolist() for part in split_off(data, np.array([2]))]
     [[0.0, 1.0, 3.0], [2.0]]
     """
     rows, numbers = data.rows, row_numbers(0, data.n_rows)
     chosen = np.zeros(data.n_rows, bool)
-    chosen[aside] = True
+    chosen[held_out] = True
     rest = InMemoryDataset(rows, shuffled=False, ids=numbers[~chosen], order=data.order, chunk=data.chunk)
     return rest, InMemoryDataset(rows, shuffled=False, ids=numbers[chosen])
 
 
-def rows_to_validate(y: Array, weights: Array | None, fraction: float, random_state: Any, *, stratified: bool) -> Array:
+def rows_to_validate(
+    y: Array, weights: Array | None, fraction: float, random_state: RandomState, *, stratified: bool
+) -> Array:
     """Return the rows that early stopping holds out, the same rows as scikit-learn chooses."""
     from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
     splitter = StratifiedShuffleSplit if stratified else ShuffleSplit
-    rest, aside = next(splitter(test_size=fraction, random_state=random_state).split(np.zeros((len(y), 1)), y))
-    if weights is not None and not np.any(weights[aside] > 0):
+    rest, held_out = next(splitter(test_size=fraction, random_state=random_state).split(np.zeros((len(y), 1)), y))
+    if weights is not None and not np.any(weights[held_out] > 0):
         raise ValueError(NOTHING_TO_VALIDATE)
-    if len(rest) == 0 or len(aside) == 0:
+    if len(rest) == 0 or len(held_out) == 0:
         raise ValueError(
             f"Splitting {len(y)} samples into a train set and a validation set with validation_fraction={fraction!r} "
-            f"led to an empty set ({len(rest)} and {len(aside)} samples). Please either change validation_fraction, "
+            f"led to an empty set ({len(rest)} and {len(held_out)} samples). Please either change validation_fraction, "
             "increase number of samples, or disable early_stopping."
         )
-    return np.asarray(aside)
+    return np.asarray(held_out)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import check_random_state
@@ -24,23 +25,27 @@ from hogwild.estimators.fit import Learnt, State, Task, learn, state_of
 from hogwild.estimators.inputs import (
     LARGEST_SEED,
     NOTHING_TO_VALIDATE,
+    MatrixLike,
+    Rows,
+    Source,
     float_types,
-    in_their_order,
+    in_sklearn_order,
     is_source,
     labels_and_weights,
-    parted,
     refuse_labels,
     rows_to_validate,
+    split_off,
 )
 from hogwild.estimators.onnx_export import to_onnx
-from hogwild.estimators.sklearn_parameters import Parts, as_theirs, loss_of, strategy_of, translate
+from hogwild.estimators.sklearn_parameters import Parts, loss_of, same_as_sklearn, strategy_of, translate
 from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+    from sklearn.utils import Tags
 
-UNASKED = {  # values of parameters that a class lacks
+ABSENT_PARAMS = {  # values of parameters that a class lacks
     "loss": "hinge", "penalty": "l2", "l1_ratio": 0.0, "epsilon": 0.1, "early_stopping": False,
     "validation_fraction": 0.1, "n_iter_no_change": 5,
 }  # fmt: skip
@@ -52,11 +57,13 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
     _state: State | None
     _mean: tuple[Array, Array] | None
 
-    def _asked(self) -> dict[str, Any]:
+    def _all_params(self) -> dict[str, Any]:
         kind: Any = type(self)
-        return {**UNASKED, **{name: getattr(self, name) for name in _parameters(kind)}}
+        return {**ABSENT_PARAMS, **{name: getattr(self, name) for name in _parameters(kind)}}
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, **how: Any) -> tuple[Any, Any, Any]:
+    def _checked(
+        self, X: Rows, y: ArrayLike | None, sample_weight: ArrayLike | None, *, reset: bool, **how: object
+    ) -> tuple[Any, Any, Any]:
         """Return validated arrays that kernels accept: float32 is kept, and 64-bit indices are allowed."""
         how |= {
             "accept_sparse": "csr",
@@ -66,39 +73,41 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
             "reset": reset,
         }
         if self.__sklearn_tags__().target_tags.required:
-            X, y = validate_data(self, X, y, **how)
+            rows, labels = validate_data(self, X, y, **how)
         else:
-            X = validate_data(self, X, **how)
-        if sample_weight is not None:
-            if self._asked()["early_stopping"] and not np.any(sample_weight):
-                raise ValueError(NOTHING_TO_VALIDATE)
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
-        return X, y, sample_weight
+            rows, labels = validate_data(self, X, **how), y
+        if sample_weight is None:
+            return rows, labels, None
+        if self._all_params()["early_stopping"] and not np.any(sample_weight):
+            raise ValueError(NOTHING_TO_VALIDATE)
+        return rows, labels, _check_sample_weight(sample_weight, rows, dtype=rows.dtype)
 
-    def _data(self, X: Any, y: Array, sample_weight: Array | None, numbers: Array) -> tuple[Dataset, Dataset | None]:
+    def _data(
+        self, X: MatrixLike, y: Array, sample_weight: Array | None, numbers: Array
+    ) -> tuple[Dataset, Dataset | None]:
         """Return the training rows, and the rows that early stopping holds out, or None."""
-        asked, data = self._asked(), open_data(X, numbers, sample_weight)
+        params, data = self._all_params(), open_data(X, numbers, sample_weight)
         assert isinstance(data, InMemoryDataset)
-        if as_theirs(asked):
-            data = in_their_order(data, sample_weight)
-        if not asked["early_stopping"]:
+        if same_as_sklearn(params):
+            data = in_sklearn_order(data, sample_weight)
+        if not params["early_stopping"]:
             return data, None
         stratified = hasattr(self, "classes_")
-        aside = rows_to_validate(
-            y, sample_weight, asked["validation_fraction"], asked["random_state"], stratified=stratified
+        held_out = rows_to_validate(
+            y, sample_weight, params["validation_fraction"], params["random_state"], stratified=stratified
         )
-        return parted(data, aside)
+        return split_off(data, held_out)
 
-    def _known(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
+    def _split_dataset(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
         """Record the columns of a data set, and split off held-out rows if early stopping is on."""
-        asked = self._asked()
+        params = self._all_params()
         self.n_features_in_ = data.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._reading = {"base": data.base}
-        if not asked["early_stopping"]:
+        if not params["early_stopping"]:
             return data, None
-        return data.split(asked["validation_fraction"], self._seed())
+        return data.split(params["validation_fraction"], self._seed())
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(LARGEST_SEED))
@@ -107,24 +116,24 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         """Return the seed of the run, or one seed per class where classes are trained in separate runs."""
         return (self._seed(),)
 
-    def _learn(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Learnt:
+    def _learn(self, task: Task, rows: int, dtype: np.dtype[Any], *, partial: bool) -> Learnt:
         """Train, and keep the state that a later ``partial_fit`` continues from."""
-        asked = self._asked()
+        params = self._all_params()
         step = getattr(self, "_step", None) if partial else None
         parts = translate(
-            asked, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier
+            params, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier
         )
         if isinstance(parts.rule, Sequential):
             task = replace(task, labels=replace(task.labels, precision=np.dtype(dtype).name))
-        learnt = learn(replace(task, seeds=self._seeds(task, parts)), parts, asked)
+        learnt = learn(replace(task, seeds=self._seeds(task, parts)), parts, params)
         self._step = learnt.step or step
         self.t_ = 1.0 + task.earlier + learnt.epochs * rows
         self.n_iter_ = learnt.epochs
         # The state is kept where the weights alone do not suffice to continue: a rule has memory, or iterates are
         # averaged.
-        more = bool(asked["average"]) or learnt.state[0].shape[1] > 1
+        more = bool(params["average"]) or learnt.state[0].shape[1] > 1
         self._state = learnt.state if more else None
-        return self._averaged(learnt, task.earlier, rows) if asked["average"] else learnt
+        return self._averaged(learnt, task.earlier, rows) if params["average"] else learnt
 
     def _averaged(self, learnt: Learnt, earlier: int, rows: int) -> Learnt:
         """Merge the mean of this call's iterates into the mean of all earlier calls, weighted by their numbers."""
@@ -137,7 +146,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         self._mean = (learnt.weights.copy(), learnt.intercept.copy())
         return learnt
 
-    def _going_on(self, outputs: int, constant: Array | None = None) -> State:
+    def _last_state(self, outputs: int, constant: Array | None = None) -> State:
         """Return the initial state of ``partial_fit``: the state after the call before, or zeros."""
         kept: State | None = getattr(self, "_state", None)
         if kept is not None:
@@ -147,21 +156,23 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
             return state_of(np.zeros((outputs, self.n_features_in_)), np.zeros(outputs))
         return state_of(coef.toarray() if hasattr(coef, "toarray") else coef, intercept)
 
-    def _scores(self, X: Any) -> Array:
+    def _scores(self, X: Rows) -> Array:
         """Return the scores of each row, one column per output."""
         check_is_fitted(self)
         intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
         if is_source(X):
             model = self._model(intercept)
             return model.decide(X if isinstance(X, Dataset) else model.open(X))
-        X = validate_data(self, X, accept_sparse="csr", dtype=float_types(X), reset=False)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=float_types(X), reset=False)
         coef = self.coef_
         if coef.ndim == 1:  # SciPy cannot reshape a sparse array of one dimension
             coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
-        scores: Array = safe_sparse_dot(X, coef.T, dense_output=True) + intercept
+        scores: Array = safe_sparse_dot(rows, coef.T, dense_output=True) + intercept
         return scores
 
-    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Dataset, Array, Array | None]:
+    def _labelled(
+        self, X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Dataset, Array, Array | None]:
         """Return a file or data set to be scored, its labels, and its weights or None."""
         check_is_fitted(self)
         refuse_labels(y, sample_weight)
@@ -171,7 +182,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
 
     def _model(self, intercept: Array) -> LinearModel:
         coef = self.coef_.toarray() if hasattr(self.coef_, "toarray") else self.coef_
-        loss, classes = loss_of(self._asked()), getattr(self, "classes_", None)
+        loss, classes = loss_of(self._all_params()), getattr(self, "classes_", None)
         return LinearModel(
             np.ascontiguousarray(np.atleast_2d(coef).T, np.float32), np.asarray(intercept, np.float32), str(loss),
             None if classes is None else tuple(range(len(classes))), loss.link, getattr(self, "_reading", {}),
@@ -186,23 +197,25 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
         """
         return to_onnx(self, path)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         try:
-            tags.non_deterministic = strategies.worker_count(strategy_of(self._asked())) > 1
+            tags.non_deterministic = strategies.worker_count(strategy_of(self._all_params())) > 1
         except (HogwildError, TypeError, AttributeError):  # fit raises the error for wrong parameters
             tags.non_deterministic = False
         return tags
 
 
 @cache
-def _parameters(kind: Any) -> tuple[str, ...]:
+def _parameters(kind: type[LinearEstimator]) -> tuple[str, ...]:
     """Return the names of a class's parameters, cached because scikit-learn inspects the signature at every call."""
     return tuple(kind._get_param_names())
 
 
-def initial(coef: Any, intercept: Any, outputs: int, features: int, otherwise: float = 0.0) -> State:
+def initial(
+    coef: MatrixLike | None, intercept: ArrayLike | None, outputs: int, features: int, otherwise: float = 0.0
+) -> State:
     """Check ``coef_init`` and ``intercept_init`` as given by a user, and return them in the order of the kernels.
 
     >>> [part.ravel().tolist() for part in initial([1, 2], None, 1, 2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin, _fit_context
 from sklearn.linear_model import SGDOneClassSVM
 from sklearn.utils.validation import check_is_fitted
@@ -12,10 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.estimators.fit import State, Task, state_of
-from hogwild.estimators.inputs import is_source, open_source
+from hogwild.estimators.inputs import MatrixLike, RandomState, Rows, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
-from hogwild.estimators.sklearn_parameters import check_together, constraints, warn_of_the_old
+from hogwild.estimators.sklearn_parameters import check_together, constraints, warn_deprecated
 from hogwild.problems.label_encoding import LabelEncoding
+from hogwild.rules import Rule
+from hogwild.strategies import Strategy
 
 INLIER = LabelEncoding(np.array([-1.0, 1.0]))
 
@@ -78,10 +81,10 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
 
     def __init__(
         self, nu: float = 0.5, fit_intercept: bool = True, max_iter: int = 1000, tol: float | None = 1e-3,
-        shuffle: bool = True, verbose: int = 0, random_state: Any = None, learning_rate: str = "optimal",
+        shuffle: bool = True, verbose: int = 0, random_state: RandomState = None, learning_rate: str = "optimal",
         eta0: float = 0.01, power_t: float = 0.5, warm_start: bool = False, average: bool | int = False, *,
-        n_jobs: int | None = None, strategy: Any = None, rule: Any = None, buffer: int | str = "auto",
-        memory: int | str | None = None,
+        n_jobs: int | None = None, strategy: Strategy | str | None = None, rule: Rule | str | None = None,
+        buffer: int | str = "auto", memory: int | str | None = None,
     ) -> None:  # fmt: skip
         self.nu = nu
         self.fit_intercept = fit_intercept
@@ -101,13 +104,14 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
         self.buffer = buffer
         self.memory = memory
 
-    def _asked(self) -> dict[str, Any]:
-        return {**super()._asked(), "alpha": self.nu}
+    def _all_params(self) -> dict[str, Any]:
+        return {**super()._all_params(), "alpha": self.nu}
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any = None, coef_init: Any = None, offset_init: Any = None, sample_weight: Any = None
-    ) -> Self:
+        self, X: Rows, y: object = None, coef_init: MatrixLike | None = None, offset_init: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Fit the model to all rows, from zero or, with ``warm_start``, from the parameters of the last fit.
 
         Parameters
@@ -126,8 +130,8 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
         HogwildOneClassSVM
             The fitted estimator itself.
         """
-        check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive")
-        warn_of_the_old(self._asked())
+        check_together(self._all_params(), passive_aggressive_loss="epsilon_insensitive")
+        warn_deprecated(self._all_params())
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
             offset_init = self.offset_ if offset_init is None else offset_init
@@ -139,37 +143,37 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
         return self._fitted(data, start, dtype, partial=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Make one epoch over these rows, starting from the parameters of the last call."""
         first = not hasattr(self, "coef_")
         if first:
-            check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive", partial=True)
+            check_together(self._all_params(), passive_aggressive_loss="epsilon_insensitive", partial=True)
         data, dtype = self._rows(X, sample_weight, reset=first)
-        start = state_of(np.zeros(self.n_features_in_), np.ones(1)) if first else self._going_on(1, 1 - self.offset_)
+        start = state_of(np.zeros(self.n_features_in_), np.ones(1)) if first else self._last_state(1, 1 - self.offset_)
         return self._fitted(data, start, dtype, partial=True)
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: Rows) -> Array:
         """Return the score of each row before the offset is subtracted."""
         return np.asarray(self.decision_function(X) + self.offset_)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return the signed score of each row: positive on the side of the inliers, negative for outliers."""
         return self._scores(X).ravel()
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return 1 for inliers and -1 for outliers."""
         check_is_fitted(self)
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
-    def _rows(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Dataset, Any]:
+    def _rows(self, X: Rows, sample_weight: ArrayLike | None, *, reset: bool) -> tuple[Dataset, np.dtype[Any]]:
         """Return the data set, each row labelled as an inlier, and the type of its values."""
         if is_source(X):
-            data = self._known(open_source(X, None, sample_weight, self.memory))[0]
-            return data.with_labels(np.ones_like), np.float32
-        X, _, sample_weight = self._checked(X, None, sample_weight, reset=reset)
-        return self._data(X, X, sample_weight, np.ones(X.shape[0]))[0], X.dtype
+            data = self._split_dataset(open_source(X, None, sample_weight, self.memory))[0]
+            return data.with_labels(np.ones_like), np.dtype(np.float32)
+        matrix, _, weights = self._checked(X, None, sample_weight, reset=reset)
+        return self._data(matrix, matrix, weights, np.ones(matrix.shape[0]))[0], matrix.dtype
 
-    def _fitted(self, data: Dataset, start: State, dtype: Any, *, partial: bool) -> Self:
+    def _fitted(self, data: Dataset, start: State, dtype: np.dtype[Any], *, partial: bool) -> Self:
         earlier = int(getattr(self, "t_", 1.0) - 1) if partial else 0
         task = Task(data, INLIER, start, intercept_gradient=float(self.nu), earlier=earlier)
         learnt = self._learn(task, data.n_rows, dtype, partial=partial)

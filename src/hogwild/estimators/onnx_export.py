@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
@@ -17,6 +17,8 @@ from hogwild.files import format_size, replacing
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+    from hogwild.estimators.linear_base import LinearEstimator
 
 # Opset 17 and IR version 8, of 2022: they have all operators used here, and older runtimes read them.
 OPERATORS, FORMAT = 17, 8
@@ -51,7 +53,7 @@ OF_MANY = {
 }
 
 
-def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> ModelProto:
+def to_onnx(model: LinearEstimator, path: str | os.PathLike[str] | None = None) -> ModelProto:
     """Return the ONNX form of a fitted estimator, and write it to ``path`` if a path is given.
 
     >>> from hogwild import HogwildRegressor
@@ -88,16 +90,16 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> ModelProt
     return found
 
 
-def _parameters(model: Any) -> tuple[Array, Array]:
+def _parameters(model: LinearEstimator) -> tuple[Array, Array]:
     """Return one row of weights and one constant per output."""
     coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
     constant = -model.offset_ if is_outlier_detector(model) else model.intercept_
     return np.ascontiguousarray(np.atleast_2d(coef)), np.asarray(constant, coef.dtype)
 
 
-def _program(model: Any) -> tuple[str, str]:
+def _program(model: LinearEstimator) -> tuple[str, str]:
     """Return the program that follows the raw scores, and the declaration of its outputs, named as in skl2onnx."""
-    loss = loss_of(model._asked())
+    loss = loss_of(model._all_params())
     if is_outlier_detector(model):
         return ONE_CLASS, "int64[N] label, real[N] scores"
     if not is_classifier(model):
@@ -122,7 +124,7 @@ def _labels(classes: Array) -> tuple[str, Array]:
     return "string", classes.astype(str).astype(object)
 
 
-def _constants(model: Any, coef: Array) -> dict[str, Array]:
+def _constants(model: LinearEstimator, coef: Array) -> dict[str, Array]:
     """Return every constant that a program may name. Numbers have the type of the weights, which avoids casts."""
     classes = getattr(model, "classes_", np.zeros(1))
     numbers = {

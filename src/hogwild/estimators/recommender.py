@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import sparray, spmatrix
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -13,15 +16,22 @@ from hogwild import strategies
 from hogwild.data.csr import Array
 from hogwild.data.ratings import Ratings, open_ratings
 from hogwild.errors import ParameterError
+from hogwild.estimators.inputs import RandomState
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.matrix_completion import MatrixCompletion
+from hogwild.rules import Rule
 from hogwild.rules import named as rule_named
-from hogwild.run import Budget, Run, WarmStart
-from hogwild.schedules import Constant, named, with_step
+from hogwild.run import Run, WarmStart
+from hogwild.schedules import Constant, Schedule, named, with_step
+from hogwild.stopping import Budget
+from hogwild.strategies import Strategy
 from hogwild.training.minimise import minimise
 
+RatingsLike = sparray | spmatrix | tuple[ArrayLike, ...] | str | Path | Ratings
+"""Ratings: a sparse matrix, columns ``(users, items, ratings)``, a file, or open ratings."""
+
 # Default step size of partial_fit: so small that later ratings adjust the factors and do not overwrite them.
-LATER = 0.01
+PARTIAL_FIT_STEP = 0.01
 
 
 class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
@@ -72,8 +82,9 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self, rank: int = 32, *, loss: str = "squared", l2: float | None = None, biases: bool = True,
         nonnegative: bool = False, step: float | None = None, max_iter: int | None = None,
-        validation_fraction: float | None = None, n_iter_no_change: int = 5, rule: Any = None, schedule: Any = None,
-        strategy: Any = "hogwild", n_jobs: int | None = None, random_state: Any = None,
+        validation_fraction: float | None = None, n_iter_no_change: int = 5, rule: Rule | str | None = None,
+        schedule: Schedule | str | float | None = None, strategy: Strategy | str = "hogwild",
+        n_jobs: int | None = None, random_state: RandomState = None,
     ) -> None:  # fmt: skip
         self.rank = rank
         self.loss = loss
@@ -90,7 +101,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RatingsLike, y: object = None) -> Self:
         """Fit the factors to ratings, and discard those of an earlier fit.
 
         Parameters
@@ -117,14 +128,14 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
             training, held_out = ratings.split(self.validation_fraction, self._seed)
             budget = Budget(self.max_iter, patience=self.n_iter_no_change)
         problem = self._problem(training, None)
-        schedule: Any = self.schedule
+        schedule = self.schedule
         if self.step is not None:
             schedule = with_step(named(problem.defaults.schedule if schedule is None else schedule), self.step)
         run = self._minimise(problem, schedule, budget, test=held_out)
         self._keep(run, problem, ratings)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: RatingsLike, y: object = None) -> Self:
         """Make one epoch over these ratings, starting from the last factors. Users and items may be new."""
         if not hasattr(self, "model_"):
             return self.fit(X)
@@ -134,27 +145,27 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         problem = self._problem(ratings, self.model_.mean)
         problem.bounds = _wider(self._bounds, problem.bounds)
         start = problem.grown(self._state, self.model_.users, self.model_.items, self._rule(problem))
-        run = self._minimise(problem, Constant(self.step or LATER), Budget(1), init=WarmStart(start))
+        run = self._minimise(problem, Constant(self.step or PARTIAL_FIT_STEP), Budget(1), init=WarmStart(start))
         self._keep(run, problem, ratings, self._met)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: ArrayLike) -> Array:
         """Return the predicted rating of each pair, for ``(users, items)`` or an array of two columns."""
         users, items = _pairs(X)
         return self._model.predict(users, items)
 
-    def recommend(self, user: Any, n: int = 10, *, exclude_seen: bool = True) -> tuple[Array, Array]:
+    def recommend(self, user: object, n: int = 10, *, exclude_seen: bool = True) -> tuple[Array, Array]:
         """Return the ``n`` items with the highest scores for a user, best first, and their scores."""
         model = self._model
         number = int(model.users.numbers_of([user])[0])
         seen = self._met.get(number, np.empty(0, np.int64)) if exclude_seen else np.empty(0, np.int64)
         return model.recommend(user, n, without=model.items.names[seen])
 
-    def similar_items(self, item: Any, n: int = 10) -> tuple[Array, Array]:
+    def similar_items(self, item: object, n: int = 10) -> tuple[Array, Array]:
         """Return the ``n`` items most similar to an item, and the cosines between the factors of both."""
         return self._model.similar_items(item, n)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: RatingsLike, y: object = None) -> float:
         """Return a score where higher is better.
 
         For the squared loss it is minus the root mean squared error. For "bpr" it is the share of pairs in which the
@@ -183,10 +194,13 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
             seed=self._seed,
         )  # fmt: skip
 
-    def _rule(self, problem: MatrixCompletion) -> Any:
+    def _rule(self, problem: MatrixCompletion) -> Rule:
         return rule_named(problem.defaults.rule if self.rule is None else self.rule)
 
-    def _minimise(self, problem: MatrixCompletion, schedule: Any, budget: Budget, **more: Any) -> Run:
+    def _minimise(
+        self, problem: MatrixCompletion, schedule: Schedule | str | float | None, budget: Budget, *,
+        test: Ratings | None = None, init: WarmStart | None = None,
+    ) -> Run:  # fmt: skip
         strategy = strategies.named(self.strategy, self.n_jobs) if isinstance(self.strategy, str) else self.strategy
         if not strategy.shares_memory:
             raise ParameterError("A recommender is fitted in one memory: use a strategy such as 'hogwild'.")
@@ -199,7 +213,8 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
             budget=budget,
             seed=self._seed,
             evaluate_every_epoch=measured,
-            **more,
+            test=test,
+            init=init,
         )
 
     def _keep(
@@ -210,12 +225,12 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
         self._met = dict(before or {})
         users, items, _ = ratings.columns
         order = np.argsort(users, kind="stable")
-        who, first = np.unique(users[order], return_index=True)
-        for user, met in zip(who.tolist(), np.split(items[order], first[1:]), strict=True):
+        user_numbers, first = np.unique(users[order], return_index=True)
+        for user, met in zip(user_numbers.tolist(), np.split(items[order], first[1:]), strict=True):
             self._met[user] = np.union1d(self._met[user], met) if user in self._met else np.unique(met)
 
 
-def _pairs(X: Any) -> tuple[Any, Any]:
+def _pairs(X: object) -> tuple[Any, Any]:
     if isinstance(X, tuple) and len(X) in (2, 3):
         return X[0], X[1]
     array = np.asarray(X)

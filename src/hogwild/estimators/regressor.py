@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.linear_model import SGDRegressor
 
 from hogwild.data.csr import Array
 from hogwild.estimators.fit import Task
-from hogwild.estimators.inputs import is_source, open_source
+from hogwild.estimators.inputs import MatrixLike, RandomState, Rows, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
-from hogwild.estimators.sklearn_parameters import check_together, constraints, loss_of, warn_of_the_old
+from hogwild.estimators.sklearn_parameters import check_together, constraints, loss_of, warn_deprecated
+from hogwild.losses import Loss
 from hogwild.problems.label_encoding import LabelEncoding
+from hogwild.rules import Rule
+from hogwild.strategies import Strategy
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
@@ -86,12 +94,13 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     _parameter_constraints = constraints(SGDRegressor, "poisson", "quantile")
 
     def __init__(
-        self, loss: Any = "squared_error", *, penalty: str | None = "l2", alpha: float = 0.0001, l1_ratio: float = 0.15,
-        fit_intercept: bool = True, max_iter: int = 1000, tol: float | None = 1e-3, shuffle: bool = True,
-        verbose: int = 0, epsilon: float = 0.1, random_state: Any = None, learning_rate: str = "invscaling",
-        eta0: float = 0.01, power_t: float = 0.25, early_stopping: bool = False, validation_fraction: float = 0.1,
+        self, loss: str | Loss | Callable[[float, float], tuple[float, float]] = "squared_error", *,
+        penalty: str | None = "l2", alpha: float = 0.0001, l1_ratio: float = 0.15, fit_intercept: bool = True,
+        max_iter: int = 1000, tol: float | None = 1e-3, shuffle: bool = True, verbose: int = 0, epsilon: float = 0.1,
+        random_state: RandomState = None, learning_rate: str = "invscaling", eta0: float = 0.01,
+        power_t: float = 0.25, early_stopping: bool = False, validation_fraction: float = 0.1,
         n_iter_no_change: int = 5, warm_start: bool = False, average: bool | int = False, n_jobs: int | None = None,
-        strategy: Any = None, rule: Any = None, buffer: int | str = "auto",
+        strategy: Strategy | str | None = None, rule: Rule | str | None = None, buffer: int | str = "auto",
         memory: int | str | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
@@ -121,8 +130,9 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
-    ) -> Self:
+        self, X: Rows, y: ArrayLike | None = None, coef_init: MatrixLike | None = None,
+        intercept_init: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Fit the model to all rows, from zero or, with ``warm_start``, from the parameters of the last fit.
 
         Parameters
@@ -141,56 +151,55 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         HogwildRegressor
             The fitted estimator itself.
         """
-        check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive")
-        warn_of_the_old(self._asked())
+        check_together(self._all_params(), passive_aggressive_loss="epsilon_insensitive")
+        warn_deprecated(self._all_params())
         old = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else (None, None)
         if hasattr(self, "_reading"):
             del self._reading
         if is_source(X):
             data = open_source(X, y, sample_weight, self.memory)
-            train, aside = self._known(data)
-            rows, dtype = data.n_rows, np.float32
+            train, held_out = self._split_dataset(data)
+            rows, dtype = data.n_rows, np.dtype(np.float32)
         else:
-            X, y, sample_weight = self._checked(X, y, sample_weight, reset=True, y_numeric=True)
-            train, aside = self._data(X, y, sample_weight, y)
-            rows, dtype = X.shape[0], X.dtype
-        coef, intercept = (
-            mine if given is None else given for given, mine in zip((coef_init, intercept_init), old, strict=True)
-        )
+            matrix, targets, weights = self._checked(X, y, sample_weight, reset=True, y_numeric=True)
+            train, held_out = self._data(matrix, targets, weights, targets)
+            rows, dtype = matrix.shape[0], matrix.dtype
+        coef = old[0] if coef_init is None else coef_init
+        intercept = old[1] if intercept_init is None else intercept_init
         start = initial(coef, intercept, 1, self.n_features_in_)
-        return self._fitted(Task(train, self._labels(), start, held_out=aside), rows, dtype, partial=False)
+        return self._fitted(Task(train, self._labels(), start, held_out=held_out), rows, dtype, partial=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Make one epoch over these rows, starting from the parameters of the last call."""
         first = not hasattr(self, "coef_")
         if first:
-            check_together(self._asked(), passive_aggressive_loss="epsilon_insensitive", partial=True)
-        X, y, sample_weight = self._checked(X, y, sample_weight, reset=first, y_numeric=True)
-        data = self._data(X, y, sample_weight, y)[0]
-        task = Task(data, self._labels(), self._going_on(1), earlier=int(getattr(self, "t_", 1.0) - 1))
-        return self._fitted(task, X.shape[0], X.dtype, partial=True)
+            check_together(self._all_params(), passive_aggressive_loss="epsilon_insensitive", partial=True)
+        matrix, targets, weights = self._checked(X, y, sample_weight, reset=first, y_numeric=True)
+        data = self._data(matrix, targets, weights, targets)[0]
+        task = Task(data, self._labels(), self._last_state(1), earlier=int(getattr(self, "t_", 1.0) - 1))
+        return self._fitted(task, matrix.shape[0], matrix.dtype, partial=True)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return the predicted number of each row."""
         scores = self._scores(X).ravel()
-        return np.asarray(np.exp(scores)) if loss_of(self._asked()).link == "exp" else scores
+        return np.asarray(np.exp(scores)) if loss_of(self._all_params()).link == "exp" else scores
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return R², the explained share of the variance. A file or a data set provides its own labels and weights."""
         if is_source(X):
             X, y, sample_weight = self._labelled(X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.loss == "poisson"
         return tags
 
     def _labels(self) -> LabelEncoding:
-        return LabelEncoding(None, counts=loss_of(self._asked()).targets == "counts")
+        return LabelEncoding(None, counts=loss_of(self._all_params()).targets == "counts")
 
-    def _fitted(self, task: Task, rows: int, dtype: Any, *, partial: bool) -> Self:
+    def _fitted(self, task: Task, rows: int, dtype: np.dtype[Any], *, partial: bool) -> Self:
         learnt = self._learn(task, rows, dtype, partial=partial)
         self.coef_ = learnt.weights.ravel().astype(dtype)
         self.intercept_ = learnt.intercept.astype(dtype)

@@ -18,11 +18,11 @@ from hogwild.jit import Function, bind
 from hogwild.losses import Loss
 from hogwild.machine import usable_cores
 from hogwild.rules import SGD, PassiveAggressive, Rule, Sequential
-from hogwild.run import Budget
 from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal, Schedule
+from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild, Serial, Strategy
 
-OURS: dict[str, list[Any]] = {
+OWN_PARAMS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "strategy": [str, object],
     "rule": [str, object],
@@ -31,7 +31,7 @@ OURS: dict[str, list[Any]] = {
 }
 
 
-def constraints(theirs: type, *losses: str) -> dict[str, Any]:
+def constraints(sklearn_class: type, *losses: str) -> dict[str, Any]:
     """Return the constraints of a scikit-learn class, extended by the parameters that only ``hogwild`` has.
 
     ``losses`` are the names of losses that scikit-learn lacks. A :class:`Loss` and a function are valid losses too.
@@ -40,35 +40,35 @@ def constraints(theirs: type, *losses: str) -> dict[str, Any]:
     >>> str(constraints(SGDRegressor, "poisson")["tol"][0])
     'a float in the range [0.0, inf)'
     """
-    found: dict[str, Any] = {**theirs._parameter_constraints, **OURS}  # type: ignore[attr-defined]
+    found: dict[str, Any] = {**sklearn_class._parameter_constraints, **OWN_PARAMS}  # type: ignore[attr-defined]
     if "loss" in found:
         found["loss"] = [StrOptions({*found["loss"][0].options, *losses}), Loss, callable]
     return found
 
 
-def check_together(asked: Mapping[str, Any], *, passive_aggressive_loss: str, partial: bool = False) -> None:
+def check_together(params: Mapping[str, Any], *, passive_aggressive_loss: str, partial: bool = False) -> None:
     """Raise an error for parameters that are valid alone and contradict each other.
 
     >>> check_together({"early_stopping": False, "learning_rate": "optimal", "alpha": 0}, passive_aggressive_loss="")
     Traceback (most recent call last):
     ValueError: alpha must be > 0 since learning_rate is 'optimal'. alpha is used to compute the optimal learning rate.
     """
-    rate = asked["learning_rate"]
-    if asked["early_stopping"] and partial:
+    rate = params["learning_rate"]
+    if params["early_stopping"] and partial:
         raise ValueError("early_stopping should be False with partial_fit")
-    if rate == "optimal" and asked["alpha"] == 0:
+    if rate == "optimal" and params["alpha"] == 0:
         raise ValueError(
             "alpha must be > 0 since learning_rate is 'optimal'. alpha is used to compute the optimal learning rate."
         )
-    if rate in ("pa1", "pa2") and asked["loss"] != passive_aggressive_loss:
+    if rate in ("pa1", "pa2") and params["loss"] != passive_aggressive_loss:
         raise ValueError(f"Learning rate '{rate}' only works with loss '{passive_aggressive_loss}'.")
-    if asked["penalty"] == "elasticnet" and asked["l1_ratio"] is None:
+    if params["penalty"] == "elasticnet" and params["l1_ratio"] is None:
         raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
 
-def warn_of_the_old(asked: Mapping[str, Any]) -> None:
+def warn_deprecated(params: Mapping[str, Any]) -> None:
     """Warn about values that scikit-learn has deprecated and will refuse."""
-    if asked["power_t"] < 0:
+    if params["power_t"] < 0:
         warnings.warn(
             "Negative values for `power_t` are deprecated in version 1.8 and will raise an error in 1.10. "
             "Use values in the range [0.0, inf) instead.",
@@ -120,7 +120,7 @@ class Parts:
 
 
 def translate(
-    asked: Mapping[str, Any],
+    params: Mapping[str, Any],
     *,
     epochs: int | None = None,
     step: float | None = None,
@@ -136,29 +136,29 @@ def translate(
     >>> parts.loss, parts.l1, parts.l2, parts.schedule.alpha, parts.strategy
     (<loss hinge>, 0.125, 0.375, 0.5, Serial())
     """
-    l1, l2 = _penalties(asked)
+    l1, l2 = _penalties(params)
     return Parts(
-        clipped(loss_of(asked)),
+        clipped(loss_of(params)),
         l1,
         l2,
-        _rule(asked, precision, earlier, _monitored(asked) == "training_objective" and epochs is None),
-        _schedule(asked, step, epochs == 1),
-        strategy_of(asked),
-        _budget(asked, epochs),
+        _rule(params, precision, earlier, _monitored(params) == "training_objective" and epochs is None),
+        _schedule(params, step, epochs == 1),
+        strategy_of(params),
+        _budget(params, epochs),
     )
 
 
-def loss_of(asked: Mapping[str, Any]) -> Loss:
+def loss_of(params: Mapping[str, Any]) -> Loss:
     """Return the loss, with the parameter ``epsilon`` as its width if the loss has a width.
 
     >>> loss_of({"loss": "huber", "epsilon": 1.5})
     <loss huber:1.5>
     """
-    name = asked["loss"]
+    name = params["loss"]
     if not isinstance(name, str):
         return losses.named(name)
     loss = losses.named(NAMES.get(name, name.replace("_", "-")))
-    return loss.with_parameter(float(asked["epsilon"])) if name in WITH_WIDTH else loss
+    return loss.with_parameter(float(params["epsilon"])) if name in WITH_WIDTH else loss
 
 
 def clipped(loss: Loss) -> Loss:
@@ -183,102 +183,102 @@ def _with_clipped_slope(z: float, y: float, parameter: float) -> tuple[float, fl
     return cost, min(max(slope, -STEEPEST), STEEPEST)
 
 
-def _penalties(asked: Mapping[str, Any]) -> tuple[float, float]:
-    alpha, penalty = float(asked["alpha"]), asked["penalty"]
-    ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, asked["l1_ratio"])
+def _penalties(params: Mapping[str, Any]) -> tuple[float, float]:
+    alpha, penalty = float(params["alpha"]), params["penalty"]
+    ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, params["l1_ratio"])
     return (0.0, 0.0) if penalty is None else (alpha * ratio, alpha * (1 - ratio))
 
 
-def _rule(asked: Mapping[str, Any], precision: str, earlier: int, watches: bool) -> Rule:
-    variant = PASSIVE_AGGRESSIVE.get(asked["learning_rate"])
-    if asked["rule"] is not None:
-        return rules.named(asked["rule"])
-    if as_theirs(asked):
-        pace = "scheduled" if variant is None else PassiveAggressive(variant).step_size
-        averages = max(1, int(asked["average"]) - earlier) if asked["average"] else 0
-        digits = "float64" if averages else precision
-        ratio = {"l1": 1.0, "l2": 0.0}.get(asked["penalty"], asked["l1_ratio"])
-        mix = None if asked["penalty"] is None else (float(asked["alpha"]), float(ratio))
-        return Sequential(pace, _penalties(asked)[0] > 0, averages, digits, watches, mix)
+def _rule(params: Mapping[str, Any], precision: str, earlier: int, track_objective: bool) -> Rule:
+    variant = PASSIVE_AGGRESSIVE.get(params["learning_rate"])
+    if params["rule"] is not None:
+        return rules.named(params["rule"])
+    if same_as_sklearn(params):
+        step_size = "scheduled" if variant is None else PassiveAggressive(variant).step_size
+        average_from = max(1, int(params["average"]) - earlier) if params["average"] else 0
+        stored = "float64" if average_from else precision
+        ratio = {"l1": 1.0, "l2": 0.0}.get(params["penalty"], params["l1_ratio"])
+        elastic_net = None if params["penalty"] is None else (float(params["alpha"]), float(ratio))
+        return Sequential(step_size, _penalties(params)[0] > 0, average_from, stored, track_objective, elastic_net)
     return SGD() if variant is None else PassiveAggressive(variant)
 
 
-def _schedule(asked: Mapping[str, Any], step: float | None, once: bool) -> Schedule:
-    rate, eta0 = asked["learning_rate"], float(asked["eta0"])
+def _schedule(params: Mapping[str, Any], step: float | None, once: bool) -> Schedule:
+    rate, eta0 = params["learning_rate"], float(params["eta0"])
     if rate == "optimal":
-        if asked["rule"] is not None:  # the theory of "optimal" holds for plain SGD steps only
+        if params["rule"] is not None:  # the theory of "optimal" holds for plain SGD steps only
             return Constant("auto" if step is None else step)
-        alpha = float(asked["alpha"])
+        alpha = float(params["alpha"])
         typical = math.sqrt(1 / math.sqrt(alpha))  # expected size of a weight, and the size of the first step
         return Optimal(alpha, 1 / (typical * alpha))
     if rate == "invscaling":
-        return InverseScaling(eta0, asked["power_t"])
+        return InverseScaling(eta0, params["power_t"])
     # Without a tolerance, or in a single epoch, nothing triggers a decrease of the step size.
-    falling = rate == "adaptive" and asked["tol"] is not None and not once
+    falling = rate == "adaptive" and params["tol"] is not None and not once
     return Adaptive(eta0) if falling else Constant(eta0)
 
 
-def as_theirs(asked: Mapping[str, Any]) -> bool:
+def same_as_sklearn(params: Mapping[str, Any]) -> bool:
     """Return whether all parameters exist in scikit-learn; a fit then makes the same updates as scikit-learn's.
 
     >>> from hogwild import HogwildClassifier
-    >>> [as_theirs(HogwildClassifier(**more).get_params()) for more in ({}, {"strategy": "serial"}, {"n_jobs": 2})]
+    >>> [same_as_sklearn(HogwildClassifier(**own).get_params()) for own in ({}, {"strategy": "serial"}, {"n_jobs": 2})]
     [True, False, False]
     """
-    ours = asked["rule"] is not None or asked["strategy"] is not None or asked["loss"] == "softmax"
-    return not ours and isinstance(strategy_of(asked), Serial)
+    own = params["rule"] is not None or params["strategy"] is not None or params["loss"] == "softmax"
+    return not own and isinstance(strategy_of(params), Serial)
 
 
-def strategy_of(asked: Mapping[str, Any]) -> Strategy:
+def strategy_of(params: Mapping[str, Any]) -> Strategy:
     """Return the strategy: a single worker, or several workers without locks unless the user names another strategy.
 
     >>> from hogwild import HogwildClassifier
     >>> [strategy_of(HogwildClassifier(n_jobs=2, strategy=name).get_params()) for name in (None, "locked")]
     [Hogwild(workers=2, buffer='auto'), Locked(workers=2)]
     """
-    strategy = asked["strategy"]
+    strategy = params["strategy"]
     if strategy is not None and not isinstance(strategy, str):
         return strategies.named(strategy)
-    workers = processors_left(asked["n_jobs"])
+    workers = processors_left(params["n_jobs"])
     if strategy is not None:
         return strategies.named(strategy, workers)
-    return Serial() if workers == 1 else Hogwild(workers, asked["buffer"])
+    return Serial() if workers == 1 else Hogwild(workers, params["buffer"])
 
 
-def _budget(asked: Mapping[str, Any], epochs: int | None) -> Budget:
-    tol, stalls = asked["tol"], asked["n_iter_no_change"]
+def _budget(params: Mapping[str, Any], epochs: int | None) -> Budget:
+    tol, stalls = params["tol"], params["n_iter_no_change"]
     if epochs is not None:
         return Budget(epochs=epochs)
     if tol is None:
-        return Budget(epochs=asked["max_iter"])
-    return Budget(epochs=asked["max_iter"], tolerance=float(tol), stall_epochs=stalls, monitor=_monitored(asked))
+        return Budget(epochs=params["max_iter"])
+    return Budget(epochs=params["max_iter"], tolerance=float(tol), stall_epochs=stalls, monitor=_monitored(params))
 
 
-def _monitored(asked: Mapping[str, Any]) -> str:
+def _monitored(params: Mapping[str, Any]) -> str:
     """Return the name of the value by which the fit detects convergence."""
-    if asked["tol"] is not None and asked["early_stopping"]:
+    if params["tol"] is not None and params["early_stopping"]:
         return "score"
-    if as_theirs(asked):
+    if same_as_sklearn(params):
         return "training_objective"
-    return "loss" if asked["learning_rate"] in PASSIVE_AGGRESSIVE else "objective"
+    return "loss" if params["learning_rate"] in PASSIVE_AGGRESSIVE else "objective"
 
 
-def steadied(schedule: Schedule, loss: Loss, length: Callable[[], float]) -> Schedule:
+def stabilised(schedule: Schedule, loss: Loss, length: Callable[[], float]) -> Schedule:
     """Return the same schedule, or an optimal one with smaller first steps for a loss of unbounded derivative.
 
     ``length()`` is the largest squared length of a row, intercept included, times its weight. A step size above 2 /
     (curvature * length) increases such a loss, and with the loss the next derivative. scikit-learn, and therefore a
     single worker here, lets derivatives grow for hundreds of epochs, clipped at 1e12.
 
-    >>> steadied(Optimal(0.01, 10.0), losses.named("squared"), lambda: 10.0)
+    >>> stabilised(Optimal(0.01, 10.0), losses.named("squared"), lambda: 10.0)
     Optimal(alpha=0.01, t0=1000.0)
     """
     if not isinstance(schedule, Optimal) or loss.name not in UNBOUNDED_SLOPES:
         return schedule
     assert schedule.alpha is not None
     assert schedule.t0 is not None
-    bearable = loss.curvature * length() / schedule.alpha
-    return Optimal(schedule.alpha, bearable) if schedule.t0 < bearable / 2 else schedule
+    least_t0 = loss.curvature * length() / schedule.alpha
+    return Optimal(schedule.alpha, least_t0) if schedule.t0 < least_t0 / 2 else schedule
 
 
 def averaged_share(average: bool | int, rows: int, epochs: int, earlier: int = 0) -> float:

@@ -18,7 +18,7 @@ from hogwild.machine import this_machine
 
 PACKAGES = ("hogwild", "numpy", "numba", "scipy", "scikit-learn", "torch")
 # Seconds of the speed test on the reference machine, to which the durations of experiments refer.
-USUAL = 0.079
+REFERENCE_SECONDS = 0.079
 
 
 def about() -> dict[str, dict[str, str]]:
@@ -31,7 +31,10 @@ def about() -> dict[str, dict[str, str]]:
             "memory": f"{here.memory / 2**30:.0f} GiB",
             "system": here.system,
         },
-        "versions": {"Python": platform.python_version(), **{name: found for name in PACKAGES if (found := _of(name))}},
+        "versions": {
+            "Python": platform.python_version(),
+            **{name: found for name in PACKAGES if (found := _version(name))},
+        },
     }
 
 
@@ -45,7 +48,7 @@ def pace() -> float:
         for _ in range(8):
             np.sort(numbers)
         times.append(time.perf_counter() - started)
-    return max(0.2, min(times) / USUAL)
+    return max(0.2, min(times) / REFERENCE_SECONDS)
 
 
 def in_words(seconds: float) -> str:
@@ -59,7 +62,7 @@ def in_words(seconds: float) -> str:
     return f"{round(seconds / 60)} minutes" if seconds < 5_400 else f"{seconds / 3600:.1f} hours"
 
 
-def _of(package: str) -> Any:
+def _version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
@@ -119,7 +122,7 @@ class Results:
 
     records: tuple[Record, ...]
 
-    def where(self, /, **settings: Any) -> Results:
+    def where(self, /, **settings: object) -> Results:
         """Return the records with these settings.
 
         >>> Results(({"w": 1, "loss": 2.0}, {"w": 2, "loss": 1.0})).where(w=2).records
@@ -133,18 +136,18 @@ class Results:
         """Return the distinct values of a setting, in the order in which they were tried."""
         return list(dict.fromkeys(record[name] for record in self.records if name in record))
 
-    def mean(self, figure: str, /, **settings: Any) -> Mean:
+    def mean(self, figure: str, /, **settings: object) -> Mean:
         """Compute the mean of a figure over the trials with these settings."""
         return Mean.of([record.get(figure) for record in self.where(**settings).records])
 
-    def over(self, setting: str, figure: str, name: str, style: Style = "line", /, **settings: Any) -> Series:
+    def over(self, setting: str, figure: str, name: str, style: Style = "line", /, **settings: object) -> Series:
         """Return the mean of a figure as a curve over the values of a setting."""
         chosen = self.where(**settings)
         xs = sorted(chosen.values(setting), key=lambda value: (isinstance(value, str), value))
         means = [chosen.mean(figure, **{setting: x}) for x in xs]
         return Series(name, xs, [_known(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style)
 
-    def curve(self, x: str, y: str, name: str, style: Style = "line", /, **settings: Any) -> Series:
+    def curve(self, x: str, y: str, name: str, style: Style = "line", /, **settings: object) -> Series:
         """Return the pointwise mean of recorded curves, cut to the length of the shortest curve."""
         records = [record for record in self.where(**settings).records if record.get(y)]
         if not records:
@@ -160,7 +163,7 @@ class Results:
         return bool(self.records)
 
 
-def lowest(results: Results, figure: str, by: str) -> Any:
+def lowest(results: Results, figure: str, by: str) -> object:
     """Return the value of a setting at which the mean of a figure is lowest."""
     return min(results.values(by), key=lambda value: _or_inf(results.mean(figure, **{by: value}).value))
 

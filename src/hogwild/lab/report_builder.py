@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hogwild.errors import DataError, ParameterError
-from hogwild.lab.experiment import Experiment, Results, about
+from hogwild.lab.experiment import Experiment, Point, Results, about
 from hogwild.lab.experiments import NAMES, named
 from hogwild.lab.report_model import Chart, Finding, Map, Part, Report, Section, Series, Table
 from hogwild.lab.runner import failures, head_of, recorded, results_of
@@ -63,7 +63,7 @@ def section_of_log(path: Path) -> Section:
             + (f" ({result['test_loss']:.6g} held out)." if "test_loss" in result else "."),
         ))  # fmt: skip
     else:
-        findings.append(Finding("The run has not come to an end."))
+        findings.append(Finding("The run has not ended."))
     if epochs:
         losses = [name for name in ("objective", "loss", "test_loss") if name in epochs[0]]
         parts.append(Chart(
@@ -77,18 +77,18 @@ def section_of_log(path: Path) -> Section:
             parts.append(staleness_chart(event["histogram"]))
         elif event["event"] == "conflicts":
             findings.append(Finding(
-                f"{event['collided']:.3g} of updates met another's change of a coordinate of theirs, where "
+                f"{event['collided']:.3g} of updates collided with a change of one of their coordinates, where "
                 f"{event['predicted']['collided']:.3g} were to be expected of {event['workers']} workers; "
                 f"{event['lost_writes']:,} of {event['writes']:,} writes lost a change."
             ))  # fmt: skip
             parts.append(staleness_chart(event["staleness"]["histogram"]))
             parts += heat_maps(event["heat"], event["groups"], workers=4)
-    told = {name: started[name] for name in SETTINGS if name in started}
-    parts.append(Table("What was asked", ("what", "value"), tuple((name, str(value)) for name, value in told.items())))
+    settings = {name: started[name] for name in SETTINGS if name in started}
+    parts.append(Table("Settings", ("setting", "value"), tuple((name, str(value)) for name, value in settings.items())))
     return Section(
         f"run-{path.stem}", f"Run {path.stem}", "How did this run go?", tuple(findings), tuple(parts),
         tuple({name: value for name, value in each.items() if not isinstance(value, (list, dict))} for each in epochs),
-        settings=told,
+        settings=settings,
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def section_of(experiment: Experiment, records: Iterable[Record], quick: bool = 
         read = experiment.read(results)
         findings, parts = list(read[0]), list(read[1])
     else:
-        findings.append(Finding("No trial has come to an end yet."))
+        findings.append(Finding("No trial has ended yet."))
     if wrong:
         findings.append(Finding(f"{len(wrong)} of {len(records)} trials could not be run; they are in the last table."))
         parts.append(Table("What went wrong", ("trial",), tuple((text,) for text in wrong)))
@@ -181,7 +181,7 @@ def _known(name: str) -> Experiment:
         )  # fmt: skip
 
 
-def _never(point: Any, seed: int) -> dict[str, Any]:
+def _never(point: Point, seed: int) -> dict[str, Any]:
     raise ParameterError("The file of this experiment is not here any more.")
 
 

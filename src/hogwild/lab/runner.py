@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -15,7 +15,7 @@ from typing import Any
 from hogwild import machine
 from hogwild.errors import DataError
 from hogwild.files import to_jsonable
-from hogwild.lab.experiment import Experiment, Point, Results, about, pace
+from hogwild.lab.experiment import Experiment, Point, Record, Results, about, pace
 from hogwild.lab.experiments import named
 
 LIMIT = 1800.0  # maximum seconds without the end of any parallel trial
@@ -129,7 +129,7 @@ def head_of(path: Path) -> dict[str, Any]:
     return head if isinstance(head, dict) else {}
 
 
-def results_of(records: Any) -> Results:
+def results_of(records: Iterable[Record]) -> Results:
     """Return the trials with figures, each flattened into settings, seed and figures."""
     return Results(tuple(
         {**record["point"], "seed": record["seed"], **record["figures"], "trial_seconds": record["seconds"]}
@@ -137,7 +137,7 @@ def results_of(records: Any) -> Results:
     ))  # fmt: skip
 
 
-def failures(records: Any) -> list[str]:
+def failures(records: Iterable[Record]) -> list[str]:
     """Return the failed trials and their errors, in words."""
     return [f"{_spelt(record['point'])}: {record['failure']}" for record in records if record.get("failure")]
 
@@ -149,8 +149,8 @@ def _tried(experiment: Experiment, point: Point, seed: int) -> dict[str, Any]:
         record["figures"] = dict(experiment.trial(point, seed))
     except Exception as error:
         record["failure"] = f"{type(error).__name__}: {error}"
-    told: dict[str, Any] = to_jsonable({**record, "seconds": time.perf_counter() - started})
-    return told
+    plain: dict[str, Any] = to_jsonable({**record, "seconds": time.perf_counter() - started})
+    return plain
 
 
 def _trial(where: str, point: Point, seed: int) -> dict[str, Any]:

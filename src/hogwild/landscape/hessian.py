@@ -43,10 +43,10 @@ def trace(surface: Surface, at: Vector, probes: int = 64, seed: int = 0) -> Trac
     at = checked(surface, at)
     if probes < 2:
         raise invalid_parameter("probes", "at least 2", probes)
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     each = np.empty(probes)
     for k in range(probes):
-        signs = chance.choice([-1.0, 1.0], surface.size)
+        signs = rng.choice([-1.0, 1.0], surface.size)
         each[k] = signs @ surface.times(at, signs)
     return Trace(each)
 
@@ -90,24 +90,24 @@ def spectrum(
     if steps is not None and steps < k:
         raise invalid_parameter("steps", f"at least k, {k}", steps)
     most = min(surface.size, max(300, 2 * k) if steps is None else steps)
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     known = np.empty((most, surface.size))
-    along, beside = np.empty(most), np.empty(most)  # diagonal and off-diagonal of the tridiagonal matrix
-    known[0] = on_sphere(chance, surface.size)
+    diagonal, off_diagonal = np.empty(most), np.empty(most)  # diagonal and off-diagonal of the tridiagonal matrix
+    known[0] = on_sphere(rng, surface.size)
     for step in range(most):
         product = surface.times(at, known[step])
-        along[step] = product @ known[step]
+        diagonal[step] = product @ known[step]
         product = _orthogonal(product, known[: step + 1])
-        beside[step] = np.linalg.norm(product)
-        values, parts = _largest(along[: step + 1], beside[:step], min(k, step + 1))
-        residuals = np.abs(beside[step] * parts[-1])
-        size = float(np.abs(along[: step + 1]).max() + beside[: step + 1].max())
+        off_diagonal[step] = np.linalg.norm(product)
+        values, parts = _largest(diagonal[: step + 1], off_diagonal[:step], min(k, step + 1))
+        residuals = np.abs(off_diagonal[step] * parts[-1])
+        size = float(np.abs(diagonal[: step + 1]).max() + off_diagonal[: step + 1].max())
         if step + 1 == most or (step + 1 >= k and residuals.max() <= tolerance * np.abs(values).max()):
             break
         # The known vectors span an invariant subspace. A random vector orthogonal to it continues the iteration.
-        if beside[step] <= SMALL * size:
-            beside[step] = 0.0
-            product = _orthogonal(chance.standard_normal(surface.size), known[: step + 1])
+        if off_diagonal[step] <= SMALL * size:
+            off_diagonal[step] = 0.0
+            product = _orthogonal(rng.standard_normal(surface.size), known[: step + 1])
         known[step + 1] = product / np.linalg.norm(product)
     vectors = parts.T @ known[: step + 1]
     return Spectrum(values, vectors, residuals, step + 1)
@@ -120,8 +120,8 @@ def _orthogonal(vector: Vector, known: NDArray[np.float64]) -> Vector:
     return vector
 
 
-def _largest(along: Vector, beside: Vector, k: int) -> tuple[Vector, NDArray[np.float64]]:
+def _largest(diagonal: Vector, off_diagonal: Vector, k: int) -> tuple[Vector, NDArray[np.float64]]:
     """Return the ``k`` largest eigenvalues of a tridiagonal matrix, in decreasing order, and vectors as columns."""
-    size = len(along)
-    values, vectors = eigh_tridiagonal(along, beside, select="i", select_range=(size - k, size - 1))
+    size = len(diagonal)
+    values, vectors = eigh_tridiagonal(diagonal, off_diagonal, select="i", select_range=(size - k, size - 1))
     return np.asarray(values[::-1], np.float64), np.asarray(vectors[:, ::-1], np.float64)

@@ -50,11 +50,11 @@ class Tables:
         if self._kept is not None:
             yield self._kept
             return
-        walk = self._data.in_order()
-        for number in range(len(walk)):
-            chunk = walk[number]
+        epoch = self._data.in_order()
+        for number in range(len(epoch)):
+            chunk = epoch[number]
             yield table_of(chunk.rows, chunk.order, self.features)
-            walk.done(number)
+            epoch.done(number)
 
 
 def table_of(rows: CSRRows, order: Array, features: int) -> Table:
@@ -181,7 +181,7 @@ class LinearSurface:
     0.
     """
 
-    def __init__(self, problem: Linear, data: Any = None) -> None:
+    def __init__(self, problem: Linear, data: object = None) -> None:
         known = problem.source if data is None else opened_like(problem.source, data)
         if known.n_features > problem.source.n_features:
             raise ParameterError(
@@ -207,7 +207,7 @@ class LinearSurface:
         weights = (slice(output, self._weights, self._outputs) for output in range(self._outputs))
         return (*weights, *(slice(place, place + 1) for place in range(self._weights, self.size)))
 
-    def at(self, run: Any) -> Vector:
+    def at(self, run: Run | LinearModel) -> Vector:
         """Return the parameters at the end of a run, or those of a model."""
         model = run.model if isinstance(run, Run) else run
         if not isinstance(model, LinearModel) or model.weights.shape != (self._features, self._outputs):
@@ -234,7 +234,7 @@ class LinearSurface:
         found = np.zeros(self.size)
         for table in self._tables:
             _, slopes = self.problem.slopes(self._scores(table.matrix, vector), table.labels)
-            found += self._pulled(table.matrix, table.weights[:, None] * slopes)
+            found += self._gradient_sum(table.matrix, table.weights[:, None] * slopes)
         found /= self._tables.n_rows
         weights = vector[: self._weights]
         found[: self._weights] += self.problem.l1 * np.sign(weights) + self.problem.l2 * weights
@@ -247,7 +247,7 @@ class LinearSurface:
         for table in self._tables:
             scores, moves = self._scores(table.matrix, vector), self._scores(table.matrix, direction)
             turns = turned(self.problem, self._class_weights, scores, table.labels, moves)
-            found += self._pulled(table.matrix, table.weights[:, None] * turns)
+            found += self._gradient_sum(table.matrix, table.weights[:, None] * turns)
         found /= self._tables.n_rows
         found[: self._weights] += self.problem.l2 * direction[: self._weights]
         return found
@@ -268,7 +268,7 @@ class LinearSurface:
         scores = np.ascontiguousarray(matrix @ weights)
         return scores + vector[self._weights :] if self.problem.intercept else scores
 
-    def _pulled(self, matrix: Any, slopes: Array) -> Vector:
+    def _gradient_sum(self, matrix: Any, slopes: Array) -> Vector:
         """Return the sum over rows of the gradient, from the derivatives with respect to the scores."""
         weights = np.asarray(matrix.T @ slopes).ravel()
         return np.concatenate([weights, slopes.sum(axis=0)])[: self.size]

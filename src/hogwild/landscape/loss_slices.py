@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Surface, Vector, checked
@@ -17,7 +16,7 @@ from hogwild.registry import invalid_parameter
 NORMS = (1, 2, math.inf)
 
 
-def on_sphere(chance: np.random.Generator, size: int, p: float = 2) -> Vector:
+def on_sphere(rng: np.random.Generator, size: int, p: float = 2) -> Vector:
     """Draw a random direction of p-norm 1, uniform on the unit sphere: a diamond for p = 1, a cube for infinity.
 
     >>> direction = on_sphere(np.random.default_rng(0), 5, p=math.inf)
@@ -25,11 +24,11 @@ def on_sphere(chance: np.random.Generator, size: int, p: float = 2) -> Vector:
     1.0
     """
     if p == 1:
-        drawn = chance.laplace(size=size)
+        drawn = rng.laplace(size=size)
     elif p == 2:
-        drawn = chance.standard_normal(size)
+        drawn = rng.standard_normal(size)
     elif p == math.inf:
-        drawn = chance.uniform(-1, 1, size)
+        drawn = rng.uniform(-1, 1, size)
     else:
         raise invalid_parameter("p", "1, 2 or infinity", p)
     return np.asarray(drawn / np.linalg.norm(drawn, p))
@@ -56,7 +55,7 @@ def filter_normalised(direction: Vector, at: Vector, blocks: Iterable[slice]) ->
     return found
 
 
-def random_filters(chance: np.random.Generator, at: Vector, blocks: Iterable[slice]) -> Vector:
+def random_filters(rng: np.random.Generator, at: Vector, blocks: Iterable[slice]) -> Vector:
     """Draw a random direction, filter-normalised (Li et al. 2018).
 
     >>> at = np.array([3.0, 4.0, 0.5])
@@ -64,7 +63,7 @@ def random_filters(chance: np.random.Generator, at: Vector, blocks: Iterable[sli
     >>> float(np.linalg.norm(direction[:2])), float(abs(direction[2]))
     (5.0, 0.5)
     """
-    return filter_normalised(chance.standard_normal(len(at)), at, blocks)
+    return filter_normalised(rng.standard_normal(len(at)), at, blocks)
 
 
 Grid = NDArray[np.float64]
@@ -93,7 +92,8 @@ class Plane:
 
 
 def line(
-    surface: Surface, at: Vector, direction: Any = None, radius: float = 1.0, points: int = 41, seed: int = 0
+    surface: Surface, at: Vector, direction: ArrayLike | None = None, radius: float = 1.0, points: int = 41,
+    seed: int = 0,
 ) -> Line:  # fmt: skip
     """Evaluate the loss along a line, up to ``radius`` times the direction to either side.
 
@@ -106,14 +106,15 @@ def line(
     array([2., 0., 2.])
     """
     at = checked(surface, at)
-    chance = np.random.default_rng(seed)
-    way = random_filters(chance, at, surface.blocks) if direction is None else checked(surface, direction, "direction")
+    rng = np.random.default_rng(seed)
+    way = random_filters(rng, at, surface.blocks) if direction is None else checked(surface, direction, "direction")
     xs = _ticks(radius, points)
     return Line(at, way, xs, np.array([surface.loss(at + x * way) for x in xs]))
 
 
 def plane(
-    surface: Surface, at: Vector, directions: Any = None, radius: float = 1.0, points: int = 21, seed: int = 0
+    surface: Surface, at: Vector, directions: Sequence[ArrayLike] | Grid | None = None, radius: float = 1.0,
+    points: int = 21, seed: int = 0,
 ) -> Plane:  # fmt: skip
     """Evaluate the loss on a grid of ``points`` by ``points`` around a point, along two directions.
 
@@ -126,9 +127,9 @@ def plane(
            [3., 2., 3.]])
     """
     at = checked(surface, at)
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     if directions is None:
-        directions = [random_filters(chance, at, surface.blocks) for _ in range(2)]
+        directions = [random_filters(rng, at, surface.blocks) for _ in range(2)]
     if len(directions) != 2:
         raise invalid_parameter("directions", "two vectors", len(directions))
     across, up = (checked(surface, each, "directions") for each in directions)

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,16 +30,16 @@ class ModuleSurface:
     one output). A tensor of one dimension, such as a bias, is one block.
     """
 
-    def __init__(self, problem: Module, data: Any = None) -> None:
+    def __init__(self, problem: Module, data: object = None) -> None:
         if self_updating(problem.net):
             raise ParameterError(
                 "A table that is updated in the backward pass has no gradient that one could look at: use "
                 "nn.EmbeddingBag, or look at the loss alone with problem.measure()."
             )
-        self._net, self._spare = problem.net, replace(problem, net=copy.deepcopy(problem.net).eval())
-        self._feed = self._spare.feed(data)
+        self._net, self._copy = problem.net, replace(problem, net=copy.deepcopy(problem.net).eval())
+        self._feed = self._copy.feed(data)
         self._feed.options = {}  # read in this process, because reader processes would restart at each evaluation
-        self._tensors = _learnt(self._spare.net)
+        self._tensors = _trainable(self._copy.net)
         for tensor in self._tensors:
             tensor.grad = None
         if not self._tensors:
@@ -62,19 +61,19 @@ class ModuleSurface:
             first += tensor.numel()
         return tuple(found)
 
-    def at(self, run: Any) -> Vector:
+    def at(self, run: Run | ModuleModel | nn.Module) -> Vector:
         """Return the parameters at the end of a run, or those of a net of the same shapes."""
         model = run.model if isinstance(run, Run) else run
-        tensors = _learnt(model.net if isinstance(model, ModuleModel) else model)
+        tensors = _trainable(model.net if isinstance(model, ModuleModel) else model)
         if [tensor.shape for tensor in tensors] != [tensor.shape for tensor in self._tensors]:
             raise invalid_parameter("run", "a run of this problem, or its net", type(model).__name__)
         return _flat(tensors)
 
     def loss(self, vector: Vector) -> float:
         """Compute the mean loss."""
-        self._put(vector)
+        self._load(vector)
         total, count = 0.0, 0
-        with torch.no_grad(), _same_chance():
+        with torch.no_grad(), _fixed_seed():
             for loss, samples in self._losses():
                 total += float(loss) * samples
                 count += samples
@@ -82,9 +81,9 @@ class ModuleSurface:
 
     def gradient(self, vector: Vector) -> Vector:
         """Compute the derivative of the mean loss with respect to each parameter."""
-        self._put(vector)
+        self._load(vector)
         found, count = np.zeros(self.size), 0
-        with torch.enable_grad(), _same_chance():
+        with torch.enable_grad(), _fixed_seed():
             for loss, samples in self._losses():
                 found += _flat(_slopes(loss, self._tensors)) * samples
                 count += samples
@@ -92,10 +91,10 @@ class ModuleSurface:
 
     def times(self, vector: Vector, direction: Vector) -> Vector:
         """Compute the product of the Hessian with a direction, as the gradient of the directional derivative."""
-        self._put(vector)
+        self._load(vector)
         ways = self._shaped(direction)
         found, count = np.zeros(self.size), 0
-        with torch.enable_grad(), _same_chance():
+        with torch.enable_grad(), _fixed_seed():
             for loss, samples in self._losses():
                 slopes = torch.autograd.grad(loss, self._tensors, create_graph=True, materialize_grads=True)
                 along = torch.stack([(slope * way).sum() for slope, way in zip(slopes, ways, strict=True)]).sum()
@@ -115,8 +114,8 @@ class ModuleSurface:
         return units
 
     def _losses(self) -> Iterator[tuple[Tensor, int]]:
-        for batch in self._feed.in_order(MEASURED * (self._spare.batch or BATCH)):
-            yield self._spare.loss(batch)
+        for batch in self._feed.in_order(MEASURED * (self._copy.batch or BATCH)):
+            yield self._copy.loss(batch)
 
     def _shaped(self, vector: Vector) -> list[Tensor]:
         shaped, first = [], 0
@@ -127,20 +126,20 @@ class ModuleSurface:
         return shaped
 
     @torch.no_grad()
-    def _put(self, vector: Vector) -> None:
+    def _load(self, vector: Vector) -> None:
         for tensor, values in zip(self._tensors, self._shaped(vector), strict=True):
             tensor.copy_(values)
         # Frozen parameters and buffers are copied anew, because training may have changed them since the net was
         # copied.
-        for tensor, now in zip(_beside(self._spare.net), _beside(self._net), strict=True):
+        for tensor, now in zip(_not_trainable(self._copy.net), _not_trainable(self._net), strict=True):
             tensor.copy_(now)
 
 
-def _learnt(net: nn.Module) -> list[Tensor]:
+def _trainable(net: nn.Module) -> list[Tensor]:
     return [tensor for tensor in net.parameters() if tensor.requires_grad]
 
 
-def _beside(net: nn.Module) -> list[Tensor]:
+def _not_trainable(net: nn.Module) -> list[Tensor]:
     return [*(tensor for tensor in net.parameters() if not tensor.requires_grad), *net.buffers()]
 
 
@@ -155,7 +154,7 @@ def _flat(tensors: Sequence[Tensor]) -> Vector:
 
 
 @contextmanager
-def _same_chance() -> Iterator[None]:
+def _fixed_seed() -> Iterator[None]:
     """Fix the random seed within the block, so that every evaluation draws the same numbers, and restore it."""
     before, devices = rng_state.capture(), range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=devices):

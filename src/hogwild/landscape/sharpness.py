@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hogwild.landscape.loss_slices import on_sphere
 from hogwild.landscape.surface import Surface, Vector, checked
@@ -120,11 +119,11 @@ def sphere(
         raise invalid_parameter("radius", "a positive number", radius)
     if directions < 1:
         raise invalid_parameter("directions", "a positive integer", directions)
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     loss, gradient = surface.loss(at), surface.gradient(at)
     rises, turns = np.empty(directions), np.empty(directions)
     for k in range(directions):
-        there = at + radius * on_sphere(chance, surface.size, p)
+        there = at + radius * on_sphere(rng, surface.size, p)
         rises[k] = surface.loss(there) - loss
         turns[k] = np.linalg.norm(surface.gradient(there) - gradient)
     return Sphere(radius, p, Changes(rises), Changes(turns))
@@ -153,7 +152,7 @@ class Sensitivity:
 
 def sensitivity(
     surface: Surface, at: Vector, radius: float = 0.1, coordinates: int | Sequence[int] | None = None,
-    units: Any = None, seed: int = 0,
+    units: ArrayLike | None = None, seed: int = 0,
 ) -> Sensitivity:  # fmt: skip
     """Measure the rise of the loss when one coordinate at a time moves by ``radius`` units up and down.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hogwild.registry import invalid_parameter
 
@@ -43,15 +43,15 @@ class Surface(Protocol):
         """Return the length of one unit along each coordinate, which makes coordinates comparable."""
 
 
-def surface(problem: Any, data: Any = None) -> LinearSurface | ModuleSurface:
+def surface(problem: Any, data: object = None) -> LinearSurface | ModuleSurface:
     """Return the objective of a ``Linear`` or a ``Module`` as a function of its parameters, on its data or on ``data``.
 
     The result is deterministic, and the problem is not changed. ``surface.at(run)`` returns the parameters at the end
     of a run.
 
     >>> from hogwild import Linear
-    >>> ground = surface(Linear((np.array([[1.0], [3.0]]), [2.0, 4.0]), "squared"))
-    >>> ground.size, ground.loss(np.array([1.0, 0.0])), ground.gradient(np.array([1.0, 0.0]))
+    >>> objective = surface(Linear((np.array([[1.0], [3.0]]), [2.0, 4.0]), "squared"))
+    >>> objective.size, objective.loss(np.array([1.0, 0.0])), objective.gradient(np.array([1.0, 0.0]))
     (2, 0.5, array([-2., -1.]))
     """
     if problem.terms == "batches":
@@ -66,7 +66,7 @@ def surface(problem: Any, data: Any = None) -> LinearSurface | ModuleSurface:
     return LinearSurface(problem, data)
 
 
-def checked(surface: Surface, at: Any, name: str = "at") -> Vector:
+def checked(surface: Surface, at: ArrayLike, name: str = "at") -> Vector:
     """Check a point on a surface, and return it as a vector of the right size.
 
     >>> from hogwild.landscape.surface import Quadratic

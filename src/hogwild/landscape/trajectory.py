@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import tempfile
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hogwild.errors import ParameterError
+from hogwild.events import Callback, Event
 from hogwild.landscape.loss_slices import Plane, over
 from hogwild.landscape.surface import Surface, Vector, checked, surface
-from hogwild.problems.problem import RowProblem
+from hogwild.problems.problem import Problem
 from hogwild.registry import invalid_parameter
-from hogwild.run import Callback, Event, Run
+from hogwild.run import Run
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.runtime import Runtime
+    from hogwild.schedules import Schedule
+    from hogwild.stopping import Budget
+    from hogwild.strategies import Strategy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +35,9 @@ class Path:
 
 
 def trajectory(
-    problem: Any, rule: Any = None, schedule: Any = None, strategy: Any = "hogwild", runtime: Any = None,
-    budget: Any = None, *, callbacks: Iterable[Callback] = (), **more: Any,
+    problem: Problem, rule: object = None, schedule: Schedule | str | float | None = None,
+    strategy: Strategy | str = "hogwild", runtime: Runtime | str | None = None, budget: Budget | int | None = None, *,
+    callbacks: Iterable[Callback] = (), **more: object,
 ) -> Path:  # fmt: skip
     """Minimise a problem, with the arguments of :func:`hogwild.minimise`, and record the parameters after each epoch.
 
@@ -50,70 +57,32 @@ def trajectory(
     """
     if more.get("resume"):
         raise ParameterError("A path has a beginning: leave out 'resume'.")
-    noted = _of_module if problem.terms == "batches" else _of_rows
-    return noted(problem, (rule, schedule, strategy, runtime, budget), list(callbacks), more)
+    record = _of_module if problem.terms == "batches" else _of_rows
+    return record(problem, (rule, schedule, strategy, runtime, budget), list(callbacks), more)
 
 
-# Problems of rows: every evaluation of parameters asks the problem for its penalty.
+# Problems of rows: the event of an epoch has the parameters that it describes.
 
 
 def _of_rows(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], more: dict[str, Any]) -> Path:
     from hogwild import runtimes
     from hogwild.training.minimise import minimise
 
-    ground: Any = surface(problem)
+    objective: Any = surface(problem)
     runtime = how[3]
     if runtime is not None and isinstance(runtimes.named(runtime), runtimes.Ray):
-        raise ParameterError("A path is noted in this process: use runtime=Local() or Simulator() instead of Ray().")
+        raise ParameterError("A path is recorded in this process: use runtime=Local() or Simulator() instead of Ray().")
     init = more.get("init")
-    first = np.zeros(ground.size) if init is None else ground.vector(_values(init.state))
-    notes = _Notes()
-    noted: Any = _Noted(problem, notes, ground)
-    run = minimise(noted, *how, callbacks=[*callbacks, notes], **more)
-    return Path(np.array([first, *notes.points]), (0, *notes.epochs), run)
+    points = [np.zeros(objective.size) if init is None else objective.vector(_values(init.state))]
+    epochs = [0]
 
+    def record(event: Event) -> None:
+        if event["event"] == "epoch":
+            points.append(objective.vector(event.parameters))
+            epochs.append(int(event["epoch"]))
 
-class _Notes:
-    """Recorder of evaluated parameters, which keeps those that belong to the record of an epoch."""
-
-    def __init__(self) -> None:
-        self.points: list[Vector] = []
-        self.epochs: list[int] = []
-        self.measured: deque[Vector] = deque()  # evaluated parameters without an epoch record so far
-
-    def __call__(self, event: Event) -> None:
-        if event["event"] == "diverged":  # the parameters evaluated last are discarded
-            self.measured.clear()
-        elif event["event"] == "epoch":
-            self.points.append(self.measured.popleft())
-            self.epochs.append(int(event["epoch"]))
-
-
-class _Noted:
-    """Problem that records the parameters it is asked about.
-
-    Every evaluation, on threads or by messages, asks for the penalty exactly once, because each record contains the
-    objective.
-    """
-
-    def __init__(self, problem: Any, notes: _Notes, ground: Any, rule: Any = None) -> None:
-        self._problem, self._notes, self._ground, self._rule = problem, notes, ground, rule
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._problem, name)
-
-    def for_rule(self, rule: Any) -> _Noted:
-        """Return the recording problem for a rule."""
-        return _Noted(self._problem.for_rule(rule), self._notes, self._ground, rule)
-
-    def penalty(self, state: Any) -> float:
-        """Record the parameters, and return the penalty of the objective."""
-        self._notes.measured.append(self._ground.vector(_values(self._problem.from_training_space(state, self._rule))))
-        penalty: float = self._problem.penalty(state)
-        return penalty
-
-
-RowProblem.register(_Noted)
+    run = minimise(problem, *how, callbacks=[*callbacks, record], **more)
+    return Path(np.array(points), tuple(epochs), run)
 
 
 def _values(state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -128,25 +97,25 @@ def _of_module(problem: Any, how: tuple[Any, ...], callbacks: list[Callback], mo
     from hogwild import runtimes, strategies
     from hogwild.training.minimise import minimise
 
-    ground: Any = surface(problem)
+    objective: Any = surface(problem)
     _, _, strategy, runtime, _ = how
     if not strategies.named(strategy).shares_memory or runtimes.named(runtime or "processes").passes_messages:
         raise ParameterError(
-            "The path of a Module is noted where processes share it: use Hogwild(), Locked(), RoundRobin(), "
+            "The path of a Module is recorded where processes share it: use Hogwild(), Locked(), RoundRobin(), "
             f"Averaging() or Serial(), and leave out the runtime. Got {strategy!r} instead."
         )
-    points, epochs = [ground.at(problem.net)], [0]
+    points, epochs = [objective.at(problem.net)], [0]
 
-    def note(event: Event) -> None:
+    def record(event: Event) -> None:
         if event["event"] != "checkpoint":
             return
         if epochs[-1] == event["epoch"] > 0:  # the end of the run writes a second checkpoint of the last epoch
             del points[-1], epochs[-1]
-        points.append(ground.at(problem.net))
+        points.append(objective.at(problem.net))
         epochs.append(int(event["epoch"]))
 
     with tempfile.TemporaryDirectory() as folder:
-        run = minimise(problem, *how, callbacks=[*callbacks, note], **{"checkpoint": folder, **more})
+        run = minimise(problem, *how, callbacks=[*callbacks, record], **{"checkpoint": folder, **more})
     return Path(np.array(points), tuple(epochs), run)
 
 
@@ -166,7 +135,9 @@ class PathPlane:
     explained: tuple[float, float]
 
 
-def path_plane(surface: Surface, path: Any, points: int = 21, margin: float = 0.2) -> PathPlane:
+def path_plane(
+    surface: Surface, path: Path | Sequence[ArrayLike] | NDArray[np.float64], points: int = 21, margin: float = 0.2
+) -> PathPlane:
     """Evaluate the loss on the plane through the last point of a path that is nearest to its other points.
 
     The first two principal components of the differences from the last point span the plane (Li et al. 2018). Both

@@ -11,8 +11,12 @@ from functools import cache
 from math import exp, log
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hogwild.jit import bind
 
+Floats = NDArray[np.floating[Any]]
 Targets = Literal["classes", "real", "counts"]
 Link = Literal["identity", "sigmoid", "huber", "exp", "none"]
 
@@ -79,7 +83,7 @@ def own(function: Callable[[float, float], tuple[float, float]], targets: Target
     return Loss(name, bind(_ignoring_parameter, theirs=function), targets, link="identity", ours=False)
 
 
-def one_vs_rest(scores: Any, y: int, parameter: float, class_weights: Any, slopes: Any) -> float:
+def one_vs_rest(scores: Floats, y: int, parameter: float, class_weights: Floats, slopes: NDArray[np.float64]) -> float:
     """Return the sum over the classes of a two-class loss of this class (1) against all others (-1).
 
     The weight of a class applies where it is the positive class, not where it is among the rest, as in scikit-learn.
@@ -93,7 +97,7 @@ def one_vs_rest(scores: Any, y: int, parameter: float, class_weights: Any, slope
     return total
 
 
-def softmax(scores: Any, y: int, parameter: float, class_weights: Any, slopes: Any) -> float:
+def softmax(scores: Floats, y: int, parameter: float, class_weights: Floats, slopes: NDArray[np.float64]) -> float:
     """Return -log of the probability that softmax assigns to the label's class."""
     largest = scores[0]
     for k in range(1, scores.size):

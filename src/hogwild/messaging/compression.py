@@ -41,14 +41,14 @@ class TopK:
 
     def __call__(self, change: Vector) -> Vector:
         size = change.size if isinstance(change, SparseDelta) else len(change)
-        most = max(1, round(self.share * size))
+        count = max(1, round(self.share * size))
         if isinstance(change, SparseDelta):
-            if len(change.values) <= most:
+            if len(change.values) <= count:
                 return change
-            places = np.sort(np.argpartition(np.abs(change.values), -most)[-most:])
-            return SparseDelta(change.indices[places], change.values[places], size)
-        places = np.sort(np.argpartition(np.abs(change), -most)[-most:])
-        return SparseDelta(places.astype(INDEX), change[places], size)
+            positions = np.sort(np.argpartition(np.abs(change.values), -count)[-count:])
+            return SparseDelta(change.indices[positions], change.values[positions], size)
+        positions = np.sort(np.argpartition(np.abs(change), -count)[-count:])
+        return SparseDelta(positions.astype(INDEX), change[positions], size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +76,18 @@ class Sender:
     """Compressor with error feedback: it adds the part of a delta that was not sent to the next delta."""
 
     compression: Compression | None
-    owed: Floats | None = field(default=None)  # Unsent remainder of all deltas so far.
+    residual: Floats | None = field(default=None)  # Unsent remainder of all deltas so far.
 
     def __call__(self, change: Vector) -> Vector:
         """Return the compression of a delta plus the unsent remainder of all deltas before it."""
         if self.compression is None:
             return change
         size = change.size if isinstance(change, SparseDelta) else len(change)
-        whole = np.zeros(size, np.float32) if self.owed is None else self.owed
+        whole = np.zeros(size, np.float32) if self.residual is None else self.residual
         add(whole, change)
         sent = self.compression(whole)
-        self.owed = whole.copy()
-        add(self.owed, sent, -1.0)
+        self.residual = whole.copy()
+        add(self.residual, sent, -1.0)
         return sent
 
 

@@ -10,6 +10,7 @@ from hogwild.messaging.deltas import Floats
 from hogwild.messaging.node import Role
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.messaging.trace import Trace
+from hogwild.stopping import Budget
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,8 +26,7 @@ class RunConfig:
     epoch: int  # Terms of all workers in one epoch.
     goal: int | None  # Terms of the whole run; None if only another limit ends the run.
     average: float = 0.0  # Fraction of the run, at its end, whose averaged iterates are the result.
-    target: float | None = None  # Loss at which the run stops.
-    patience: int | None = None  # Epochs without a better held-out loss, after which the run stops.
+    budget: Budget = field(default_factory=Budget)  # Conditions on the losses, on which the run stops.
     seconds: float | None = None  # Limit of the duration of the run, in seconds.
     silence: float = 600.0  # Seconds without any message, after which the run fails.
     late: frozenset[int] = frozenset()
@@ -54,6 +54,9 @@ class RunConfig:
 class LocalTrainer(Protocol):
     """Trainer of the bursts of one worker. A crash of the worker loses all state of its trainer but the parameters."""
 
+    def warm_up(self, start: Floats) -> None:
+        """Prepare for bursts from these parameters: load libraries and compile, so that the first burst is not slow."""
+
     def burst(self, train: Train) -> Trained:
         """Train on the terms of a burst."""
 
@@ -76,10 +79,10 @@ class MessageJob:
     config: RunConfig
     roles: Mapping[str, Callable[[], Role]]  # Functions that make the role of each node, by name of the node.
     # Function of a worker number that makes the trainer of an incarnation of that worker.
-    learner: Callable[[int], LocalTrainer]
+    make_trainer: Callable[[int], LocalTrainer]
     # Function that evaluates parameters and returns their figures.
     measure: Callable[[Floats], dict[str, float]]
-    tell: Callable[..., None]  # Callback with the name of an event and its fields.
+    emit: Callable[..., None]  # Callback with the name of an event and its fields.
     seed: int = 0
     interrupted: Callable[[], bool] = bool  # Whether the user has asked to end the run.
     cores: int = 1  # Cores of each worker, which train a burst together.

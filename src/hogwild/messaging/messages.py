@@ -21,6 +21,20 @@ def server(number: int) -> str:
     return f"server-{number}"
 
 
+def is_worker(name: str) -> bool:
+    """Return whether a name is that of a worker.
+
+    >>> is_worker("worker-12"), is_worker("server-0")
+    (True, False)
+    """
+    return name.startswith("worker-")
+
+
+def is_server(name: str) -> bool:
+    """Return whether a name is that of a server."""
+    return name.startswith("server-")
+
+
 def number_of(name: str) -> int:
     """Return the number of a worker or a server from its name.
 
@@ -245,13 +259,13 @@ class Ack:
 class Envelope:
     """Message with its sender, its receiver and its number.
 
-    ``life`` is the incarnation of the receiver that the message is for. ``incarnation`` is that of the sender.
+    ``incarnation`` is that of the sender. ``receiver_incarnation`` is the one of the receiver that the message is for.
     """
 
     sender: str
     incarnation: int
     to: str
-    life: int
+    receiver_incarnation: int
     sequence: int
     epoch: int
     clock: int
@@ -264,7 +278,7 @@ class Envelope:
         return HEADER + size_of(self.body)
 
 
-def size_of(body: Any) -> int:
+def size_of(body: Body | Ack) -> int:
     """Return the size of the arrays in a message, in bytes."""
     if isinstance(body, Push):
         return nbytes(body.change)

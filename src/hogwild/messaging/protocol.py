@@ -152,6 +152,7 @@ class Emit:
 
     event: str
     what: dict[str, Any]
+    values: Floats | None = None  # The parameters that the event describes, for callbacks.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

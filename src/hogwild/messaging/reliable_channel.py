@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hogwild.messaging.messages import Ack, Body, Envelope
+from hogwild.messaging.messages import Ack, Body, Envelope, is_server
 from hogwild.messaging.protocol import PeerJoined, PeerLost, SetTimer, Transmit
 
 RESEND = "resend"
@@ -40,15 +40,15 @@ class _Out:
 class _In:
     """Messages received from one incarnation of a peer."""
 
-    life: int
+    incarnation: int
     expected: int = 0  # Number of the next message to deliver.
-    kept: int = 0  # The effects of messages below this number are persisted.
+    persisted: int = 0  # The effects of messages below this number are persisted.
     held: dict[int, Body] = field(default_factory=dict)  # Messages that are not delivered yet, by number.
 
 
 def is_durable(name: str) -> bool:
     """Return whether a node resumes from its persisted state when it is restarted. Only servers do."""
-    return name.startswith("server")
+    return is_server(name)
 
 
 class ReliableChannel:
@@ -60,36 +60,36 @@ class ReliableChannel:
         Name of the node.
     incarnation : int
         Number of the node's incarnation.
-    lives : dict of str to int
+    peer_incarnations : dict of str to int
         Incarnations of the other nodes that are running when the node starts, by name.
     patience : float
         Seconds after which unacknowledged messages are retransmitted.
     """
 
-    def __init__(self, me: str, incarnation: int, lives: dict[str, int], patience: float) -> None:
+    def __init__(self, me: str, incarnation: int, peer_incarnations: dict[str, int], patience: float) -> None:
         self.me, self.incarnation, self.patience = me, incarnation, patience
         self.epoch = self.clock = 0  # Both numbers are sent with every message.
         # Messages refused because they were for another incarnation, or from an incarnation that has ended.
         self.refused = 0
         self.resent = 0  # Messages retransmitted.
-        self.lives = dict(lives)
-        self.present = set(lives)
+        self.peer_incarnations = dict(peer_incarnations)
+        self.present = set(peer_incarnations)
         self._out: dict[str, _Out] = {}
         self._in: dict[str, _In] = {}
-        self._unreceived = 0  # Unacknowledged messages to all peers.
+        self._unacknowledged = 0  # Unacknowledged messages to all peers.
         self._full: set[str] = set()  # Peers with more than WINDOW unacknowledged messages.
-        self._alarmed = False
-        self._keeps = is_durable(me)
-        self._unsaid: set[str] = set()  # Senders whose newest messages are delivered but not yet persisted.
+        self._timer_set = False
+        self._durable = is_durable(me)
+        self._unpersisted: set[str] = set()  # Senders whose newest messages are delivered but not yet persisted.
 
     # Sending.
 
     @property
-    def crowded(self) -> bool:
+    def window_full(self) -> bool:
         """Whether more than ``WINDOW`` messages to one peer are unacknowledged, so that no burst should begin."""
         return bool(self._full)
 
-    def sealed(self, to: str, body: Body) -> Envelope | None:
+    def wrap(self, to: str, body: Body) -> Envelope | None:
         """Return an envelope with the next sequence number, which is retransmitted until it is acknowledged.
 
         Return None if the receiver has crashed and is not durable.
@@ -99,16 +99,16 @@ class ReliableChannel:
         out = self._out.setdefault(to, _Out())
         sequence, out.next = out.next, out.next + 1
         out.bodies[sequence] = body, self.epoch, self.clock
-        self._unreceived += 1
+        self._unacknowledged += 1
         self._count(to, out)
         return self._envelope(to, sequence, body, self.epoch, self.clock)
 
     def _envelope(self, to: str, sequence: int, body: Body | Ack, epoch: int, clock: int) -> Envelope:
-        return Envelope(self.me, self.incarnation, to, self.lives.get(to, 0), sequence, epoch, clock, body)
+        return Envelope(self.me, self.incarnation, to, self.peer_incarnations.get(to, 0), sequence, epoch, clock, body)
 
     def resend(self) -> Iterator[Transmit]:
         """Retransmit unacknowledged messages that were sent before the previous firing of the timer."""
-        self._alarmed = False
+        self._timer_set = False
         for to, out in self._out.items():
             if to not in self.present:
                 continue
@@ -118,15 +118,15 @@ class ReliableChannel:
                     yield Transmit(self._envelope(to, sequence, *out.bodies[sequence]))
             out.mark = out.next
 
-    def all_again(self) -> None:
+    def mark_all_for_resend(self) -> None:
         """Mark all unacknowledged messages for the next retransmission, no matter how recently they were sent."""
         for out in self._out.values():
             out.mark = out.next
 
-    def alarm(self) -> Iterator[SetTimer]:
+    def set_timer(self) -> Iterator[SetTimer]:
         """Set the retransmission timer, if messages are unacknowledged and the timer is not set."""
-        if self._unreceived and not self._alarmed:
-            self._alarmed = True
+        if self._unacknowledged and not self._timer_set:
+            self._timer_set = True
             yield SetTimer(RESEND, self.patience)
 
     def _count(self, to: str, out: _Out) -> None:
@@ -139,7 +139,7 @@ class ReliableChannel:
         out = self._out.pop(to, None)
         self._full.discard(to)
         if out is not None:
-            self._unreceived -= sum(number >= out.received for number in out.bodies)
+            self._unacknowledged -= sum(number >= out.received for number in out.bodies)
 
     # Receiving.
 
@@ -149,52 +149,52 @@ class ReliableChannel:
         Return whether the caller should deliver the stored messages that are next in order, and then acknowledge them.
         """
         sender, body = envelope.sender, envelope.body
-        over = sender not in self.present or envelope.incarnation != self.lives[sender]
-        if envelope.life != self.incarnation or over:
+        outdated = sender not in self.present or envelope.incarnation != self.peer_incarnations[sender]
+        if envelope.receiver_incarnation != self.incarnation or outdated:
             self.refused += 1
             return False
         if isinstance(body, Ack):
-            self._receipted(sender, body)
+            self._acknowledged(sender, body)
             return False
-        box = self._box(sender)
-        # The expected message is stored even if the box is full: else no message could ever leave the box.
-        if envelope.sequence == box.expected or (envelope.sequence > box.expected and len(box.held) < MOST_HELD):
-            box.held[envelope.sequence] = body
+        inbox = self._inbox(sender)
+        # The expected message is stored even if the inbox is full: else no message could ever leave the inbox.
+        if envelope.sequence == inbox.expected or (envelope.sequence > inbox.expected and len(inbox.held) < MOST_HELD):
+            inbox.held[envelope.sequence] = body
         return True
 
     def deliver(self, sender: str) -> Body | None:
         """Return the next message of a sender in order, or None if it has not arrived."""
-        box = self._box(sender)
-        body = box.held.pop(box.expected, None)
+        inbox = self._inbox(sender)
+        body = inbox.held.pop(inbox.expected, None)
         if body is not None:
-            box.expected += 1
-            if self._keeps:
-                self._unsaid.add(sender)
+            inbox.expected += 1
+            if self._durable:
+                self._unpersisted.add(sender)
         return body
 
-    def receipt(self, sender: str) -> Transmit:
+    def ack(self, sender: str) -> Transmit:
         """Return an acknowledgement of all messages of a sender that were delivered in order."""
-        box = self._box(sender)
-        if not self._keeps:
-            box.kept = box.expected
-        return Transmit(self._envelope(sender, 0, Ack(box.expected, box.kept), self.epoch, self.clock))
+        inbox = self._inbox(sender)
+        if not self._durable:
+            inbox.persisted = inbox.expected
+        return Transmit(self._envelope(sender, 0, Ack(inbox.expected, inbox.persisted), self.epoch, self.clock))
 
-    def _box(self, sender: str) -> _In:
-        box = self._in.get(sender)
-        if box is None or box.life != self.lives[sender]:
-            box = self._in[sender] = _In(self.lives[sender])
-        return box
+    def _inbox(self, sender: str) -> _In:
+        inbox = self._in.get(sender)
+        if inbox is None or inbox.incarnation != self.peer_incarnations[sender]:
+            inbox = self._in[sender] = _In(self.peer_incarnations[sender])
+        return inbox
 
-    def _receipted(self, sender: str, receipt: Ack) -> None:
+    def _acknowledged(self, sender: str, ack: Ack) -> None:
         out = self._out.get(sender)
         if out is None:
             return
-        for sequence in range(out.received, min(receipt.received, out.next)):
-            self._unreceived -= sequence in out.bodies
-        out.received = max(out.received, min(receipt.received, out.next))
+        for sequence in range(out.received, min(ack.received, out.next)):
+            self._unacknowledged -= sequence in out.bodies
+        out.received = max(out.received, min(ack.received, out.next))
         self._count(sender, out)
         for sequence in list(out.bodies):  # Numbers ascend, because a dictionary keeps the order of insertion.
-            if sequence >= receipt.kept:
+            if sequence >= ack.kept:
                 break
             del out.bodies[sequence]
 
@@ -206,34 +206,35 @@ class ReliableChannel:
         A node persists the table together with its state, so that after a restart no message takes effect twice or
         never.
         """
-        return {sender: (box.life, box.expected) for sender, box in self._in.items()}
+        return {sender: (inbox.incarnation, inbox.expected) for sender, inbox in self._in.items()}
 
-    def kept(self) -> Iterator[Transmit]:
+    def durable_acks(self) -> Iterator[Transmit]:
         """Acknowledge to senders that the effect of their messages so far is persisted."""
-        for sender in sorted(self._unsaid):
-            box = self._in[sender]
-            box.kept = box.expected
-            if sender in self.present and self.lives[sender] == box.life:
-                yield Transmit(self._envelope(sender, 0, Ack(box.expected, box.kept), self.epoch, self.clock))
-        self._unsaid.clear()
+        for sender in sorted(self._unpersisted):
+            inbox = self._in[sender]
+            inbox.persisted = inbox.expected
+            if sender in self.present and self.peer_incarnations[sender] == inbox.incarnation:
+                yield Transmit(self._envelope(sender, 0, Ack(inbox.expected, inbox.persisted), self.epoch, self.clock))
+        self._unpersisted.clear()
 
     def restore(self, table: Table) -> list[tuple[str, int]]:
         """Restore a persisted table, and return the senders in it whose incarnation has ended since then."""
-        self._in = {sender: _In(life, expected, expected) for sender, (life, expected) in table.items()}
+        self._in = {sender: _In(incarnation, expected, expected) for sender, (incarnation, expected) in table.items()}
         return [
-            (sender, life) for sender, (life, _) in table.items()
-            if sender not in self.present or self.lives[sender] != life
+            (sender, incarnation) for sender, (incarnation, _) in table.items()
+            if sender not in self.present or self.peer_incarnations[sender] != incarnation
         ]  # fmt: skip
 
     # Membership.
 
-    def news(self, envelope: Envelope) -> list[PeerLost | PeerJoined]:
+    def implied_membership(self, envelope: Envelope) -> list[PeerLost | PeerJoined]:
         """Return the membership events that follow from the first message of an incarnation.
 
         A message for another incarnation of this node proves nothing: its sender may have crashed before this
         incarnation began.
         """
-        if envelope.life == self.incarnation and envelope.incarnation > self.lives.get(envelope.sender, -1):
+        known = self.peer_incarnations.get(envelope.sender, -1)
+        if envelope.receiver_incarnation == self.incarnation and envelope.incarnation > known:
             return self.membership(PeerJoined(envelope.sender, envelope.incarnation))
         return []
 
@@ -243,34 +244,34 @@ class ReliableChannel:
         The list is empty for an event about an incarnation that the node already knows of. A restart whose crash was
         not reported yields a :class:`PeerLost` before the :class:`PeerJoined`.
         """
-        peer, life = event.peer, event.incarnation
-        known = self.lives.get(peer, -1)
+        peer, incarnation = event.peer, event.incarnation
+        known = self.peer_incarnations.get(peer, -1)
         if isinstance(event, PeerLost):
-            if life < known or peer not in self.present:
+            if incarnation < known or peer not in self.present:
                 return []
-            self._forget(peer)
+            self._remove(peer)
             return [event]
-        if life <= known:
+        if incarnation <= known:
             return []
         changes: list[PeerLost | PeerJoined] = [event]
         if peer in self.present:
-            self._forget(peer)
+            self._remove(peer)
             changes.insert(0, PeerLost(peer, known))
         if not is_durable(peer):
             # No message to the previous incarnation may remain: the numbers for a new incarnation start at 0.
             self._drop(peer)
-        self.lives[peer] = life
+        self.peer_incarnations[peer] = incarnation
         self.present.add(peer)
         if is_durable(peer) and peer in self._out:
             # A restarted server has lost the messages that it had not persisted, so all of them are retransmitted.
             out = self._out[peer]
             first = min(out.bodies, default=out.next)
-            self._unreceived += sum(number < out.received for number in out.bodies)
+            self._unacknowledged += sum(number < out.received for number in out.bodies)
             out.received, out.mark = min(first, out.received), out.next
             self._count(peer, out)
         return changes
 
-    def _forget(self, peer: str) -> None:
+    def _remove(self, peer: str) -> None:
         self.present.discard(peer)
         if not is_durable(peer):
             self._drop(peer)

@@ -32,54 +32,54 @@ from hogwild.messaging.reliable_channel import ReliableChannel
 from hogwild.messaging.state_codec import attributes, restore
 
 # Attributes of a reliable channel that a restored node does not take from the snapshot.
-_MADE_ANEW = ("me", "patience", "_alarmed")
+_NOT_RESTORED = ("me", "patience", "_timer_set")
 
 
 class SnapshottingNode:
     """Node that takes part in snapshots, and can resume from a snapshot."""
 
-    def __init__(self, participant: Node, config: RunConfig) -> None:
-        self.participant, self.config = participant, config
+    def __init__(self, node: Node, config: RunConfig) -> None:
+        self.node, self.config = node, config
         self.cut = 0  # Number of the last snapshot that the node took part in.
         self._training: Train | None = None  # The burst that is running.
-        self._measuring: Evaluate | None = None  # The evaluation that is running.
-        self._due: list[Action] = []  # Actions that ran at the snapshot from which the node resumes.
+        self._evaluating: Evaluate | None = None  # The evaluation that is running.
+        self._to_repeat: list[Action] = []  # Actions that ran at the snapshot from which the node resumes.
 
     @property
     def role(self) -> Role:
         """The role of the node."""
-        return self.participant.role
+        return self.node.role
 
     @property
-    def post(self) -> ReliableChannel:
+    def channel(self) -> ReliableChannel:
         """The reliable channel of the node."""
-        return self.participant.post
+        return self.node.channel
 
     def react(self, event: Event) -> Iterator[Action]:
         """React to an event, and record the state of the node first if the event belongs to a new snapshot."""
         if isinstance(event, Received) and event.envelope.cut > self.cut:
             self.cut = event.envelope.cut
-            yield SnapshotPart(self.cut, self._known(), self._training)
+            yield SnapshotPart(self.cut, self._state(), self._training)
         if isinstance(event, Trained):
             self._training = None
         elif isinstance(event, Evaluated):
-            self._measuring = None
+            self._evaluating = None
         begins = False
-        for action in self.participant.react(event):
+        for action in self.node.react(event):
             if isinstance(action, BeginSnapshot):
                 begins = True
             else:
-                yield self._noted(action)
+                yield self._tracked(action)
         if isinstance(event, Resumed):
-            yield from self._again()
+            yield from self._repeat()
         if begins:
             yield from self._begin()
 
-    def _noted(self, action: Action) -> Action:
+    def _tracked(self, action: Action) -> Action:
         if isinstance(action, Train):
             self._training = action
         elif isinstance(action, Evaluate):
-            self._measuring = action
+            self._evaluating = action
         elif isinstance(action, Transmit):
             return Transmit(replace(action.envelope, cut=self.cut))
         return action
@@ -87,32 +87,32 @@ class SnapshottingNode:
     def _begin(self) -> Iterator[Action]:
         """Begin a snapshot, and announce it to all nodes that are present."""
         self.cut += 1
-        yield SnapshotPart(self.cut, self._known(), self._training)
-        for peer in sorted(self.post.present):
-            envelope = self.post.sealed(peer, SnapshotMarker())
+        yield SnapshotPart(self.cut, self._state(), self._training)
+        for peer in sorted(self.channel.present):
+            envelope = self.channel.wrap(peer, SnapshotMarker())
             if envelope is not None:
-                yield self._noted(Transmit(envelope))
-        yield from self.post.alarm()
+                yield self._tracked(Transmit(envelope))
+        yield from self.channel.set_timer()
 
-    def _known(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         return {
-            "role": attributes(self.role), "post": attributes(self.post, without=_MADE_ANEW),
-            "beside": attributes(self.participant, without=("role", "post")),
-            "here": attributes(self, without=("participant", "config", "_due")),
+            "role": attributes(self.role), "channel": attributes(self.channel, without=_NOT_RESTORED),
+            "beside": attributes(self.node, without=("role", "channel")),
+            "here": attributes(self, without=("node", "config", "_to_repeat")),
         }  # fmt: skip
 
     def put_back(self, known: dict[str, Any]) -> None:
         """Restore the state of a snapshot in a node that has just been made."""
         restore(self.role, known["role"], self.config)
-        restore(self.post, known["post"], self.config)
-        restore(self.participant, known["beside"], self.config)
+        restore(self.channel, known["channel"], self.config)
+        restore(self.node, known["beside"], self.config)
         restore(self, known["here"], self.config)
-        self._due = [action for action in (self._training, self._measuring) if action is not None]
+        self._to_repeat = [action for action in (self._training, self._evaluating) if action is not None]
 
-    def _again(self) -> Iterator[Action]:
+    def _repeat(self) -> Iterator[Action]:
         """Repeat the burst and the evaluation that ran at the cut, and retransmit all unacknowledged messages."""
-        yield from self._due
-        self.post.all_again()
-        for send in self.post.resend():
-            yield self._noted(send)
-        yield from self.post.alarm()
+        yield from self._to_repeat
+        self.channel.mark_all_for_resend()
+        for send in self.channel.resend():
+            yield self._tracked(send)
+        yield from self.channel.set_timer()

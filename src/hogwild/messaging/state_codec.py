@@ -26,7 +26,7 @@ _COLLECTIONS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozens
 _MAPPINGS: dict[str, Any] = {"dict": dict, "Counter": Counter}
 
 
-def encode_state(thing: Any) -> Any:
+def encode_state(thing: object) -> object:
     """Encode an object as a tree of plain values and arrays, none of which changes when the object does.
 
     >>> encode_state({"clocks": (1, 2)})
@@ -41,10 +41,10 @@ def encode_state(thing: Any) -> Any:
         return {"array": thing.copy() if thing.flags.writeable else thing, "writeable": bool(thing.flags.writeable)}
     if isinstance(thing, list):
         return [encode_state(one) for one in thing]
-    if type(thing).__name__ in _COLLECTIONS:
+    if isinstance(thing, (tuple, set, frozenset)) and type(thing).__name__ in _COLLECTIONS:
         ordered = thing if isinstance(thing, tuple) else sorted(thing)
         return {type(thing).__name__: [encode_state(one) for one in ordered]}
-    if type(thing).__name__ in _MAPPINGS:
+    if isinstance(thing, dict) and type(thing).__name__ in _MAPPINGS:
         return {type(thing).__name__: [[encode_state(key), encode_state(value)] for key, value in thing.items()]}
     if isinstance(thing, RunConfig):
         return {"config": None}
@@ -56,7 +56,7 @@ def encode_state(thing: Any) -> Any:
     return {"object": f"{kind.__module__}:{kind.__qualname__}", "has": attributes(thing)}
 
 
-def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
+def attributes(thing: object, without: Iterable[str] = ()) -> dict[str, Any]:
     """Return the encoded attributes of an object.
 
     Attributes that are functions are left out, because the constructor of the object sets them again.
@@ -68,7 +68,7 @@ def attributes(thing: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def decode_state(tree: Any, config: RunConfig | None) -> Any:
+def decode_state(tree: object, config: RunConfig | None) -> Any:
     """Return the object that a tree encodes, in a run with the given configuration.
 
     >>> from hogwild.messaging.messages import Pull
@@ -102,7 +102,7 @@ def decode_state(tree: Any, config: RunConfig | None) -> Any:
     return thing
 
 
-def restore(thing: Any, has: Mapping[str, Any], config: RunConfig | None) -> None:
+def restore(thing: object, has: Mapping[str, Any], config: RunConfig | None) -> None:
     """Set encoded attributes of an object in place.
 
     An attribute that already holds an object of the encoded class, other than a data class, is restored in place. So it
@@ -129,7 +129,7 @@ def _known(name: str) -> type:
     return found
 
 
-def split(tree: Any, arrays: dict[str, Any], numbers: dict[int, str] | None = None) -> Any:
+def split(tree: object, arrays: dict[str, Any], numbers: dict[int, str] | None = None) -> object:
     """Return a tree with names in place of its arrays, and add the arrays to ``arrays`` by name.
 
     An array that occurs several times in the tree is added only once.
@@ -147,7 +147,7 @@ def split(tree: Any, arrays: dict[str, Any], numbers: dict[int, str] | None = No
     return tree
 
 
-def joined(tree: Any, arrays: Mapping[str, Any]) -> Any:
+def joined(tree: object, arrays: Mapping[str, Any]) -> Any:
     """Return a tree with its arrays in place of their names, the inverse of :func:`split`.
 
     >>> arrays = {}; tree = encode_state({"w": np.zeros(2)})

@@ -31,22 +31,22 @@ class NodeTrace:
     latencies: Times = field(default_factory=dict)  # Seconds from the sending of a message to its handling.
     handling: Times = field(default_factory=dict)  # Seconds that the handling of each event took.
 
-    def heard(self, kind: str, sent: float, came: float, free: float, now: float) -> None:
+    def received(self, kind: str, sent: float, arrived: float, free: float, now: float) -> None:
         """Record a message that the node begins to handle.
 
         Parameters
         ----------
         kind : str
             Kind of the message.
-        sent, came : float
+        sent, arrived : float
             Times at which the message was sent and at which it arrived, in seconds.
         free : float
             Time since which the node has had nothing else to handle, in seconds.
         now : float
             Time at which the node begins to handle the message, in seconds.
         """
-        self.ways.setdefault(kind, []).append(came - sent)
-        self.waking.setdefault(kind, []).append(now - max(came, free))
+        self.ways.setdefault(kind, []).append(arrived - sent)
+        self.waking.setdefault(kind, []).append(now - max(arrived, free))
         self.latencies.setdefault(kind, []).append(now - sent)
 
     def handled(self, kind: str, seconds: float) -> None:
@@ -62,15 +62,15 @@ class Trace:
     >>> trace = Trace({"worker-0": NodeTrace(bursts=[(0.5, 8)], ways={"PullReply": [0.25]})})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     trace.save(Path(folder, "trace.json"))
-    ...     Trace.load(Path(folder, "trace.json")).diaries["worker-0"].bursts
+    ...     Trace.load(Path(folder, "trace.json")).nodes["worker-0"].bursts
     [(0.5, 8)]
     """
 
-    diaries: Mapping[str, NodeTrace]
+    nodes: Mapping[str, NodeTrace]
 
     def save(self, path: str | Path) -> None:
         """Write the trace to a file, as JSON."""
-        whole = {"format": FORMAT, "participants": {name: vars(diary) for name, diary in self.diaries.items()}}
+        whole = {"format": FORMAT, "participants": {name: vars(node) for name, node in self.nodes.items()}}
         write_file(path, json.dumps(whole).encode())
 
     @classmethod
@@ -80,32 +80,32 @@ class Trace:
             whole = json.loads(Path(path).read_bytes())
             if whole["format"] != FORMAT:
                 raise KeyError("format")
-            return cls({name: _diary(noted) for name, noted in whole["participants"].items()})
+            return cls({name: _node_trace(entry) for name, entry in whole["participants"].items()})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError("this is no trace of a run", path=path, remedy="Trace.save writes them.") from error
 
     def summary(self) -> dict[str, Any]:
         """Return statistics of the trace: bursts of each worker, and latencies of each kind of message, in seconds."""
         latencies: Times = {}
-        for diary in self.diaries.values():
-            for kind, seconds in diary.latencies.items():
+        for node in self.nodes.values():
+            for kind, seconds in node.latencies.items():
                 latencies.setdefault(kind, []).extend(seconds)
         return {
             "bursts": {
-                name: {"terms": sum(terms for _, terms in diary.bursts), **_figures([s for s, _ in diary.bursts])}
-                for name, diary in sorted(self.diaries.items()) if diary.bursts
+                name: {"terms": sum(terms for _, terms in node.bursts), **_figures([s for s, _ in node.bursts])}
+                for name, node in sorted(self.nodes.items()) if node.bursts
             },
             "latencies": {kind: _figures(seconds) for kind, seconds in sorted(latencies.items())},
         }  # fmt: skip
 
 
-def _diary(noted: dict[str, Any]) -> NodeTrace:
+def _node_trace(entry: dict[str, Any]) -> NodeTrace:
     times = [
-        {str(kind): [float(second) for second in seconds] for kind, seconds in noted[name].items()}
+        {str(kind): [float(second) for second in seconds] for kind, seconds in entry[name].items()}
         for name in ("ways", "waking", "latencies", "handling")
     ]
-    bursts = [(float(seconds), int(terms)) for seconds, terms in noted["bursts"]]
-    return NodeTrace([float(start) for start in noted["starts"]], bursts, *times)
+    bursts = [(float(seconds), int(terms)) for seconds, terms in entry["bursts"]]
+    return NodeTrace([float(start) for start in entry["starts"]], bursts, *times)
 
 
 def _figures(seconds: list[float]) -> dict[str, float]:
@@ -121,18 +121,18 @@ class TraceReplay:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self._diaries = trace.diaries
+        self._nodes = trace.nodes
         self._turns: dict[tuple[str, str, str], int] = defaultdict(int)
         self._others: dict[tuple[str, str, str], Sequence[float]] = {}
 
     def burst(self, worker: str, terms: int) -> float:
         """Return the seconds of a worker's next burst: the next recorded duration, scaled to this number of terms."""
-        diary = self._diaries.get(worker)
-        if diary is None or not diary.bursts:
+        node = self._nodes.get(worker)
+        if node is None or not node.bursts:
             raise ParameterError(
                 f"The trace has no bursts of {worker}: replay it with the strategy it was recorded with."
             )
-        seconds, recorded = diary.bursts[self._turn("burst", worker, "", len(diary.bursts))]
+        seconds, recorded = node.bursts[self._turn("burst", worker, "", len(node.bursts))]
         return seconds * terms / max(1, recorded)
 
     def way(self, receiver: str, kind: str) -> float:
@@ -145,15 +145,15 @@ class TraceReplay:
 
     def longest(self) -> tuple[float, float]:
         """Return the seconds of the longest transmission, and of the longest wake-up and reaction together."""
-        diaries = self._diaries.values()
-        ways = [max(times) for diary in diaries for times in diary.ways.values()]
-        waking = [max(times) for diary in diaries for times in diary.waking.values()]
-        handling = [max(times) for diary in diaries for times in diary.handling.values()]
+        nodes = self._nodes.values()
+        ways = [max(times) for node in nodes for times in node.ways.values()]
+        waking = [max(times) for node in nodes for times in node.waking.values()]
+        handling = [max(times) for node in nodes for times in node.handling.values()]
         return max(ways, default=0.0), max(waking, default=0.0) + max(handling, default=0.0)
 
     def _next(self, what: str, name: str, kind: str) -> float:
-        diary = self._diaries.get(name)
-        times = getattr(diary, what).get(kind) if diary is not None else None
+        node = self._nodes.get(name)
+        times = getattr(node, what).get(kind) if node is not None else None
         times = times or self._of_others(what, name, kind)
         return times[self._turn(what, name, kind, len(times))] if times else 0.0
 
@@ -162,8 +162,8 @@ class TraceReplay:
         role = name.partition("-")[0]
         key = (what, role, kind)
         if key not in self._others:
-            alike = (diary for other, diary in sorted(self._diaries.items()) if other.partition("-")[0] == role)
-            self._others[key] = list(chain.from_iterable(getattr(diary, what).get(kind, ()) for diary in alike))
+            alike = (node for other, node in sorted(self._nodes.items()) if other.partition("-")[0] == role)
+            self._others[key] = list(chain.from_iterable(getattr(node, what).get(kind, ()) for node in alike))
         return self._others[key]
 
     def _turn(self, what: str, name: str, kind: str, length: int) -> int:

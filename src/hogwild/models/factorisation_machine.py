@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.models import FORMAT, predictions
 from hogwild.models.predictions import Predictions
+
+if TYPE_CHECKING:
+    from hogwild.models.predictions import Rows
 
 NO_FIELDS = np.empty(0, np.uint32)
 
@@ -62,18 +65,18 @@ class FactorisationModel:
         """The kind of the model in its files."""
         return "fm" if self.fields is None else "ffm"
 
-    def open(self, path: Any, **otherwise: Any) -> Dataset:
+    def open(self, path: str | Path | Sequence[str | Path], **options: object) -> Dataset:
         """Open a file for prediction, in its own order; options that are not given are those of the training file."""
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
         if self.n_features.bit_count() == 1 and self.n_features > 1:
             # Hashed features are hashed into the same number of columns.
             known["bits"] = self.n_features.bit_length() - 1
-        asked = {"unlabelled": True, **known, **otherwise}
+        chosen: dict[str, Any] = {"unlabelled": True, **known, **options}
         table = None if self.keys is None else FieldVocabulary(self.keys)
-        reading = ReadOptions(**asked, features=self.n_features, extra="ignore", table=table)
+        reading = ReadOptions(**chosen, features=self.n_features, extra="ignore", table=table)
         return open_data(path, reading=reading, shuffle=False)
 
-    def decide(self, data: Any) -> NDArray[np.float64]:
+    def decide(self, data: Rows) -> NDArray[np.float64]:
         """Return the scores of a data set or a matrix, with one line per row and one column.
 
         Raises
@@ -90,17 +93,17 @@ class FactorisationModel:
                 f"{data.name} has {data.n_features:,} features, and the model knows {self.n_features:,}. Open it with "
                 "features= and extra='ignore' to leave out the others."
             )
-        walk, given = data.in_order(), self._parameters()
+        epoch, given = data.in_order(), self._parameters()
         pieces = [np.empty((0, 1))]
-        for number in range(len(walk)):
-            chunk = walk[number]
+        for number in range(len(epoch)):
+            chunk = epoch[number]
             scores = np.empty((len(chunk.order), 1))
             kernel = factorisation_machine_build.decide(
                 "any" if self.fields is None else "by field", chunk.rows.layout, self.normalise
             )
             kernel(*chunk.rows.arrays[:3], chunk.order, *given, scores)
             pieces.append(scores)
-            walk.done(number)
+            epoch.done(number)
         return np.asarray(np.concatenate(pieces), np.float64)
 
     def _parameters(self) -> tuple[Any, ...]:
@@ -112,15 +115,15 @@ class FactorisationModel:
         fields.setflags(write=False)
         return self.weights.reshape(-1, 1), self.intercept.reshape(-1, 1), factors.reshape(-1, 1), fields, padded
 
-    def predict(self, data: Any) -> NDArray[np.float64]:
+    def predict(self, data: Rows) -> NDArray[np.float64]:
         """Return the class, or the number, of each row."""
         return predictions.from_scores(self.decide(data), self.classes, self.link)
 
-    def predict_proba(self, data: Any) -> NDArray[np.float64]:
+    def predict_proba(self, data: Rows) -> NDArray[np.float64]:
         """Return the probability of each class, for losses that define one; each row sums to 1."""
         return predictions.probabilities(self.decide(data), self.classes, self.link, self.loss)
 
-    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: object) -> Predictions:
         """Return predictions or probabilities for every row of a file, and their quality if the file has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)

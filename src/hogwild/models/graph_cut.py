@@ -38,11 +38,11 @@ class GraphCutModel:
         """The entries of the model in the record of a run."""
         return {"cut": self.cut}
 
-    def part_of(self, node: Any) -> int:
+    def part_of(self, node: object) -> int:
         """Return the part of a node, given by its name or number."""
         return int(self.parts[self._numbers([str(node)])[0]])
 
-    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: object) -> Predictions:
         """Return the parts, or the shares, of the nodes in a file with one node per line."""
         numbers = self._numbers(read_nodes(Path(path)), Path(path))
         if proba:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build
 from hogwild.models import FORMAT, predictions
 from hogwild.models.predictions import Predictions
+
+if TYPE_CHECKING:
+    from hogwild.models.predictions import Rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,17 +45,17 @@ class LinearModel:
         """The number of features of the model."""
         return len(self.weights)
 
-    def open(self, path: Any, **otherwise: Any) -> Dataset:
+    def open(self, path: str | Path | Sequence[str | Path], **options: object) -> Dataset:
         """Open a file for prediction, in its own order; options that are not given are those of the training file."""
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
         if self.n_features.bit_count() == 1 and self.n_features > 1:
             # Hashed features are hashed into the same number of columns.
             known["bits"] = self.n_features.bit_length() - 1
-        asked = {"unlabelled": True, **known, **otherwise}
-        reading = ReadOptions(**asked, features=self.n_features, extra="ignore")
+        chosen: dict[str, Any] = {"unlabelled": True, **known, **options}
+        reading = ReadOptions(**chosen, features=self.n_features, extra="ignore")
         return open_data(path, reading=reading, shuffle=False)
 
-    def decide(self, data: Any) -> NDArray[np.float64]:
+    def decide(self, data: Rows) -> NDArray[np.float64]:
         """Return the scores of a data set or a matrix, with one line per row and one column per output.
 
         Raises
@@ -66,23 +69,23 @@ class LinearModel:
             data = open_data(data, reading=ReadOptions(unlabelled=True, features=self.n_features))
         if data.n_features > self.n_features:
             raise ParameterError(f"The data has {data.n_features:,} features, the model {self.n_features:,}.")
-        walk, state = data.in_order(), np.ascontiguousarray(self.weights).reshape(-1, 1)
+        epoch, state = data.in_order(), np.ascontiguousarray(self.weights).reshape(-1, 1)
         pieces = [np.empty((0, len(self.intercept)))]
-        for number in range(len(walk)):
-            chunk = walk[number]
+        for number in range(len(epoch)):
+            chunk = epoch[number]
             rows, order = chunk.rows, chunk.order
             scores = np.empty((len(order), len(self.intercept)))
             kernel = linear_build.decide(rows.layout)
             kernel(rows.indptr, rows.indices, rows.values, order, state, self.intercept.reshape(-1, 1), scores)
             pieces.append(scores)
-            walk.done(number)
+            epoch.done(number)
         return np.asarray(np.concatenate(pieces), np.float64)
 
-    def predict(self, data: Any) -> NDArray[np.float64]:
+    def predict(self, data: Rows) -> NDArray[np.float64]:
         """Return the class, or the number, of each row."""
         return self.predictions_of(self.decide(data))
 
-    def predict_proba(self, data: Any) -> NDArray[np.float64]:
+    def predict_proba(self, data: Rows) -> NDArray[np.float64]:
         """Return the probability of each class, for losses that define one; each row sums to 1."""
         return self.probabilities_of(self.decide(data))
 
@@ -94,7 +97,7 @@ class LinearModel:
         """Return probabilities for the scores that :meth:`decide` returns."""
         return predictions.probabilities(scores, self.classes, self.link, self.loss)
 
-    def answer(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Predictions:
+    def answer(self, path: str | Path, *, proba: bool = False, **reading: object) -> Predictions:
         """Return predictions or probabilities for every row of a file, and their quality if the file has labels."""
         data = self.open(path, **reading)
         scores = self.decide(data)

@@ -31,7 +31,7 @@ class ModuleModel:
     training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Record of the training run.
 
     @torch.no_grad()
-    def predict(self, *inputs: Any) -> Any:
+    def predict(self, *inputs: object) -> Any:
         """Return the network's outputs for a batch, in evaluation mode."""
         before = self.net.training
         self.net.eval()

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hogwild.errors import ParameterError
+
+if TYPE_CHECKING:
+    from scipy.sparse import sparray, spmatrix
+
+    from hogwild.data.dataset import Dataset
+
+    # Rows to predict: an open data set, an array, a data frame, a sparse matrix, or a file.
+    Rows = Dataset | ArrayLike | sparray | spmatrix | str | Path
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hogwild import array_file
 from hogwild.data.ratings import Columns, Ids, read_columns
@@ -48,7 +48,7 @@ class RatingsModel:
         """The number of factors of a user or an item."""
         return int(self.user_factors.shape[1])
 
-    def predict(self, users: Any, items: Any) -> Floats:
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return the predicted rating of each pair of a user and an item.
 
         For an unknown user or item, the prediction consists of the remaining parts, such as the mean rating.
@@ -57,12 +57,12 @@ class RatingsModel:
 
     def scores_of(self, users: NDArray[Any], items: NDArray[Any]) -> Floats:
         """Return the predicted rating of each pair of a user's and an item's number; -1 means unknown."""
-        there, here = users >= 0, items >= 0
-        who, what = users[there & here], items[there & here]
+        known_user, known_item = users >= 0, items >= 0
+        both = known_user & known_item
         scores = np.full(len(users), self.mean, np.float64)
-        scores[there] += self.user_biases[users[there]]
-        scores[here] += self.item_biases[items[here]]
-        scores[there & here] += np.einsum("nk,nk->n", self.user_factors[who], self.item_factors[what])
+        scores[known_user] += self.user_biases[users[known_user]]
+        scores[known_item] += self.item_biases[items[known_item]]
+        scores[both] += np.einsum("nk,nk->n", self.user_factors[users[both]], self.item_factors[items[both]])
         return np.clip(scores, *self.bounds)
 
     def scores_of_items(self, user: int) -> Floats:
@@ -72,7 +72,9 @@ class RatingsModel:
             scores = scores + self.item_factors @ self.user_factors[user] + self.user_biases[user]
         return np.asarray(scores, np.float64)
 
-    def recommend(self, user: Any, n: int = 10, without: Any = ()) -> tuple[NDArray[Any], Floats]:
+    def recommend(
+        self, user: object, n: int = 10, without: NDArray[Any] | Sequence[str] | Sequence[int] = ()
+    ) -> tuple[NDArray[Any], Floats]:
         """Return the names and the scores of the ``n`` items with the highest scores, best first.
 
         The items in ``without`` are left out.
@@ -84,7 +86,7 @@ class RatingsModel:
         best = _largest(scores, n)
         return self.items.names[best], np.clip(scores[best], *self.bounds)
 
-    def similar_items(self, item: Any, n: int = 10) -> tuple[NDArray[Any], Floats]:
+    def similar_items(self, item: object, n: int = 10) -> tuple[NDArray[Any], Floats]:
         """Return the names of the ``n`` items with the most similar factors, and the cosines of their angles.
 
         Raises

@@ -53,22 +53,22 @@ class SparseMLPModel:
             self.net.train(before)
         return np.concatenate(found).astype(np.float64)
 
-    def answer(self, path: str | Path, *, proba: bool = False, **otherwise: Any) -> Predictions:
+    def answer(self, path: str | Path, *, proba: bool = False, **options: object) -> Predictions:
         """Return predictions for a file, in its own order.
 
         Options that are not given are those of the training file.
         """
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
-        asked: dict[str, Any] = {"unlabelled": True, **known, **otherwise}
-        reading = ReadOptions(**asked, features=self.net.dense_size, extra="ignore")
+        chosen: dict[str, Any] = {"unlabelled": True, **known, **options}
+        reading = ReadOptions(**chosen, features=self.net.dense_size, extra="ignore")
         opened = open_data(path, reading=reading, shuffle=False)
         given = opened.labels()
         found = self.probabilities(CSRDataset(opened, binary=self.net.binary, width=self.net.dense_size))
         predicted = np.asarray(self.labels)[found.argmax(1)]
-        tells = len(np.unique(given)) > 1 and bool(np.isin(given, self.labels).all())
+        labelled = len(np.unique(given)) > 1 and bool(np.isin(given, self.labels).all())
         return Predictions(
             found if proba else predicted, "probabilities" if proba else "predictions",
-            {"accuracy": float(np.mean(predicted == given))} if tells else {}, {"classes": list(self.labels)},
+            {"accuracy": float(np.mean(predicted == given))} if labelled else {}, {"classes": list(self.labels)},
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:

@@ -57,9 +57,9 @@ class BatchLoader:
             lists = [self._places(some).tolist() for some in indices]
             # The reading processes have their own seeds, so that the network's random numbers are the same without
             # them.
-            chance = torch.Generator().manual_seed(torch.initial_seed())
+            generator = torch.Generator().manual_seed(torch.initial_seed())
             loader = DataLoader(
-                self.dataset, batch_sampler=lists, collate_fn=self.collate, generator=chance, **self.options
+                self.dataset, batch_sampler=lists, collate_fn=self.collate, generator=generator, **self.options
             )
             return (_to(batch, self.device) for batch in loader)
         if self.device != "cpu" and hasattr(self.dataset, "batch_of"):
@@ -70,7 +70,7 @@ class BatchLoader:
         """Return an iterator of batches of all samples, in their order."""
         return self.batches(np.arange(first, min(first + batch, len(self))) for first in range(0, len(self), batch))
 
-    def _pinned(self, indices: Indices) -> Any:
+    def _pinned(self, indices: Indices) -> tuple[torch.Tensor, ...]:
         """Return a batch in pinned memory, which a GPU reads asynchronously."""
         return tuple(part.pin_memory() for part in self.dataset.batch_of(self._places(indices)))
 
@@ -78,7 +78,7 @@ class BatchLoader:
         rows = torch.from_numpy(indices)
         return rows if self._rows is None else self._rows[rows]
 
-    def _fetch(self, indices: Indices) -> Any:
+    def _fetch(self, indices: Indices) -> object:
         rows = self._places(indices)
         if self._at_once:
             # Indexing whole tensors is many times as fast as collating single samples.
@@ -91,7 +91,7 @@ class BatchLoader:
         return self.collate([self.dataset[row] for row in rows.tolist()])
 
 
-def batch_loader(samples: Any, loader: Any = None, device: str = "cpu") -> BatchLoader:
+def batch_loader(samples: object, loader: object = None, device: str = "cpu") -> BatchLoader:
     """Return the batches of a data set, read as its ``DataLoader`` reads them, if there is one.
 
     Raises

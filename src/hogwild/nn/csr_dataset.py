@@ -44,7 +44,7 @@ class CSRDataset:
     """
 
     def __init__(
-        self, source: Any, labels: tuple[float, ...] | None = None, *, binary: bool | None = None, width: int = 0
+        self, source: object, labels: tuple[float, ...] | None = None, *, binary: bool | None = None, width: int = 0
     ) -> None:
         opened: Any = sources.as_dataset(source)
         rows = opened.rows
@@ -131,7 +131,10 @@ def numbered(given: NDArray[Any], labels: tuple[float, ...]) -> NDArray[np.int64
 
 
 @compiled
-def _collect(starts: Any, indices: Any, values: Any, rows: Any, offsets: Any, to: Any, values_to: Any) -> None:
+def _collect(
+    starts: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], rows: NDArray[Any], offsets: NDArray[np.int64],
+    to: NDArray[np.int32], values_to: NDArray[np.float32],
+) -> None:  # fmt: skip
     """Copy the entries of rows to consecutive positions."""
     for number in range(len(rows)):
         start, place = starts[rows[number]], offsets[number]

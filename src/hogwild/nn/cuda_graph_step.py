@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hogwild.errors import ParameterError
-from hogwild.nn.sparse_mlp import SparseMLP, SparseTable, check_notes
+from hogwild.nn.sparse_mlp import SparseMLP, SparseTable, check_error_flags
 from hogwild.registry import invalid_parameter
 
 # Number of steps before the capture, as PyTorch advises.
@@ -97,7 +97,7 @@ class CUDAGraphStep:
         ParameterError
             If the batch has more non-zeros or other tensors than the captured step.
         """
-        check_notes(self._table)
+        check_error_flags(self._table)
         if len(batch) != len(self._inputs) or len(batch[0]) > self.nonzeros:
             raise ParameterError(
                 f"A step was captured for {len(self._inputs)} tensors and {self.nonzeros:,} non-zeros. Got "

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hogwild.data.csr import CSRRows, concatenate
+from hogwild.data.csr import Array, CSRRows, concatenate
 from hogwild.data.loader import map_in_order
 from hogwild.data.open_dataset import single_reader
 from hogwild.data.reader import ReadOptions
@@ -102,11 +102,11 @@ class RecordLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches of an epoch."""
-        chance = np.random.default_rng([self.seed, self._epoch])
+        rng = np.random.default_rng([self.seed, self._epoch])
         self._epoch += 1
         stop = threading.Event()
         pieces = _ahead(self._pieces, 2, stop)
-        batches = _ahead(lambda: self._batches(pieces, chance), self.ahead, stop)
+        batches = _ahead(lambda: self._batches(pieces, rng), self.ahead, stop)
         try:
             yield from self._moved(batches)
         finally:
@@ -121,25 +121,25 @@ class RecordLoader:
                     raise DataError("not every value is 1", path=path, remedy="Use binary=False.")
                 yield rows
 
-    def _batches(self, pieces: Iterable[CSRRows], chance: np.random.Generator) -> Iterator[Batch]:
-        return (batch for _, batch in map_in_order(self._made, self._parts(pieces, chance)))
+    def _batches(self, pieces: Iterable[CSRRows], rng: np.random.Generator) -> Iterator[Batch]:
+        return (batch for _, batch in map_in_order(self._made, self._parts(pieces, rng)))
 
-    def _parts(self, pieces: Iterable[CSRRows], chance: np.random.Generator) -> Iterator[tuple[CSRRows, Any]]:
+    def _parts(self, pieces: Iterable[CSRRows], rng: np.random.Generator) -> Iterator[tuple[CSRRows, Any]]:
         """Yield batches of a shuffled buffer of rows; rows beyond the last whole batch wait for the next buffer."""
         held: list[CSRRows] = []
         for rows in pieces:
             held.append(rows)
             if sum(map(len, held)) >= max(self.shuffle, self.batch):
-                *whole, rest = self._cut(concatenate(held), chance)
+                *whole, rest = self._cut(concatenate(held), rng)
                 yield from whole
                 held = [_chosen(*rest)]
-        for part in self._cut(concatenate(held), chance) if held else ():
+        for part in self._cut(concatenate(held), rng) if held else ():
             if len(part[1]) == self.batch or (len(part[1]) and not self.drop_last):
                 yield part
 
-    def _cut(self, rows: CSRRows, chance: np.random.Generator) -> list[tuple[CSRRows, Any]]:
+    def _cut(self, rows: CSRRows, rng: np.random.Generator) -> list[tuple[CSRRows, Any]]:
         """Return the shuffled rows in parts of one batch each; the last part has the remaining rows, possibly none."""
-        order = chance.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
+        order = rng.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
         return [(rows, order[at : at + self.batch]) for at in range(0, len(rows) + 1, self.batch)]
 
     def _made(self, part: tuple[CSRRows, Any]) -> Batch:
@@ -170,19 +170,19 @@ class RecordLoader:
                 self.profile.step(time.perf_counter() - begun, waited)
 
 
-def _chosen(rows: CSRRows, numbers: Any) -> CSRRows:
+def _chosen(rows: CSRRows, numbers: Array) -> CSRRows:
     """Return the rows of these numbers, in this order."""
     return concatenate([rows[number : number + 1] for number in numbers.tolist()] or [rows[:0]])
 
 
 def _ahead(make: Callable[[], Iterator[Any]], most: int, stop: threading.Event) -> Iterator[Any]:
     """Yield the items that a thread produces up to ``most`` items ahead, and raise its errors in the consumer."""
-    line: queue.Queue[Any] = queue.Queue(most)
+    ready: queue.Queue[Any] = queue.Queue(most)
 
-    def put(what: Any) -> None:
+    def put(item: object) -> None:
         while not stop.is_set():
             try:
-                line.put(what, timeout=0.1)
+                ready.put(item, timeout=0.1)
                 return
             except queue.Full:
                 continue
@@ -200,7 +200,7 @@ def _ahead(make: Callable[[], Iterator[Any]], most: int, stop: threading.Event) 
     threading.Thread(target=work, daemon=True, name="hogwild-loader").start()
     while not stop.is_set():
         try:
-            found = line.get(timeout=0.1)
+            found = ready.get(timeout=0.1)
         except queue.Empty:
             continue
         if found is _END:

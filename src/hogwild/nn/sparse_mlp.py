@@ -104,7 +104,7 @@ class SparseTable(nn.Module):
         self._optimiser = optimiser
 
     @property
-    def rate(self) -> Any:
+    def rate(self) -> float | Tensor:
         """The current step size: a number, or a tensor if the optimiser's is a tensor.
 
         Raises
@@ -117,7 +117,8 @@ class SparseTable(nn.Module):
                 "The table is updated in the backward pass, and must know the step: call net.follow(optimiser) once, "
                 "after both are made (and again after either is copied or loaded)."
             )
-        return self.factor * self._optimiser.param_groups[0]["lr"]
+        rate: float | Tensor = self.factor * self._optimiser.param_groups[0]["lr"]
+        return rate
 
     def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
         """Return the sum of each sample's rows; there is one more of ``offsets`` than of samples."""
@@ -183,8 +184,8 @@ class _Sum(torch.autograd.Function):
         return None, None, None
 
 
-def check_notes(table: SparseTable) -> None:
-    """Raise a DataError if a GPU has met an index without a row; do not wait for its current work."""
+def check_error_flags(table: SparseTable) -> None:
+    """Raise a DataError if a GPU has found an index without a row; do not wait for its current work."""
     _engine(table.weight.device.type).check(table)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hogwild.errors import DataError
@@ -80,7 +81,7 @@ class CPUEngine:
         openmp_pool.run(embedding.descent_kernel(*_kind(table, batch), table.update), sheet, threads)
 
 
-def _sheet(table: SparseTable, batch: Batch, offsets: Tensor, sums: Tensor, cuts: Any) -> Sheet:
+def _sheet(table: SparseTable, batch: Batch, offsets: Tensor, sums: Tensor, cuts: NDArray[Any]) -> Sheet:
     """Return the arguments of a kernel.
 
     The sheet holds addresses only, so the caller must keep all arrays until the kernel has finished.
@@ -97,7 +98,7 @@ def _kind(table: SparseTable, batch: Batch) -> tuple[int, bool, bool]:
     return table.weight.shape[1], batch.indices.dtype == torch.int64, table.binary
 
 
-def _check(indices: Any, offsets: Any, rows: int) -> None:
+def _check(indices: Any, offsets: NDArray[Any], rows: int) -> None:
     # As unsigned numbers, negative indices are too large.
     unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
     at = int(embedding.first_fault(unsigned, offsets, unsigned.dtype.type(min(rows, np.iinfo(unsigned.dtype).max))))

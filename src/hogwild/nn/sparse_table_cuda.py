@@ -20,18 +20,18 @@ WARPS = 64
 class CUDAEngine:
     """Operations on a table in GPU memory, by kernels on PyTorch's current stream; the host does not wait for the GPU.
 
-    A kernel skips a wrong index and writes a note to main memory, which the next batch checks.
+    A kernel skips a wrong index and sets an error flag in main memory, which the next batch checks.
     """
 
     def __init__(self) -> None:
-        self._notes: dict[torch.device, tuple[Tensor, Any]] = {}
+        self._error_flags: dict[torch.device, tuple[Tensor, Any]] = {}
         self._rates: dict[torch.device, Tensor] = {}
 
     def check(self, table: SparseTable) -> None:
         """Raise a DataError if an earlier batch had an index without a row."""
-        note, rows = self._note(table.weight.device)[0], len(table.weight)
-        if note[0]:
-            at, note[0] = int(note[0]) - 1, 0
+        flag, rows = self._error_flag(table.weight.device)[0], len(table.weight)
+        if flag[0]:
+            at, flag[0] = int(flag[0]) - 1, 0
             raise DataError(
                 f"non-zero {at:,} of an earlier batch has an index that is not one of the table's rows, 0 to "
                 f"{rows - 1:,}", remedy="Check the data, or make the table as large as the input is wide.",
@@ -46,7 +46,7 @@ class CUDAEngine:
             shape = kernels.block(weight.shape[1])
             launch = kernels.launcher(kernels.gather, table.binary, samples, shape, _stream(weight))
             given = (weight, batch.indices, batch.offsets, _values(batch), out)
-            launch(*map(kernels.array, given), self._note(weight.device)[1])
+            launch(*map(kernels.array, given), self._error_flag(weight.device)[1])
         return out
 
     def descend(self, table: SparseTable, batch: Batch, gradient: Tensor) -> None:
@@ -73,12 +73,12 @@ class CUDAEngine:
         rate, now = self._rates[device], table.rate
         return rate.copy_(now) if isinstance(now, Tensor) else rate.fill_(now)
 
-    def _note(self, device: torch.device) -> tuple[Tensor, Any]:
-        if device not in self._notes:
-            note = torch.zeros(1, dtype=torch.int64, pin_memory=device.type == "cuda")
+    def _error_flag(self, device: torch.device) -> tuple[Tensor, Any]:
+        if device not in self._error_flags:
+            flag = torch.zeros(1, dtype=torch.int64, pin_memory=device.type == "cuda")
             # A GPU writes to pinned main memory at its address.
-            self._notes[device] = note, kernels.array(note)
-        return self._notes[device]
+            self._error_flags[device] = flag, kernels.array(flag)
+        return self._error_flags[device]
 
 
 def _values(batch: Batch) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 class NoProfile:
     """Disabled profile, which measures nothing and waits for nothing."""
 
-    def part(self, name: str, near: Any) -> AbstractContextManager[None]:
+    def part(self, name: str, near: torch.Tensor) -> AbstractContextManager[None]:
         """Return a context that does nothing."""
         return nullcontext()
 
@@ -52,7 +52,7 @@ class StepProfile:
                 module.profile = self
 
     @contextlib.contextmanager
-    def part(self, name: str, near: Any) -> Iterator[None]:
+    def part(self, name: str, near: torch.Tensor) -> Iterator[None]:
         """Measure the time of the enclosed part of a step; ``near`` is a tensor on the device that executes it."""
         on_gpu = near.device.type == "cuda"
         if on_gpu:

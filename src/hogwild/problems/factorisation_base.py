@@ -67,7 +67,7 @@ class FactorisationProblem(RowProblem):
 
     def __init__(
         self,
-        source: Any,
+        source: object,
         loss: Loss | str | OwnLoss,
         *,
         rank: int,
@@ -92,7 +92,7 @@ class FactorisationProblem(RowProblem):
         self.labels = labels or label_encoding_for(self.loss, self.source)
         if self.labels.outputs > 1:
             raise DataError(
-                f"there are {self.labels.outputs:,} classes, and a factorisation machine tells two apart",
+                f"there are {self.labels.outputs:,} classes, and a factorisation machine distinguishes two",
                 path=self.source.name,
                 remedy="Learn each against the rest, for example with scikit-learn's OneVsRestClassifier.",
             )
@@ -114,7 +114,7 @@ class FactorisationProblem(RowProblem):
         """Return, for each row of factors, the mean number of times that a term uses it."""
 
     @abstractmethod
-    def _with(self, source: Any) -> FactorisationProblem:
+    def _with(self, source: Dataset) -> FactorisationProblem:
         """Return the same problem on other rows, with the same encoding of labels."""
 
     # Interface for training
@@ -205,16 +205,16 @@ class FactorisationProblem(RowProblem):
         )  # fmt: skip
         constants = tuple(np.float32(c) for c in rule.constants)
         # With locks and turns no update may be lost or damped, so each one is merged at once.
-        patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
-        patience = patience if workers > 1 else ALL_ROWS
+        flush_rows, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
+        flush_rows = flush_rows if workers > 1 else ALL_ROWS
         given = (
             self._fields, self.padded, self.intercept, self._shares, np.float32(self.l2), np.float32(self.l2_factors),
             self._class_weights, float(self.loss.parameter), constants,
         )  # fmt: skip
-        stiffness = np.float32(self.loss.curvature)
+        curvature = np.float32(self.loss.curvature)
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
-            return *state, *given, sync, patience, least, stiffness
+            return *state, *given, sync, flush_rows, least, curvature
 
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
@@ -336,7 +336,7 @@ class FactorisationProblem(RowProblem):
         return "exp" if self.loss.link == "exp" else "identity"
 
 
-def _is_strength(value: Any) -> bool:
+def _is_strength(value: object) -> bool:
     return isinstance(value, Real) and 0 <= float(value) < float("inf")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from hogwild.data.csr import Array
+from hogwild.data.dataset import Dataset
 from hogwild.losses import Loss
 from hogwild.problems.factorisation_base import FactorisationProblem, OwnLoss
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
@@ -70,7 +71,7 @@ class FactorisationMachine(FactorisationProblem):
 
     def __init__(
         self,
-        source: Any,
+        source: object,
         loss: Loss | str | OwnLoss = "logistic",
         *,
         rank: int = 8,
@@ -108,7 +109,7 @@ class FactorisationMachine(FactorisationProblem):
     def _visits(self) -> Array:
         return self.source.frequencies() / max(1, self.source.n_rows)
 
-    def _with(self, source: Any) -> FactorisationMachine:
+    def _with(self, source: Dataset) -> FactorisationMachine:
         return FactorisationMachine(
             source, self.loss, rank=self.rank, l2=self.l2, l2_factors=self.l2_factors, intercept=self.intercept,
             normalise=self.normalise, class_weight=self.class_weight, spread=self.spread, seed=self.seed,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hogwild.data.csr import Array
+from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.losses import Loss
@@ -76,10 +78,10 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
 
     def __init__(
         self,
-        source: Any,
+        source: object,
         loss: Loss | str | OwnLoss = "logistic",
         *,
-        fields: Any = None,
+        fields: ArrayLike | None = None,
         rank: int = 4,
         l2: float = 0.0,
         l2_factors: float = 0.001,
@@ -132,17 +134,17 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         return self._table
 
     def _visits(self) -> Array:
-        counts, walk = np.zeros(self.source.n_features * self.n_fields, np.int64), self.source.in_order()
-        for number in range(len(walk)):
-            chunk = walk[number]
+        counts, epoch = np.zeros(self.source.n_features * self.n_fields, np.int64), self.source.in_order()
+        for number in range(len(epoch)):
+            chunk = epoch[number]
             rows = chunk.rows
             factorisation_machine_build.count_pairs(rows.layout)(
                 rows.arrays[0], rows.arrays[1], chunk.order, self._table, counts
             )
-            walk.done(number)
+            epoch.done(number)
         return counts / max(1, self.source.n_rows)
 
-    def _with(self, source: Any) -> FieldAwareFactorisationMachine:
+    def _with(self, source: Dataset) -> FieldAwareFactorisationMachine:
         return FieldAwareFactorisationMachine(
             source, self.loss, fields=self._table[:-1], rank=self.rank, l2=self.l2, l2_factors=self.l2_factors,
             intercept=self.intercept, normalise=self.normalise, class_weight=self.class_weight, spread=self.spread,
@@ -150,7 +152,7 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         )  # fmt: skip
 
 
-def _checked(fields: Any, features: int) -> Array:
+def _checked(fields: ArrayLike, features: int) -> Array:
     """Return the field of each feature, followed by the number of fields.
 
     Raises

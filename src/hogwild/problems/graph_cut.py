@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
@@ -20,6 +21,9 @@ from hogwild.models.graph_cut import GraphCutModel
 from hogwild.problems.graph_cut_rounding import Edges, nearest_edges, round_cut
 from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State
 from hogwild.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from scipy.sparse import sparray, spmatrix
 
 LEAST_EPOCHS = 100
 
@@ -68,22 +72,27 @@ class GraphCut(RowProblem):
     n_sums = 2
     n_outputs = 1
 
-    def __init__(self, graph: Any, seeds: Any = None, costs: Any = None) -> None:
+    def __init__(
+        self,
+        graph: sparray | spmatrix | Graph | tuple[ArrayLike, ...] | str | Path,
+        seeds: Mapping[Any, int] | ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+    ) -> None:
         self.graph = _graph(graph)
         self.seeds = _seeds(seeds, self.graph)
-        charged = None if costs is None else np.asarray(costs, np.float64)
+        cost_table = None if costs is None else np.asarray(costs, np.float64)
         known = max(self.seeds.values(), default=-1) + 1
-        self.parts = max(known, 0 if charged is None or charged.ndim != 2 else charged.shape[1])
+        self.parts = max(known, 0 if cost_table is None or cost_table.ndim != 2 else cost_table.shape[1])
         if self.parts < 2:
             raise ParameterError(
                 "There must be two parts at least: give seeds in each, such as {0: 0, 7: 1}, or costs of each."
             )
-        whole = self.graph if charged is None else _with_costs(self.graph, charged, self.parts)
+        whole = self.graph if cost_table is None else _with_costs(self.graph, cost_table, self.parts)
         # The graph has one more node for each part, which belongs wholly to that part.
-        if charged is not None:
+        if cost_table is not None:
             self.seeds |= {self.graph.nodes + part: part for part in range(self.parts)}
-        self.costs, self._edges = charged, whole
-        self._beside = 0.0 if charged is None else _paid_anyway(charged)
+        self.costs, self._edges = cost_table, whole
+        self._cost_offset = 0.0 if cost_table is None else _offset_of_costs(cost_table)
         self.scale = 1.0 / float(whole.weights.mean())
         self.source = whole.rows(self.scale)
 
@@ -113,7 +122,7 @@ class GraphCut(RowProblem):
         free.setflags(write=False)
         return free
 
-    def open_held_out(self, source: Any) -> Dataset:
+    def open_held_out(self, source: object) -> Dataset:
         """Raise a ParameterError, as a graph has no held-out data."""
         raise ParameterError("A graph is cut as a whole: there is no test data for GraphCut. Leave it out.")
 
@@ -167,7 +176,7 @@ class GraphCut(RowProblem):
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """Return the mean cut weight relative to the mean weight of edges, and the weight of the cut with costs."""
-        return {"loss": float(sums[0] / sums[1]), "relaxed_cut": float(sums[0]) / self.scale - self._beside}
+        return {"loss": float(sums[0] / sums[1]), "relaxed_cut": float(sums[0]) / self.scale - self._cost_offset}
 
     def penalty(self, state: State) -> float:
         """Return 0, as there is no penalty."""
@@ -182,7 +191,7 @@ class GraphCut(RowProblem):
         other = GraphCut.__new__(GraphCut)
         other.graph = other._edges = Graph(whole.one[kept], whole.other[kept], whole.weights[kept], whole.nodes)
         other.seeds, other.parts, other.scale = self.seeds, self.parts, self.scale
-        other.costs, other._beside = None, 0.0
+        other.costs, other._cost_offset = None, 0.0
         other.source = other.graph.rows(self.scale)
         return other
 
@@ -193,7 +202,7 @@ class GraphCut(RowProblem):
         shares = np.ascontiguousarray(values[0][:, 0]).reshape(-1, self.parts)
         parts = round_cut(shares, edges)
         return GraphCutModel(
-            shares[:nodes], parts[:nodes], edges.cut(parts) - self._beside, self.graph.names, training=training
+            shares[:nodes], parts[:nodes], edges.cut(parts) - self._cost_offset, self.graph.names, training=training
         )
 
     def describe(self) -> dict[str, Any]:
@@ -219,7 +228,7 @@ def _graph(graph: Any) -> Graph:
     )
 
 
-def _seeds(seeds: Any, graph: Graph) -> dict[int, int]:
+def _seeds(seeds: object, graph: Graph) -> dict[int, int]:
     if seeds is None:
         return {}
     if not isinstance(seeds, Mapping):
@@ -237,7 +246,7 @@ def _seeds(seeds: Any, graph: Graph) -> dict[int, int]:
     return {node: int(part) for node, part in known.items()}
 
 
-def _paid_anyway(costs: Array) -> float:
+def _offset_of_costs(costs: Array) -> float:
     """Return the constant by which the cut edges to part nodes outweigh the costs that they represent."""
     most = costs.max(axis=1, keepdims=True)
     return float((most - costs).sum() - most.sum())

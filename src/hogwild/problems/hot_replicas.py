@@ -13,7 +13,7 @@ from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.sampling import subsample
 from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
-from hogwild.problems.problem import QueueKernel
+from hogwild.problems.problem import QueueKernel, State
 
 # Bytes of a worker's two copies that do not burden its cache.
 CACHED = 2**20
@@ -143,7 +143,7 @@ def count_hot(features: int, bytes_each: int, dense: bool) -> int:
     return features if dense or 2 * features * bytes_each <= CACHED else min(FREQUENT, features)
 
 
-def _steepest(table: Any) -> float:
+def _steepest(table: Array) -> float:
     """Return the largest eigenvalue of the second moments of a table's columns, by power iteration.
 
     >>> round(_steepest(np.array([[3.0, 0.0], [0.0, 1.0]])), 3)
@@ -199,7 +199,7 @@ class HotReplicas:
 
     plan: ReplicaLayout
     kernel: Any
-    # (state, hot, own, door) -> the arguments of the kernel after the data.
+    # (state, hot, own, merge_lock) -> the arguments of the kernel after the data.
     rest: Callable[..., tuple[Any, ...]]
     # (arguments of the kernel after the data, step sizes) -> merges the whole replica of a worker.
     merge: Any
@@ -207,7 +207,7 @@ class HotReplicas:
     width: int  # Number of numbers per coordinate.
     hot: Array = field(init=False)
     own: list[WorkerReplica] = field(init=False)
-    door: Array = field(init=False)  # Lock of the worker that merges the most frequent coordinates.
+    merge_lock: Array = field(init=False)  # Lock of the worker that merges the most frequent coordinates.
     rate: Any = field(default_factory=np.float32)  # Current step size.
 
     def __post_init__(self) -> None:
@@ -215,7 +215,7 @@ class HotReplicas:
         # If a term touches every coordinate, columns are contiguous, else the numbers of a coordinate are.
         order: Literal["F", "C"] = "F" if self.plan.dense else "C"
         self.hot = np.zeros(shape, np.float32, order=order)
-        self.door = np.zeros(2 * DOOR, np.int64)
+        self.merge_lock = np.zeros(2 * DOOR, np.int64)
         self.own = [
             WorkerReplica(
                 np.zeros(shape, np.float32, order=order),
@@ -234,7 +234,7 @@ class HotReplicas:
             own.control[LONGEST] = self.plan.period
             own.control[BENT] = WHOLE
 
-    def compile(self, nothing: Chunk, state: Any) -> None:
+    def compile(self, nothing: Chunk, state: State) -> None:
         """Compile descent and merge, by a descent along a chunk without terms and a merge without changes."""
         self.gather(state, 0)
         self.descent(0)(nothing, np.empty(0, np.float32), state, np.zeros(1, np.int64))
@@ -244,7 +244,7 @@ class HotReplicas:
         """Return the chosen layout, for records."""
         return {"coordinates": len(self.plan.by_rank), "of": len(self.plan.where), "rows": self.plan.period}
 
-    def gather(self, state: Any, rate: Any) -> None:
+    def gather(self, state: State, rate: float) -> None:
         """Copy the hot coordinates from the parameters, also to every worker's replica.
 
         ``rate`` is the current step size.
@@ -254,22 +254,22 @@ class HotReplicas:
         for own in self.own:
             own.start(self.hot, self.plan.places)
 
-    def take(self, state: Any) -> None:
+    def take(self, state: State) -> None:
         """Copy the hot coordinates from the parameters, but not to the workers' replicas."""
         self.hot[:] = state[0][self.plan.by_rank]
 
-    def settle(self, worker: int, state: Any) -> None:
+    def settle(self, worker: int, state: State) -> None:
         """Merge the remaining changes of a worker's replica."""
-        self.merge(self.rest(state, self.hot, self.own[worker], self.door), np.full(1, self.rate, np.float32))
+        self.merge(self.rest(state, self.hot, self.own[worker], self.merge_lock), np.full(1, self.rate, np.float32))
 
-    def scatter(self, state: Any) -> None:
+    def scatter(self, state: State) -> None:
         """Copy the hot coordinates back to the parameters, after all workers have settled."""
         state[0][self.plan.by_rank] = self.hot
 
     def descent(self, worker: int) -> QueueKernel:
         """Return the bound kernel of one worker."""
 
-        def rest(state: Any, sync: Array) -> tuple[Any, ...]:
-            return self.rest(state, self.hot, self.own[worker], self.door)
+        def rest(state: State, sync: Array) -> tuple[Any, ...]:
+            return self.rest(state, self.hot, self.own[worker], self.merge_lock)
 
         return QueueKernel(self.kernel, rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -50,10 +50,10 @@ class LabelEncoding:
                 )
             return labels.astype(self.precision)
         at = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
-        strange = self.classes[at] != labels
-        if strange.any():
+        unknown = self.classes[at] != labels
+        if unknown.any():
             known = ", ".join(f"{c:g}" for c in self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
-            label = labels[int(np.argmax(strange))]
+            label = labels[int(np.argmax(unknown))]
             raise DataError(
                 f"the label {label:g} is not one of the classes the model knows ({known})",
                 path=name,
@@ -89,7 +89,7 @@ class LabelEncoding:
             raise invalid_parameter("class_weight", "finite weights of at least 0", dict(class_weight))
         return np.array([class_weight.get(float(c), 1.0) for c in self.classes], self.precision)
 
-    def describe(self) -> Any:
+    def describe(self) -> list[float] | None:
         """Return the classes as plain numbers, or None."""
         return None if self.classes is None else [float(c) for c in self.classes]
 

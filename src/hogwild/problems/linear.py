@@ -15,7 +15,7 @@ from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.extents import rows_per_chunk
 from hogwild.data.sampling import narrowed, subsample
 from hogwild.errors import ParameterError
-from hogwild.jit import bind
+from hogwild.jit import Function, bind
 from hogwild.kernels import linear_build
 from hogwild.kernels.conflict_counters import ConflictCounters
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
@@ -102,7 +102,7 @@ class Linear(RowProblem):
 
     def __init__(
         self,
-        source: Any,
+        source: object,
         loss: Loss | str | Callable[[float, float], tuple[float, float]] = "logistic",
         *,
         l1: float = 0.0,
@@ -215,12 +215,12 @@ class Linear(RowProblem):
             If the rule does not suit the loss or the number of outputs.
         """
         penalised = self.l1 > 0, self.l2 > 0
-        pace = rule.step_size
-        if pace != "scheduled" and self.loss.name not in (HINGE.name, EPSILON_INSENSITIVE.name):
+        step_size = rule.step_size
+        if step_size != "scheduled" and self.loss.name not in (HINGE.name, EPSILON_INSENSITIVE.name):
             raise ParameterError(
                 f"PassiveAggressive goes with the losses 'hinge' and 'epsilon-insensitive'. Got '{self.loss}' instead."
             )
-        if self.n_outputs > 1 and pace != "scheduled":
+        if self.n_outputs > 1 and step_size != "scheduled":
             raise ParameterError(
                 "PassiveAggressive goes with one output: learn each class against the rest in a run of its own."
             )
@@ -232,7 +232,7 @@ class Linear(RowProblem):
             access,
             rule.step,
             rule.skips_zero_gradient and not self.intercept_gradient,
-            pace,
+            step_size,
             penalised,
             *self._functions,
             self.loss.ours,
@@ -246,17 +246,17 @@ class Linear(RowProblem):
             constants = constants, eye
         shares = self._shares if any(penalised) and not scaled else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
-        bias_rate, tilt = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
+        bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
         # With locks and turns no update may be lost or damped, so each one is merged at once.
-        patience, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
-        patience = patience if workers > 1 else ALL_ROWS
-        stiffness = np.float32(self.loss.curvature)
+        flush_rows, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
+        flush_rows = flush_rows if workers > 1 else ALL_ROWS
+        curvature = np.float32(self.loss.curvature)
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
             shared = sync if eye is None else (sync, eye)
             return (
-                *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, shared, patience,
-                least, stiffness, bias_rate, tilt,
+                *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, shared, flush_rows,
+                least, curvature, bias_rate, bias_gradient,
             )  # fmt: skip
 
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
@@ -289,14 +289,14 @@ class Linear(RowProblem):
         (lookup, shares), places = plan.lookups(shares), plan.places
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
-        least, stiffness = np.float32(1 / workers), np.float32(self.loss.curvature)
-        bias_rate, tilt = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
+        least, curvature = np.float32(1 / workers), np.float32(self.loss.curvature)
+        bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
 
-        def rest(state: State, hot: Array, own: WorkerReplica, door: Array) -> tuple[Any, ...]:
+        def rest(state: State, hot: Array, own: WorkerReplica, merge_lock: Array) -> tuple[Any, ...]:
             return (
                 *state, hot, own.copy, own.seen, lookup, places, own.control, plan.tiers, plan.stiff,
-                self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, stiffness,
-                bias_rate, tilt, door,
+                self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, curvature,
+                bias_rate, bias_gradient, merge_lock,
             )  # fmt: skip
 
         return HotReplicas(plan, kernel, rest, linear_build.settle(rule.effective_step), workers, width)
@@ -311,8 +311,8 @@ class Linear(RowProblem):
 
     def _is_scaled(self, rule: Rule) -> bool:
         """Return whether L2 can be a common factor of all weights."""
-        alike = rule.uniform_step and self.frame is None and not self.l1
-        return alike and self.l2 > 0 and self.n_outputs == 1 and self._few
+        common_step = rule.uniform_step and self.frame is None and not self.l1
+        return common_step and self.l2 > 0 and self.n_outputs == 1 and self._few
 
     @cached_property
     def _few(self) -> bool:
@@ -400,7 +400,7 @@ class Linear(RowProblem):
         other._class_weights, other._width = self._class_weights, self._width
         return other
 
-    def _with(self, source: Any, frame: Standardisation | None) -> Linear:
+    def _with(self, source: Dataset, frame: Standardisation | None) -> Linear:
         other = Linear(
             source, self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept, class_weight=self.class_weight,
             intercept_lr_multiplier=self.intercept_lr_multiplier, intercept_gradient=self.intercept_gradient,
@@ -463,19 +463,20 @@ class Linear(RowProblem):
             return self.loss.function, None
         return None, softmax if self.loss.name == SOFTMAX.name else _one_vs_rest(self.loss.function)
 
-    def _evaluate(self, layout: str) -> Any:
+    def _evaluate(self, layout: str) -> Function:
         if self.labels.classes is None:
             score = "exp" if self.loss.link == "exp" else "identity"
         else:
             score = "signs" if self.n_outputs == 1 else "classes"
-        return linear_build.evaluate(layout, score, *self._functions, self.loss.ours)
+        kernel: Function = linear_build.evaluate(layout, score, *self._functions, self.loss.ours)
+        return kernel
 
 
 @cache
-def _one_vs_rest(loss: Any) -> Any:
+def _one_vs_rest(loss: Function) -> Function:
     """Return one function per loss, so that its kernels are compiled once."""
     return bind(one_vs_rest, loss=loss)
 
 
-def _is_strength(value: Any) -> bool:
+def _is_strength(value: object) -> bool:
     return isinstance(value, Real) and 0 <= float(value) < float("inf")

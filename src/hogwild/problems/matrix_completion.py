@@ -92,7 +92,7 @@ class MatrixCompletion(RowProblem):
 
     def __init__(
         self,
-        source: Any,
+        source: object,
         rank: int = 32,
         *,
         loss: str = "squared",
@@ -146,7 +146,7 @@ class MatrixCompletion(RowProblem):
         """The numbers of ratings, users and items."""
         return {"ratings": self.data.n_rows, "users": self.ratings.n_users, "items": self.ratings.n_items}
 
-    def open_held_out(self, source: Any) -> InMemoryDataset:
+    def open_held_out(self, source: object) -> InMemoryDataset:
         """Return held-out ratings, whose users and items are identified by their names in the training data."""
         return open_ratings(source, known=(self.ratings.users, self.ratings.items)).data
 
@@ -219,7 +219,7 @@ class MatrixCompletion(RowProblem):
 
             def rest(state: State, sync: Array) -> tuple[Any, ...]:
                 bits = state[0].view(np.uint32)
-                return *state, bits, wide, room, self.biases, l2, lowest, constants, *self._met, sync
+                return *state, bits, wide, room, self.biases, l2, lowest, constants, *self._rated_items, sync
 
         else:
             kernel = matrix_factorisation_build.descend(access, rule.step, numbers, squared)
@@ -240,7 +240,7 @@ class MatrixCompletion(RowProblem):
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         size = np.uint64(self.wide), np.uint64(self.room)
         if self.loss == "bpr":
-            kernel, rest = matrix_factorisation_build.evaluate_pairs(), (*state, *size, *self._met)
+            kernel, rest = matrix_factorisation_build.evaluate_pairs(), (*state, *size, *self._rated_items)
         else:
             kernel, rest = (
                 matrix_factorisation_build.evaluate(squared),
@@ -306,15 +306,15 @@ class MatrixCompletion(RowProblem):
         }
 
     @cached_property
-    def _met(self) -> tuple[Any, ...]:
+    def _rated_items(self) -> tuple[Any, ...]:
         """The first position of each user's items, the items by user, and the numbers of users and items."""
         users, items, _ = self.ratings.columns
         known = (users < self.ratings.n_users) & (items < self.ratings.n_items)
         pairs = np.sort(users[known] * (self.ratings.n_items + 1) + items[known])
         pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # np.unique would take twenty times as long.
-        who, what = np.divmod(pairs, self.ratings.n_items + 1)
-        starts = np.searchsorted(who, np.arange(self.ratings.n_users + 1))
-        numbers = (what + self.ratings.n_users).astype(np.uint32)
+        rating_users, rating_items = np.divmod(pairs, self.ratings.n_items + 1)
+        starts = np.searchsorted(rating_users, np.arange(self.ratings.n_users + 1))
+        numbers = (rating_items + self.ratings.n_users).astype(np.uint32)
         return starts, numbers, np.uint64(self.ratings.n_users), np.uint64(self.ratings.n_items)
 
 
@@ -331,8 +331,8 @@ def _aligned(rows: int, numbers: int) -> Array:
     return memory[first : first + rows * numbers].reshape(numbers, rows).T
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and value is not True and int(value) > 0
+def _is_count(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) > 0
 
 
 def _single(labels: Array) -> Array:

@@ -20,6 +20,7 @@ from hogwild.errors import DataError, ParameterError
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
 from hogwild.problems.problem import Defaults, Problem
 from hogwild.registry import invalid_parameter
+from hogwild.schedules import Schedule
 
 Metric = Callable[[Tensor, Any], Tensor]
 
@@ -98,7 +99,7 @@ class Module(Problem):
         if len(self) == 0:
             raise DataError("the data set has no samples")
 
-    def complete(self, rule: Any, schedule: Any) -> tuple[Any, Any]:
+    def complete(self, rule: object, schedule: Schedule | str | float | None) -> tuple[Any, Any]:
         """Return the optimiser of PyTorch unchanged, and the schedule as an object.
 
         The optimiser's defaults are known only after its construction.
@@ -131,7 +132,7 @@ class Module(Problem):
             "buffers": self.buffers,
         }  # fmt: skip
 
-    def feed(self, dataset: Any = None) -> BatchLoader:
+    def feed(self, dataset: object = None) -> BatchLoader:
         """Return the batches of the problem's data set, or of another data set that is read in the same way."""
         given = self.dataset if dataset is None else dataset
         loader = given if isinstance(given, DataLoader) else self.dataset
@@ -172,7 +173,7 @@ class Module(Problem):
         found = [self._unpacked(batch)[1] for batch in self.feed().in_order(1024)]
         return np.concatenate([np.asarray(target.detach().cpu()).reshape(len(target), -1)[:, 0] for target in found])
 
-    def loss(self, batch: Any) -> tuple[Tensor, int]:
+    def loss(self, batch: object) -> tuple[Tensor, int]:
         """Return the mean loss of a batch, and the number of its samples.
 
         Raises
@@ -187,7 +188,7 @@ class Module(Problem):
             raise ParameterError(f"The loss function must give the mean loss of a batch, one number. Got {shape}.")
         return loss, _length(target)
 
-    def outputs(self, batch: Any) -> tuple[Any, Any]:
+    def outputs(self, batch: object) -> tuple[Any, Any]:
         """Return the network's outputs for a batch, and the target."""
         inputs, target = self._unpacked(batch)
         if isinstance(inputs, dict):
@@ -219,7 +220,7 @@ class Module(Problem):
         elif _are_classes(outputs, target):
             yield "accuracy", (outputs.argmax(1) == target).float().mean()
 
-    def _unpacked(self, batch: Any) -> tuple[Any, Any]:
+    def _unpacked(self, batch: object) -> tuple[Any, Any]:
         if self.unpack is not None:
             return self.unpack(batch)
         if not isinstance(batch, (tuple, list)) or len(batch) < 2:
@@ -230,7 +231,7 @@ class Module(Problem):
         return tuple(batch[:-1]), batch[-1]
 
 
-def _are_classes(outputs: Any, target: Any) -> bool:
+def _are_classes(outputs: object, target: object) -> bool:
     if not isinstance(outputs, Tensor) or not isinstance(target, Tensor):
         return False
     return outputs.dim() == 2 and target.dim() == 1 and not target.is_floating_point() and outputs.shape[1] > 1
@@ -243,5 +244,5 @@ def _length(target: Any) -> int:
     return len(target[0]) if several else len(target)
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return getattr(function, "__name__", type(function).__name__)

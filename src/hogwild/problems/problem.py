@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from hogwild.kernels.work_queue import LOSS, new_queue, new_tally
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.rules.rule import Rule
 from hogwild.schedules import Schedule, step_of, with_step
+
+if TYPE_CHECKING:
+    from hogwild.problems.hot_replicas import HotReplicas
 
 State = tuple[NDArray[Any], ...]
 """Parameters: arrays with one row per coordinate, which holds its value, followed by the rule's state."""
@@ -37,11 +41,18 @@ class Defaults:
     epochs: int | None = None
 
 
+class Model(Protocol):
+    """Result of a run, which can be saved; its other methods depend on the problem."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file."""
+
+
 class BoundKernel(Protocol):
     """Compiled code that descends along one chunk.
 
     A kernel for workers that take turns also accepts ``first`` and ``stride``, for the terms ``order[first::stride]``.
-    Other kernels may have a method ``walk``, by which a worker claims chunks of a whole epoch until none is left.
+    Other kernels may have a method ``descend``, by which a worker claims chunks of a whole epoch until none is left.
     """
 
     def __call__(self, chunk: Chunk, rates: NDArray[Any], state: State, sync: NDArray[Any]) -> float:
@@ -104,7 +115,7 @@ class RowProblem(Problem):
         A ``narrow`` sample may drop parameters that none of its rows has.
         """
 
-    def open_held_out(self, source: Any) -> Dataset | None:
+    def open_held_out(self, source: object) -> Dataset | None:
         """Open held-out data that is not rows of the same features; return None where it is."""
         return None
 
@@ -145,8 +156,8 @@ class RowProblem(Problem):
         """Return the penalty, which the objective adds to the mean loss."""
 
     @abstractmethod
-    def model(self, values: State, training: Mapping[str, Any]) -> Any:
-        """Return the model with the trained parameters, which has a method ``save(path)``."""
+    def model(self, values: State, training: Mapping[str, Any]) -> Model:
+        """Return the model with the trained parameters."""
 
     def to_training_space(self, state: State, rule: Rule) -> State:
         """Convert the model's parameters to those that are trained."""
@@ -190,7 +201,7 @@ class RowProblem(Problem):
         """The number of consecutive updates with one step size; more than 1 where a schedule costs more than a term."""
         return 1
 
-    def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> Any:
+    def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> HotReplicas | None:
         """Return replicas of the hot coordinates for each worker, merged every ``rows`` rows.
 
         None where there are none.
@@ -224,9 +235,9 @@ class QueueKernel:
         self.kernel(new_queue(), starts, tally, chunk.rows.arrays, chunk.order, rates, self.rest(state, sync))
         return float(tally[LOSS])
 
-    def walk(self, whole: EpochPlan, board: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
+    def descend(self, whole: EpochPlan, queue: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
         """Descend along parts of an epoch until none is left to claim."""
-        self.kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rates, self.rest(state, sync))
+        self.kernel(queue, whole.starts, tally, whole.rows.arrays, whole.order, rates, self.rest(state, sync))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+
+import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import Rule, shrink
+from hogwild.rules.rule import Constants, Rule, Table, shrink
 
 
-def adagrad(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
+def adagrad(
+    state: Table, p: int, g: np.float32, rate: np.float32, l1: np.float32, l2: np.float32, constants: Constants
+) -> None:
     """Apply a <- a + g^2; w <- shrink(w - rate g / sqrt(a)) to row ``p``.
 
     Without L1, one division serves both the step and its penalty.
@@ -24,7 +27,7 @@ def adagrad(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: 
         state[p, 0] = w - rate * (g + w * l2) / (root + rate * l2)
 
 
-def shrinking(state: Any, p: Any, rate: Any, constants: Any) -> Any:
+def shrinking(state: Table, p: int, rate: np.float32, constants: Constants) -> np.float32:
     """Return the change of a coordinate per unit of gradient, which falls with its accumulated gradients."""
     return rate / sqrt(state[p, 1])
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+
+import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import ONE, Rule, shrink
+from hogwild.rules.rule import ONE, Constants, Rule, Table, shrink
 
 
-def adam(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
+def adam(
+    state: Table, p: int, g: np.float32, rate: np.float32, l1: np.float32, l2: np.float32, constants: Constants
+) -> None:
     """Apply m <- mean of g; v <- mean of g^2; w <- shrink(w - rate m / sqrt(v)) to row ``p``.
 
     Both means are corrected for their start at zero. A row holds w, m, v, beta1^visits and beta2^visits; the last two

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+
+import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import ONE, Rule, shrink
+from hogwild.rules.rule import ONE, Constants, Rule, Table, shrink
 
 
-def ftrl(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
+def ftrl(
+    state: Table, p: int, g: np.float32, rate: np.float32, l1: np.float32, l2: np.float32, constants: Constants
+) -> None:
     """Set w to the minimiser of all gradients, all penalties, and all proximal terms around earlier iterates so far.
 
     A row holds w, the minimiser u without the penalties, the summed squared gradients, the summed strength of the

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 # A Python integer 1 would turn float32 arithmetic into float64.
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -14,6 +15,12 @@ ZERO, ONE = np.float32(0), np.float32(1)
 
 State = tuple[Any, ...]
 """Arrays of rows, with one row for each coordinate."""
+
+Table = NDArray[np.float32]
+"""Rows of coordinates, as compiled functions get them."""
+
+Constants = tuple[np.float32, ...]
+"""Constants of a rule, as compiled functions get them."""
 
 
 class Rule(ABC):
@@ -117,7 +124,7 @@ class Rule(ABC):
         return 0.0
 
 
-def shrink(w: Any, rate: Any, l1: Any, l2: Any) -> Any:
+def shrink(w: np.float32, rate: np.float32, l1: np.float32, l2: np.float32) -> np.float32:
     """Return ``w`` after a proximal step of size ``rate`` on ``l1 |w| + l2 w^2 / 2``, which never crosses zero.
 
     >>> float(shrink(1.0, 0.5, 0.0, 2.0)), float(shrink(0.3, 0.5, 1.0, 0.0))

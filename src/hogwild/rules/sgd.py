@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import Rule, shrink
+from hogwild.rules.rule import Constants, Rule, Table, shrink
 
 
-def sgd(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
+def sgd(
+    state: Table, p: int, g: np.float32, rate: np.float32, l1: np.float32, l2: np.float32, constants: Constants
+) -> None:
     """Apply w <- shrink(w - rate g) to row ``p``."""
     state[p, 0] = shrink(state[p, 0] - rate * g, rate, l1, l2)
 
 
-def whole(state: Any, p: Any, rate: Any, constants: Any) -> Any:
+def whole(state: Table, p: int, rate: np.float32, constants: Constants) -> np.float32:
     """Return the rate, by which a unit of gradient moves every coordinate."""
     return rate
 
@@ -31,7 +34,9 @@ class SGD(Rule):
     uniform_step = True
 
 
-def momentum(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
+def momentum(
+    state: Table, p: int, g: np.float32, rate: np.float32, l1: np.float32, l2: np.float32, constants: Constants
+) -> None:
     """Apply v <- beta v + g; w <- shrink(w - rate v) to row ``p``.
 
     In the limit a gradient moves ``w`` by rate / (1 - beta), so the penalty is applied with that step size.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class InverseTime(Schedule):
 
 
 @compiled
-def _powers(numbers: Any, power: Any) -> Any:
+def _powers(numbers: Rates, power: float) -> Rates:
     """Return powers from the C library as in scikit-learn, because NumPy's own differ in the last digit."""
     found = np.empty(numbers.size)
     for k in range(numbers.size):

@@ -131,9 +131,9 @@ class DelayCompensation:
             drift = np.where(change.indices < few, late.now[change.indices] - late.read[change.indices], 0)
             values = change.values - factor * change.values * change.values * drift
             return SparseDelta(change.indices, values.astype(change.values.dtype), change.size)
-        made_up = change.copy()
-        made_up[:few] -= factor * change[:few] * change[:few] * (late.now - late.read)[:few]
-        return frozen(made_up)
+        corrected = change.copy()
+        corrected[:few] -= factor * change[:few] * change[:few] * (late.now - late.read)[:few]
+        return frozen(corrected)
 
 
 CORRECTIONS: dict[str, Any] = {kebab(kind.__name__): kind for kind in (DelayAdaptive, DelayCompensation)}

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.job import RunConfig
+from hogwild.messaging.node import Role
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.roles import parts_of, server_roles
 from hogwild.strategies.roles.easgd_worker import EASGDWorker
@@ -73,7 +74,7 @@ class ElasticAveraging(Strategy):
         parts, compression = parts_of(config.size, self.shards), compressions.named(self.compression)
         share = self.elasticity or 0.9 / config.workers
 
-        def works() -> Any:
+        def works() -> Role:
             if config.workers == 1:
                 return ParameterServerWorker(config, parts, push_every=self.period)
             return EASGDWorker(config, parts, self.period, share, compression)

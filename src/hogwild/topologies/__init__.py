@@ -26,9 +26,9 @@ def named(topology: Any) -> Topology:
     if hasattr(topology, "is_directed") and hasattr(topology, "edges"):
         return Graph.of(topology)
     if not isinstance(topology, str):
-        if not hasattr(topology, "links"):
+        if not isinstance(topology, Topology):
             raise invalid_parameter("topology", "a name such as 'ring', a topology or a graph of networkx", topology)
-        return topology  # type: ignore[no-any-return]
+        return topology
     name, *numbers = topology.split(":")
     kind = lookup("topology", name, TOPOLOGIES)
     try:

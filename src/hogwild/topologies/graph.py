@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from hogwild.errors import ParameterError
 from hogwild.topologies.topology import Links, connected, laid_out
@@ -58,8 +59,8 @@ class Clique:
 
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
         """Return the workers that each member sends to."""
-        everybody = frozenset(members)
-        return {member: everybody - {member} for member in members}
+        all_members = frozenset(members)
+        return {member: all_members - {member} for member in members}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,21 @@ class Star:
     def links(self, members: tuple[int, ...], round: int = 0) -> Links:
         """Return the workers that each member sends to."""
         return laid_out(members, lambda place: (0,) if place else range(1, len(members)))
+
+
+class NetworkXGraph(Protocol):
+    """Graph of networkx, as far as :class:`Graph` reads it."""
+
+    @property
+    def nodes(self) -> Iterable[Hashable]:
+        """The nodes, in their order."""
+
+    @property
+    def edges(self) -> Iterable[tuple[Any, ...]]:
+        """The edges: the two nodes of each, and for a multigraph its key."""
+
+    def is_directed(self) -> bool:
+        """Return whether the edges are directed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +143,7 @@ class Graph:
             )
 
     @classmethod
-    def of(cls, graph: Any) -> Graph:
+    def of(cls, graph: NetworkXGraph) -> Graph:
         """Return the topology of a networkx graph, directed or not, with its nodes in their order.
 
         >>> import networkx
@@ -155,7 +171,7 @@ class Graph:
             links = {member: others | ring[member] for member, others in links.items()}
         return links
 
-    def _between(self, members: Any) -> Links:
+    def _between(self, members: Iterable[int]) -> Links:
         links: dict[int, set[int]] = {member: set() for member in members}
         for a, b in self.edges:
             if a in links and b in links and a != b:

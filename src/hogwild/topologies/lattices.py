@@ -29,7 +29,7 @@ def check_rows(kind: str, workers: int, rows: int | None) -> None:
     if rows is not None and (not isinstance(rows, int) or rows < 1):
         raise invalid_parameter("rows", "a positive integer, or None for about a square", rows)
     if rows is not None and workers % rows:
-        raise ParameterError(f"{workers} workers cannot stand in {rows} rows of equal length: give another number.")
+        raise ParameterError(f"{workers} workers cannot form {rows} rows of equal length: give another number.")
     if rows is None and workers > 3 and rows_of(workers, None) == 1:
         raise ParameterError(
             f"A {kind} of {workers} workers is a single row, for {workers} is a prime number: use another number of "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 Links = dict[int, frozenset[int]]
 """For each member, the other members that it sends to."""
 
 
+@runtime_checkable
 class Topology(Protocol):
     """Communication graph of workers.
 
@@ -60,9 +61,9 @@ def _reaches_all(links: Links) -> bool:
     if not links:
         return True
     first = next(iter(links))
-    reached, edge = {first}, [first]
-    while edge:
-        new = links[edge.pop()] - reached
+    reached, frontier = {first}, [first]
+    while frontier:
+        new = links[frontier.pop()] - reached
         reached |= new
-        edge.extend(new)
+        frontier.extend(new)
     return len(reached) == len(links)

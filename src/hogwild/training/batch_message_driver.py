@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 
 from hogwild.errors import DataError
+from hogwild.events import EventLog, Parameters
 from hogwild.files import to_jsonable
 from hogwild.machine import usable_cores
 from hogwild.messaging.deltas import Floats, frozen
@@ -22,9 +24,8 @@ from hogwild.problems.module import Module
 from hogwild.run import EMA, Run
 from hogwild.runtimes.processes import rng_state
 from hogwild.strategies.strategy import Strategy
-from hogwild.training.event_log import EventLog
+from hogwild.training.batch_trainer import BatchSource, BatchTrainer, FlatParameters
 from hogwild.training.job import Job
-from hogwild.training.local_trainers.batches import BatchSource, BatchTrainer, FlatParameters
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
 from hogwild.training.torch_optimisers import check_gradients, describe_optimiser, optimiser_of, step_size_of
 
@@ -100,7 +101,16 @@ def task_of_batches(batches: BatchSource, test: Any) -> LocalTask:
             figures |= {f"test_{name}": value for name, value in spare.measure(held_out).items()}
         return figures
 
-    return LocalTask(frozen(start), parameters, batches.epoch, lambda worker: BatchTrainer(batches, feed), measure)
+    shapes = [tuple(tensor.shape) for tensor in problem.net.parameters()]
+
+    def read(values: Floats) -> Parameters:
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        parts = np.split(np.array(values[: ends[-1]]), ends[:-1])
+        return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+
+    return LocalTask(
+        frozen(start), parameters, batches.epoch, lambda worker: BatchTrainer(batches, feed), measure, read
+    )
 
 
 def sums_updates(strategy: Strategy) -> bool:

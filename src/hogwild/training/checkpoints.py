@@ -49,23 +49,6 @@ def saved_best(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Best:
     return Best(float(record["loss"]), int(record["epoch"]), _together("best", arrays))
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
-    """Lowest objective so far, and the number of consecutive epochs that did not improve on it by the tolerance.
-
-    >>> Stall().after(1.0, 0.1).after(0.95, 0.1).after(0.94, 0.1)
-    Stall(best=0.94, epochs=2)
-    """
-
-    best: float = float("inf")
-    epochs: int = 0
-
-    def after(self, objective: float, tolerance: float) -> Stall:
-        """Return the stall after another epoch with this objective."""
-        fell = objective <= self.best - tolerance or self.best == float("inf")
-        return Stall(min(self.best, objective), 0 if fell else self.epochs + 1)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """Copy of everything that training changes."""

@@ -17,8 +17,8 @@ from hogwild import schedules, strategies
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
 from hogwild.run import EMA, WarmStart
+from hogwild.stopping import DIVERGENCE_FACTOR
 from hogwild.training.job import Job
-from hogwild.training.stopping import DIVERGENCE_FACTOR
 
 Refusal = str | ParameterError
 
@@ -100,16 +100,17 @@ def _budget(job: Job) -> Iterator[Refusal]:
     budget, in_memory = job.budget, job.problem.terms == "rows" and not job.runtime.passes_messages
     if budget.patience and job.options.test is None:
         yield "The 'patience' of a budget counts epochs without a better held-out loss: give test data."
-    if budget.tolerance is not None and not in_memory:
-        yield "The 'tolerance' of a budget is for problems in one memory: use 'patience' with test data, or 'target'."
     if job.runtime.passes_messages and job.strategy.bounded and budget.epochs is None and budget.seconds is not None:
         yield "Workers that wait for each other need a number of epochs: give budget=Budget(epochs=...)."
-    if not in_memory:
-        return
     if budget.monitor == "score" and (job.options.test is None or budget.tolerance is None):
         yield "To monitor the score, give test data, and the budget a tolerance."
-    if budget.monitor == "training_objective" and not job.rule.track_objective:
-        yield "To monitor the training objective takes a rule that tracks it: Sequential(track_objective=True)."
+    if budget.monitor == "training_objective" and not (in_memory and job.rule.track_objective):
+        yield (
+            "To monitor the training objective takes a rule that tracks it, on threads: "
+            "Sequential(track_objective=True)."
+        )
+    if not in_memory:
+        return
     if job.schedule.needs_stall and budget.tolerance is None:
         yield "The schedule 'adaptive' waits for the objective to stall: give the budget a tolerance."
     if schedules.scales(job.schedule):

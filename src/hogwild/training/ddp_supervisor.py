@@ -22,9 +22,9 @@ from hogwild.runtimes.processes.ddp.collectives import (
     torchrun_environment,
     translate_errors,
 )
-from hogwild.runtimes.processes.ddp.worker import GO_ON, PAUSE, STOP, DDPWorker
+from hogwild.runtimes.processes.ddp.worker import CONTINUE, PAUSE, STOP, DDPWorker
 from hogwild.runtimes.processes.optimiser_state import state_tensors
-from hogwild.strategies import Synchronous
+from hogwild.strategies import Strategy, Synchronous
 from hogwild.training.module_checkpoints import copy_tensors
 from hogwild.training.process_supervisor import ProcessSupervisor
 
@@ -33,13 +33,13 @@ def check_synchronous(runtime: Processes) -> None:
     """Raise ParameterError for runtime options that workers of a synchronous strategy cannot honour."""
     if runtime.on_worker_failure == "continue":
         raise ParameterError(
-            "Workers of Synchronous wait for each other, so none can go on without one that died: leave out "
+            "Workers of Synchronous wait for each other, so none can continue without one that crashed: leave out "
             "on_worker_failure='continue', or use Hogwild. A run that stopped goes on from its checkpoint with "
             "resume=True."
         )
 
 
-def torchrun_rank(strategy: Any) -> tuple[int, int] | None:
+def torchrun_rank(strategy: Strategy) -> tuple[int, int] | None:
     """Return the rank of this process and the number of workers, if a launcher started it for a synchronous run.
 
     Return None for other strategies and without a launcher.
@@ -54,7 +54,7 @@ def torchrun_rank(strategy: Any) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def rendezvous(strategy: Any, runtime: Processes, rank: int | None) -> Iterator[DDPConfig | None]:
+def rendezvous(strategy: Strategy, runtime: Processes, rank: int | None) -> Iterator[DDPConfig | None]:
     """Yield the configuration with which synchronous workers find each other; None for other strategies.
 
     The supervising process hosts the rendezvous store for the duration of the block. With a launcher (``rank`` is
@@ -74,11 +74,11 @@ def rendezvous(strategy: Any, runtime: Processes, rank: int | None) -> Iterator[
 class InlineEvaluator:
     """Evaluator of held-out data in the process that trains, between two steps."""
 
-    def __init__(self, lead: TorchrunSupervisor) -> None:
-        self._lead, self._feed = lead, lead.work.problem.feed(lead.test)
+    def __init__(self, supervisor: TorchrunSupervisor) -> None:
+        self._supervisor, self._feed = supervisor, supervisor.work.problem.feed(supervisor.test)
         self._orders: list[dict[str, Any]] = []
 
-    def tell(self, what: dict[str, Any]) -> None:
+    def send(self, what: dict[str, Any]) -> None:
         """Queue a request for an evaluation."""
         self._orders.append(what)
 
@@ -87,14 +87,14 @@ class InlineEvaluator:
         while self._orders:
             order = self._orders.pop(0)
             with self._mean_in_place(order["mean"]):
-                figures = self._lead.work.problem.measure(self._feed)
-                if self._lead.best is not None and figures["loss"] < order["least"]:
-                    copy_tensors(self._lead.best, self._lead.work.values)
+                figures = self._supervisor.work.problem.measure(self._feed)
+                if self._supervisor.best is not None and figures["loss"] < order["least"]:
+                    copy_tensors(self._supervisor.best, self._supervisor.work.values)
             yield {"kind": "measured", "figures": figures, **order}
 
     @contextlib.contextmanager
     def _mean_in_place(self, wanted: bool) -> Iterator[None]:
-        work = self._lead.work
+        work = self._supervisor.work
         if not wanted or work.mean is None:
             yield
             return
@@ -116,29 +116,29 @@ class TorchrunSupervisor(ProcessSupervisor):
     """
 
     rank: int = 0
-    lines: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
 
     def run(self) -> None:
         """Train together with the other workers; at the end all have the same model, history and result."""
         work = self.work
-        assert work.together is not None
-        self.lines = list(range(work.workers))
+        assert work.ddp is not None
+        self.rows = list(range(work.workers))
         if self.runtime.threads is not None:
             torch.set_num_threads(self.runtime.threads)
-        self._group = Collectives(self.rank, work.workers, work.problem.device, work.together)
+        self._group = Collectives(self.rank, work.workers, work.problem.device, work.ddp)
         try:
             with translate_errors():
-                self._train_with_the_others()
+                self._train_with_peers()
         finally:
-            self._group.leave()
+            self._group.close()
 
-    def _train_with_the_others(self) -> None:
-        self._begin_where_the_first_does()
+    def _train_with_peers(self) -> None:
+        self._broadcast_start()
         if self.rank == 0 and self.test is not None:
             self.records.evaluator = InlineEvaluator(self)
-        worker = DDPWorker(self.work, self.board, self._group, self)
+        worker = DDPWorker(self.work, self.counters, self._group, self)
         self.event_log.emit("training", workers=self.work.workers)
-        self._before = self.board.counts[:, at.SAMPLES].copy()
+        self._before = self.counters.counts[:, at.SAMPLES].copy()
         self._began = time.monotonic()
         worker.train()
         self._gather()
@@ -146,19 +146,19 @@ class TorchrunSupervisor(ProcessSupervisor):
         self.stop_reason = self.stop_reason or "epochs"
         if self.rank == 0:
             self._conclude()
-        self._agree()
+        self._broadcast_result()
 
-    def _begin_where_the_first_does(self) -> None:
+    def _broadcast_start(self) -> None:
         """Copy the model, optimiser state, averages, random states and counters of rank 0 to all workers.
 
         Only rank 0 reads a checkpoint, and models are not always initialised from the same seed.
         """
-        counts, loss = torch.from_numpy(self.board.counts), torch.from_numpy(self.board.sums[:, at.LOSS].copy())
-        self._group.take_from_first([
+        counts, loss = torch.from_numpy(self.counters.counts), torch.from_numpy(self.counters.sums[:, at.LOSS].copy())
+        self._group.broadcast_tensors([
             *self.work.values, *state_tensors(self.work.optimiser), *(self.work.mean.tensors if self.work.mean else ()),
             self.work.random, counts, loss,
         ])  # fmt: skip
-        self.board.sums[:, at.LOSS] = loss.numpy()
+        self.counters.sums[:, at.LOSS] = loss.numpy()
 
     # Callbacks of the training loop (DDPWorker)
 
@@ -167,13 +167,13 @@ class TorchrunSupervisor(ProcessSupervisor):
 
         Only rank 0 calls this method.
         """
-        self._tell_progress()
+        self._emit_progress()
         if self.interrupt.pressed:
             self._stop("interrupted")
         elif self.budget.seconds is not None and self.seconds >= self.budget.seconds:
             self._stop("seconds")
         due = self.checkpoints is not None and self.checkpoints.due
-        return STOP if self.board.flags[at.STOP] else PAUSE if due else GO_ON, self.seconds
+        return STOP if self.counters.flags[at.STOP] else PAUSE if due else CONTINUE, self.seconds
 
     def pause(self) -> None:
         """Write a checkpoint in the middle of an epoch."""
@@ -181,15 +181,15 @@ class TorchrunSupervisor(ProcessSupervisor):
         if self.checkpoints is not None:
             self._write()
 
-    def show(self) -> None:
+    def publish(self) -> None:
         """Do nothing: the worker trains the model of this process itself, so that its parameters are visible."""
 
-    def epoch_over(self, epoch: int) -> None:
+    def on_epoch_end(self, epoch: int) -> None:
         """Record the epoch and write a checkpoint; for the last epoch, ``_conclude`` does both."""
         self._gather()
         if self.rank == 0 and epoch != self.budget.epochs:
             self.records.make(epoch, self.seconds)
-            self._tell_what_comes()
+            self._emit_outstanding_records()
 
     def waiting(self) -> contextlib.AbstractContextManager[None]:
         """Return an empty context: no supervisor checks heartbeats here, and collectives have their own timeout."""
@@ -197,7 +197,7 @@ class TorchrunSupervisor(ProcessSupervisor):
 
     # Overridden methods of ProcessSupervisor
 
-    def _hear(self, seconds: float = 0.0) -> None:
+    def _receive(self, seconds: float = 0.0) -> None:
         evaluator: Any = self.records.evaluator
         for what in evaluator.answers():
             self.records.measured(what)
@@ -208,16 +208,17 @@ class TorchrunSupervisor(ProcessSupervisor):
     def _gather(self) -> None:
         """Collect every worker's row of the shared counters and of the random states on all workers."""
         rng_state.write_to(self.work.random[self.rank])
-        for kept in (torch.from_numpy(self.board.sums[:, at.LOSS]), self.work.random):
-            mine = torch.zeros_like(kept)
-            mine[self.rank] = kept[self.rank]
-            kept.copy_(self._group.summed(mine))
+        for kept in (torch.from_numpy(self.counters.sums[:, at.LOSS]), self.work.random):
+            own = torch.zeros_like(kept)
+            own[self.rank] = kept[self.rank]
+            kept.copy_(self._group.all_reduce_sum(own))
 
-    def _agree(self) -> None:
+    def _broadcast_result(self) -> None:
         """Copy the parameters, stop reason, history and result of rank 0 to all workers."""
         result = [event for event in self.event_log.events if event["event"] == "result"]
-        said = json.loads(self._group.text(json.dumps(to_jsonable([self.stop_reason, self.records.history, result]))))
-        self._group.take_from_first(self.work.values)
+        sent = json.dumps(to_jsonable([self.stop_reason, self.records.history, result]))
+        received = json.loads(self._group.broadcast_text(sent))
+        self._group.broadcast_tensors(self.work.values)
         if self.rank:
-            self.stop_reason, self.records.history, (result,) = said
-            self.event_log.emit(**result)
+            self.stop_reason, self.records.history, (result,) = received
+            self.event_log.emit(result.pop("event"), self._model_parameters, **result)

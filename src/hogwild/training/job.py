@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,16 +18,17 @@ from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
+from hogwild.events import Callback, EventLog
 from hogwild.problems.problem import Problem, RowProblem
 from hogwild.registry import invalid_parameter
-from hogwild.run import EMA, Budget, Callback, Run, WarmStart, budget_of
+from hogwild.run import CHECKPOINTS, EMA, Run, WarmStart
 from hogwild.runtimes.runtime import Runtime
 from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step
+from hogwild.stopping import DIVERGENCE_FACTOR, Budget, budget_of
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import Checkpoints
-from hogwild.training.event_log import EventLog
+from hogwild.training.run_folder import recorded
 from hogwild.training.step_search import choose_step
-from hogwild.training.stopping import DIVERGENCE_FACTOR
 
 TRIED_EPOCHS = 10  # number of epochs that trials of the step size assume if the budget limits only seconds
 
@@ -114,9 +116,10 @@ class Options:
     divergence_factor: float = DIVERGENCE_FACTOR
     seed: int = 0
     callbacks: Iterable[Callback] = ()
-    checkpoint: str | Path | Checkpoints | None = None
+    checkpoint: str | Path | Checkpoints | bool | None = None
     resume: bool = False
     count_conflicts: bool = False
+    folder: str | Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +162,15 @@ class Job:
     @property
     def checkpoints(self) -> Checkpoints | None:
         """The folder of the checkpoints; None if the run has none."""
-        given = self.options.checkpoint
+        given, folder = self.options.checkpoint, self.options.folder
+        if folder is not None and (given is True or (given is None and self.options.resume)):
+            return Checkpoints(Path(folder) / CHECKPOINTS)
         if given is None or isinstance(given, Checkpoints):
             return given
         if not isinstance(given, (str, os.PathLike)):
-            raise invalid_parameter("checkpoint", "a folder, or Checkpoints(folder, seconds)", given)
+            raise invalid_parameter(
+                "checkpoint", "a folder, Checkpoints(folder, seconds), or True with 'folder'", given
+            )
         return Checkpoints(Path(given))
 
 
@@ -182,4 +189,5 @@ def driver_for(job: Job) -> Callable[[Job], Run]:
     The driver's module is imported here, because the drivers of batches need PyTorch, which is optional.
     """
     found = importlib.import_module(DRIVERS[job.problem.terms, job.runtime.passes_messages])
-    return cast(Callable[[Job], Run], found.run)
+    run = cast(Callable[[Job], Run], found.run)
+    return run if job.options.folder is None else partial(recorded, run)

@@ -15,24 +15,31 @@ from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import CheckpointError
-from hogwild.run import Budget, Event
+from hogwild.events import EventLog, Parameters, Record
 from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 from hogwild.schedules import Moment, Schedule, step_of
+from hogwild.stopping import (
+    Budget,
+    DivergenceGuard,
+    Interrupt,
+    Stall,
+    all_finite,
+    limit_reached,
+    monitored_value,
+    stop_reason,
+)
 from hogwild.training.checkpoints import (
     Best,
     Checkpoints,
     Position,
     Snapshot,
-    Stall,
     State,
     check_same,
     saved_best,
     saved_snapshot,
     snapshot,
 )
-from hogwild.training.event_log import EventLog
 from hogwild.training.step_sizes import EpochPrefetch, StepSizes, prefetch_epoch, time_spent
-from hogwild.training.stopping import DivergenceGuard, Interrupt, all_finite
 
 # Number of rows up to which several epochs are prefetched together. Python code runs slowly when it first runs after a
 # kernel, and such short epochs do not amortise that one by one.
@@ -82,8 +89,9 @@ class TrainingLoop:
     checkpoints: Checkpoints | None
     config: dict[str, Any]
     guard: DivergenceGuard
+    to_model_space: Callable[[State], State]  # from parameters in training to those of the model
     position: Position = field(default_factory=Position)
-    history: list[Event] = field(default_factory=list)
+    history: list[Record] = field(default_factory=list)
     best: Best = field(default_factory=Best)
     stall: Stall = field(default_factory=Stall)
     interrupt: Interrupt = field(default_factory=Interrupt)
@@ -93,7 +101,7 @@ class TrainingLoop:
     measured: bool = True  # False: the loss of an epoch is the mean loss of its terms, each before its own update
     _ahead: dict[int, EpochPrefetch] = field(default_factory=dict)  # prefetched epochs, by number
     # Copy of the data in an order that is faster to visit; None: epochs visit the data itself.
-    _walked: Dataset | None = None
+    _laid_out_data: Dataset | None = None
     _good: Snapshot = field(init=False)  # snapshot to which the loop rolls back after a divergence
 
     def run(self) -> State:
@@ -102,7 +110,7 @@ class TrainingLoop:
             self._lay_out()
             self._train()
         finally:
-            self._walked, self._ahead = None, {}  # release their memory: the caller may keep this object
+            self._laid_out_data, self._ahead = None, {}  # release their memory: the caller may keep this object
         return self._kept()
 
     def _train(self) -> None:
@@ -110,40 +118,40 @@ class TrainingLoop:
             if self.position.chunk == 0:
                 self.position.met_loss, self.position.met_terms = 0.0, 0
                 self._good = snapshot(self.session, self.position)
-            if self._walk_epoch() and self._look() and self.checkpoints:
+            if self._train_epoch() and self._record_epoch() and self.checkpoints:
                 self._save()
-        while self._unseen:  # the last epoch was interrupted in its middle
-            self._look()
+        while self._unrecorded:  # the last epoch was interrupted in its middle
+            self._record_epoch()
 
     def _lay_out(self) -> None:
         """Copy the rows into an order that is faster to visit, if the remaining epochs are worth it."""
         started, epochs = time.perf_counter(), self.budget.epochs or math.inf
         if self.shuffle and not self.stop_reason:
-            self._walked = self.problem.data.laid_out(self.seed, epochs - self.position.epoch)
+            self._laid_out_data = self.problem.data.laid_out(self.seed, epochs - self.position.epoch)
             self.position.seconds += time.perf_counter() - started
 
     # Epochs
 
-    def _walk_epoch(self) -> bool:
+    def _train_epoch(self) -> bool:
         """Train on the rest of this epoch; return whether its end was reached."""
         started = time.perf_counter()
         if self.problem.data.n_rows <= FEW_ROWS and self.position.epoch not in self._ahead:
             self._prepare(self._clock(), self.position.epoch, SEVERAL)
-        walk = self._epoch(self.position.epoch)
-        chunks = len(walk)
+        epoch = self._epoch(self.position.epoch)
+        chunks = len(epoch)
         self.position.seconds += time.perf_counter() - started
         while self.position.chunk < chunks and not self.stop_reason:
-            leg = self._leg(walk)
-            terms = leg.updates - self.position.updates
-            mean = leg.loss / max(1, terms)
-            self.position.met_loss += leg.loss
+            segment = self._train_segment(epoch)
+            terms = segment.updates - self.position.updates
+            mean = segment.loss / max(1, terms)
+            self.position.met_loss += segment.loss
             self.position.met_terms += terms
-            self.position.chunk, self.position.updates = leg.next_chunk, leg.updates
-            if leg.interrupted or self.interrupt.pressed:
+            self.position.chunk, self.position.updates = segment.next_chunk, segment.updates
+            if segment.interrupted or self.interrupt.pressed:
                 self.stop_reason = "interrupted"
             elif self._out_of_time(self.position.seconds):
                 self.stop_reason = "seconds"
-            if self.guard.has_diverged(mean, leg.worst):
+            if self.guard.has_diverged(mean, segment.worst):
                 self._go_back()
                 return False
             in_between = self.position.chunk < chunks
@@ -157,7 +165,7 @@ class TrainingLoop:
     def _epoch(self, number: int) -> Epoch:
         if number in self._ahead:
             return self._ahead[number].epoch
-        data = self._walked or self.problem.data
+        data = self._laid_out_data or self.problem.data
         epoch: Epoch = data.epoch(self.seed, number) if self.shuffle else data.in_order()
         return epoch
 
@@ -185,7 +193,7 @@ class TrainingLoop:
             time_spent(self.budget, seconds), self.earlier, self.session.precision, self.problem.updates_per_step,
         )  # fmt: skip
 
-    def _leg(self, walk: Epoch) -> Any:
+    def _train_segment(self, epoch: Epoch) -> Any:
         started, before, halt = time.perf_counter(), self.position.seconds, threading.Event()
 
         def seconds() -> float:
@@ -202,14 +210,14 @@ class TrainingLoop:
 
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
         rates = self._steps(clock, left) or clock.rates
-        part = EpochPrefix(walk, self._averaging_begins(len(walk)), at_once=clock.known)
-        leg = self.session.advance(
+        part = EpochPrefix(epoch, self._averaging_begins(len(epoch)), at_once=clock.known)
+        segment = self.session.advance(
             part, self.position.chunk, self.position.updates, rates, halt, tick,
             partial(self._prepare, clock, self.position.epoch + 1, 1),
         )  # fmt: skip
         self.position.seconds = seconds()
-        tick(leg.updates)
-        return leg
+        tick(segment.updates)
+        return segment
 
     def _fraction(self, updates: int, seconds: float) -> float:
         by_epochs = updates / (self.problem.data.n_rows * self.budget.epochs) if self.budget.epochs else 0.0
@@ -242,10 +250,10 @@ class TrainingLoop:
     # Evaluation
 
     @property
-    def _unseen(self) -> bool:
+    def _unrecorded(self) -> bool:
         return not self.history or self.history[-1]["updates"] != self.position.updates
 
-    def _look(self) -> bool:
+    def _record_epoch(self) -> bool:
         """Evaluate the parameters, and record them; roll back to the last good ones if they have diverged.
 
         Return whether the parameters were recorded.
@@ -256,11 +264,11 @@ class TrainingLoop:
             self._go_back()
             return False
         self.history.append(record)
-        self.event_log.emit("epoch", **record)
-        self._judge(record)
+        self.event_log.emit("epoch", self._parameters, **record)
+        self._check_limits(record)
         return True
 
-    def _evaluate(self) -> Event:
+    def _evaluate(self) -> Record:
         """Return the figures of the present parameters on the training data and on held-out data, if there is any."""
         values = self._current()
         if self.measured:
@@ -290,7 +298,10 @@ class TrainingLoop:
         state: State = mean.values if mean is not None and mean.count else self.session.values()
         return state
 
-    def _judge(self, record: Event) -> None:
+    def _parameters(self) -> Parameters:
+        return tuple(np.array(part) for part in self.to_model_space(self._current()))
+
+    def _check_limits(self, record: Record) -> None:
         """Keep the best parameters, and set the stop reason if a limit is reached."""
         if self.test is not None and record["test_loss"] < self.best.loss:
             self.best = Best(record["test_loss"], self.position.epoch, tuple(part.copy() for part in self._current()))
@@ -298,32 +309,25 @@ class TrainingLoop:
         pressed = "interrupted" if self.interrupt.pressed else ""
         self.stop_reason = self.stop_reason or self._reason_to_stop(record) or pressed
 
-    def _reason_to_stop(self, record: Event) -> str:
-        watched = record["test_loss"] if self.test is not None else record["loss"]
-        if self.budget.target is not None and watched <= self.budget.target:
-            return "target"
-        if self.budget.patience and self.position.epoch - self.best.epoch >= self.budget.patience:
-            return "patience"
-        if self.budget.tolerance is not None and self.stall.epochs >= self.budget.stall_epochs:
-            return "tolerance"
-        if self.budget.epochs and self.position.epoch >= self.budget.epochs:
-            return "epochs"
-        return "seconds" if self._out_of_time(self.position.seconds) else ""
+    def _reason_to_stop(self, record: Record) -> str:
+        return stop_reason(
+            self.budget, record, held_out=self.test is not None, best_epoch=self.best.epoch,
+            stalled_epochs=self.stall.epochs,
+        ) or limit_reached(self.budget, self.position.epoch, self.position.seconds)  # fmt: skip
 
-    def _watch_for_stalls(self, record: Event) -> None:
+    def _watch_for_stalls(self, record: Record) -> None:
         """Count epochs without an improvement of the monitored value.
 
         After ``stall_epochs`` of them, continue with the smaller step size that the schedule offers, if it offers one.
         """
         if self.budget.tolerance is None:
             return
-        if self.budget.monitor == "score":
-            watched = -float(record["test_accuracy"] if "test_accuracy" in record else record["test_r2"])
-        elif self.budget.monitor == "training_objective":
-            watched = self.session.met() / max(1, self.position.met_terms)
+        if self.budget.monitor == "training_objective":
+            value: float | None = self.session.take_objective() / max(1, self.position.met_terms)
         else:
-            watched = float(record[self.budget.monitor])
-        self.stall = self.stall.after(watched, self.budget.tolerance)
+            value = monitored_value(record, self.budget.monitor)
+        assert value is not None
+        self.stall = self.stall.after(value, self.budget.tolerance)
         smaller = self.schedule.after_stall()
         if self.stall.epochs >= self.budget.stall_epochs and smaller is not None:
             self.schedule, self.stall = smaller, replace(self.stall, epochs=0)
@@ -334,7 +338,10 @@ class TrainingLoop:
         if self.budget.patience and self.best.values:
             kept = self.best.values
             record = next(record for record in self.history if record["test_loss"] == self.best.loss)
-        self.event_log.emit("result", stop_reason=self.stop_reason, **record)
+        self.event_log.emit(
+            "result", lambda: tuple(np.array(part) for part in self.to_model_space(kept)),
+            stop_reason=self.stop_reason, **record,
+        )  # fmt: skip
         return kept
 
     # Rollback and checkpoints

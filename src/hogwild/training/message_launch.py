@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hogwild.errors import CheckpointError, DivergedError, ParameterError, WorkerError
+from hogwild.events import EventLog, Parameters, Record
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome, RunConfig
 from hogwild.messaging.messages import worker
 from hogwild.messaging.state_codec import joined, split
-from hogwild.run import Budget, Event
 from hogwild.runtimes.messaging.faults import Crash
 from hogwild.runtimes.runtime import Runtime
+from hogwild.stopping import Budget, deferred_sigint
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import check_same
-from hogwild.training.event_log import EventLog
 from hogwild.training.job import Job
 from hogwild.training.run_report import summary
-from hogwild.training.stopping import deferred_sigint
 
 KIND = "messages"
 
@@ -45,7 +45,7 @@ class MessageCheckpointer:
         return self._record.get("step")
 
     @property
-    def history(self) -> list[Event]:
+    def history(self) -> list[Record]:
         """The records of the epochs before the checkpoint."""
         return list(self._record.get("history", []))
 
@@ -85,7 +85,7 @@ class MessageCheckpointer:
         self._event_log.emit("checkpoint", epoch=history[-1]["epoch"], **at)
 
 
-def epochs(event_log: EventLog) -> list[Event]:
+def epochs(event_log: EventLog) -> list[Record]:
     """Return the epoch records of an event log."""
     return [event for event in event_log.events if event["event"] == "epoch"]
 
@@ -103,8 +103,9 @@ class LocalTask:
     start: Floats
     parameters: int  # number of parameters: the leading entries of the vector, before buffers or the state of the rule
     epoch: int  # terms of an epoch, over all workers
-    learner: Callable[[int], LocalTrainer]
+    make_trainer: Callable[[int], LocalTrainer]
     measure: Callable[[Floats], dict[str, float]]
+    read: Callable[[Floats], Parameters]  # from the vector that nodes exchange to the parameters of the model
     cores: int = 1  # cores that train each burst together
 
 
@@ -125,23 +126,23 @@ def run_message_strategy(
     """
     goal = None if budget.epochs is None else budget.epochs * task.epoch
     config = RunConfig(
-        workers, task.start, task.epoch, goal, average, budget.target, budget.patience, budget.seconds,
+        workers, task.start, task.epoch, goal, average, budget, budget.seconds,
         runtime.stall_timeout, frozenset(runtime.join_times), task.parameters,
         keeper.checkpoints is not None,
     )  # fmt: skip
     check(strategy, runtime, config, average)
 
-    def tell(event: str, seconds: float, **what: Any) -> None:
+    def emit(event: str, seconds: float, values: Floats | None = None, **what: Any) -> None:
         if event == "progress":
             fraction = what["terms"] / goal if goal else seconds / (budget.seconds or math.inf)
             what["fraction"] = min(1.0, fraction)
         at = {"at": round(seconds, 9)} if runtime.simulated_time else {}
-        event_log.emit(event, **at, seconds=seconds, **what)
+        event_log.emit(event, None if values is None else partial(task.read, values), **at, seconds=seconds, **what)
 
     with deferred_sigint() as interrupt:
         job = MessageJob(
-            config, strategy.roles(config), task.learner, task.measure, tell, seed, lambda: bool(interrupt.pressed),
-            task.cores, keeper.save if config.saves else None, keeper.found,
+            config, strategy.roles(config), task.make_trainer, task.measure, emit, seed,
+            lambda: bool(interrupt.pressed), task.cores, keeper.save if config.saves else None, keeper.found,
         )  # fmt: skip
         outcome: Outcome = runtime.play(job)
     at = {"at": round(outcome.seconds, 9)} if runtime.simulated_time else {}
@@ -149,7 +150,8 @@ def run_message_strategy(
         event_log.emit(event, **at, **what)
     if outcome.values is None:
         raise _failure(outcome)
-    event_log.emit("result", **at, stop_reason=outcome.reason, **outcome.record)
+    read = partial(task.read, outcome.values)
+    event_log.emit("result", read, **at, stop_reason=outcome.reason, **outcome.record)
     return outcome
 
 

@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from hogwild.events import Callback
 from hogwild.problems.problem import Problem
-from hogwild.run import EMA, Budget, Callback, Run, WarmStart
+from hogwild.run import EMA, Run, WarmStart
 from hogwild.runtimes.runtime import Runtime
 from hogwild.schedules.schedule import Schedule
+from hogwild.stopping import DIVERGENCE_FACTOR, Budget
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.compatibility import check
 from hogwild.training.job import Job, Options, driver_for
-from hogwild.training.stopping import DIVERGENCE_FACTOR
 
 
 def minimise(
@@ -33,9 +34,10 @@ def minimise(
     divergence_factor: float = DIVERGENCE_FACTOR,
     seed: int = 0,
     callbacks: Iterable[Callback] = (),
-    checkpoint: str | Path | Checkpoints | None = None,
+    checkpoint: str | Path | Checkpoints | bool | None = None,
     resume: bool = False,
     count_conflicts: bool = False,
+    folder: str | Path | None = None,
 ) -> Run:
     """Minimise a problem by stochastic gradient descent.
 
@@ -74,14 +76,17 @@ def minimise(
         Seed of the order of rows and of all other random choices.
     callbacks : iterable of callable, default ()
         Functions that are called with each event.
-    checkpoint : path or Checkpoints, optional
-        Folder for checkpoints.
+    checkpoint : path, Checkpoints or True, optional
+        Folder for checkpoints; True is the folder "checkpoints" in ``folder``.
     resume : bool, default False
         Whether to continue from the checkpoint in that folder.
     count_conflicts : bool, default False
         Whether to count conflicts; see ``Run.conflicts``. The counts are the updates by others between an update's read
         and its write, the coordinates that collided, and the writes that were lost. Only for workers in one memory. The
         instrumented kernel has no replicas and is several times slower.
+    folder : path, optional
+        Folder for the record of the run ("run.json"), its events ("events.jsonl") and its model, which
+        :meth:`Run.load <hogwild.run.Run.load>` and ``hogwild report`` read.
 
     Returns
     -------
@@ -106,7 +111,7 @@ def minimise(
     """
     options = Options(
         test, average, init, shuffle, evaluate_every_epoch, divergence_factor, seed, callbacks, checkpoint, resume,
-        count_conflicts,
+        count_conflicts, folder,
     )  # fmt: skip
     job = Job.resolve(problem, rule, schedule, strategy, runtime, budget, options)
     check(job)

@@ -59,17 +59,17 @@ def _read(path: Path) -> tuple[State, Record]:
 
 def tensors_of(work: WorkerConfig, best: Tensors | None) -> dict[str, Any]:
     """Return the tensors of a checkpoint, in containers that PyTorch loads with ``weights_only=True``."""
-    tensors: dict[str, Any] = on_host({
+    tensors = {
         "model": dict(work.problem.net.state_dict()),
         "optimizer": work.optimiser.state_dict(),
         "mean": list(work.mean.tensors) if work.mean else [],
         "best": list(best or ()),
         "random": work.random,
-    })  # fmt: skip
-    return tensors
+    }  # fmt: skip
+    return {name: on_host(value) for name, value in tensors.items()}
 
 
-def on_host(tree: Any) -> Any:
+def on_host(tree: object) -> object:
     """Return the tree with each GPU tensor copied to the host.
 
     On a GPU all tensors are views of one block of memory, which PyTorch cannot save.
@@ -81,28 +81,28 @@ def on_host(tree: Any) -> Any:
     return [on_host(value) for value in tree] if isinstance(tree, list) else tree
 
 
-def counts_of(work: WorkerConfig, board: SharedCounters) -> dict[str, Any]:
+def counts_of(work: WorkerConfig, counters: SharedCounters) -> dict[str, Any]:
     """Return the counters of all workers: their epoch, batch, samples and summed losses."""
-    counts = board.counts.copy()
-    counts[:, [at.STATE, at.MEETINGS]] = 0
-    living = list(board.living())
+    counts = counters.counts.copy()
+    counts[:, [at.STATE, at.BARRIERS]] = 0
+    running = list(counters.running())
     # A worker that has terminated takes part again after a resume. It continues from the lowest epoch and the lowest
     # batch number of the running workers.
-    for rank in set(range(board.workers)) - set(living):
-        counts[rank, at.GONE] = 0
-        counts[rank, at.EPOCH] = counts[living, at.EPOCH].min()
-        counts[rank, at.BATCH] = counts[living, at.BATCH].min()
+    for rank in set(range(counters.workers)) - set(running):
+        counts[rank, at.ENDED] = 0
+        counts[rank, at.EPOCH] = counts[running, at.EPOCH].min()
+        counts[rank, at.BATCH] = counts[running, at.BATCH].min()
     # Checkpoints contain no replicas. After a resume all workers therefore restart the epoch.
     if work.replicas is not None:
         counts[:, at.BATCH] = 0
         # The first running worker copies the average of the replicas into the model, so its epoch is the model's epoch.
-        counts[:, at.EPOCH] = counts[living[0], at.EPOCH]
-        counts[:, at.SAMPLES] = counts[:, at.EPOCH] * work.rate.samples // board.workers
-    return {"counts": counts.tolist(), "loss": board.sums[:, at.LOSS].tolist()}
+        counts[:, at.EPOCH] = counts[running[0], at.EPOCH]
+        counts[:, at.SAMPLES] = counts[:, at.EPOCH] * work.rate.samples // counters.workers
+    return {"counts": counts.tolist(), "loss": counters.sums[:, at.LOSS].tolist()}
 
 
 def restore(
-    work: WorkerConfig, board: SharedCounters, best: Tensors | None, state: dict[str, Any], record: dict[str, Any]
+    work: WorkerConfig, counters: SharedCounters, best: Tensors | None, state: dict[str, Any], record: dict[str, Any]
 ) -> None:
     """Restore the model, optimiser, averages, random states and counters from a checkpoint."""
     work.problem.net.load_state_dict(state["model"])
@@ -115,8 +115,8 @@ def restore(
     copy_tensors(work.mean.tensors if work.mean else [], state["mean"])
     copy_tensors(best or [], state["best"])
     work.random.copy_(state["random"])
-    board.counts[:] = torch.tensor(record["counts"]).numpy()
-    board.sums[:, at.LOSS] = record["loss"]
+    counters.counts[:] = torch.tensor(record["counts"]).numpy()
+    counters.sums[:, at.LOSS] = record["loss"]
 
 
 @torch.no_grad()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 import torch
 
 from hogwild.errors import DataError
+from hogwild.events import Callback, EventLog
 from hogwild.files import to_jsonable
 from hogwild.models.module import ModuleModel
 from hogwild.nn.step_profile import StepProfile
 from hogwild.problems.module import Module
-from hogwild.run import EMA, Callback, Run
+from hogwild.run import EMA, Run
 from hogwild.runtimes.processes import Processes, hogwild_worker
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
 from hogwild.runtimes.processes.ddp import process
@@ -24,14 +25,14 @@ from hogwild.runtimes.processes.optimiser_state import allocate_state, has_share
 from hogwild.runtimes.processes.rng_state import ROOM
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import move_to_shared_memory
-from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfig
+from hogwild.runtimes.processes.worker_config import CapturedSteps, IterateAverage, WorkerConfig
+from hogwild.stopping import deferred_sigint
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.ddp_supervisor import TorchrunSupervisor, check_synchronous, rendezvous, torchrun_rank
-from hogwild.training.event_log import EventLog
+from hogwild.training.epoch_recorder import EpochRecorder
 from hogwild.training.job import Job
 from hogwild.training.process_supervisor import ProcessSupervisor
-from hogwild.training.stopping import EpochRecorder, deferred_sigint
 from hogwild.training.torch_optimisers import (
     check_gradients,
     describe_optimiser,
@@ -86,11 +87,11 @@ def run(job: Job) -> Run:
         budget=repr(budget),
     )  # fmt: skip
     if not has_shareable_state(optimiser):
-        _tell_of_memories(event_log, optimiser, strategy, folder)
+        _emit_state_notice(event_log, optimiser, strategy, folder)
     access = _access(strategy, optimiser, workers, event_log)
-    steps = _whole_steps(problem, strategy, optimiser, workers)
+    steps = _captured_steps(problem, strategy, optimiser, workers)
     values = [*problem.net.parameters(), *problem.net.buffers()]
-    memory = allocate_state(optimiser)
+    state = allocate_state(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
     mean = None if not average else IterateAverage(
         [tensor.detach().clone() for tensor in problem.net.parameters()],
@@ -99,36 +100,38 @@ def run(job: Job) -> Run:
     best = [tensor.detach().clone() for tensor in values] if budget.patience else None
     random = torch.zeros((workers, ROOM), dtype=torch.uint8)
     arena = move_to_shared_memory([
-        *values, *memory, *(mean.tensors if mean else ()), *(best or ()), *(one for some in replicas for one in some),
+        *values, *state, *(mean.tensors if mean else ()), *(best or ()), *(one for some in replicas for one in some),
         random,
     ])  # fmt: skip
-    board = SharedCounters(workers)
+    counters = SharedCounters(workers)
     try:
-        with rendezvous(strategy, runtime, rank) as together, deferred_sigint() as interrupt:
+        with rendezvous(strategy, runtime, rank) as ddp, deferred_sigint() as interrupt:
             work = WorkerConfig(
                 problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers),
-                access, replicas or None, mean, labels, random, resume, together, steps=steps,
+                access, replicas or None, mean, labels, random, resume, ddp, steps=steps,
             )  # fmt: skip
-            records = EpochRecorder(board, rate, budget, mean, watches_test=test is not None)
-            watch = (ProcessSupervisor if rank is None else partial(TorchrunSupervisor, rank=rank))(
-                work, arena, board, runtime, budget, test, best, event_log, folder, config, records,
-                run_worker=hogwild_worker.run_hogwild_worker if together is None else process.run_ddp_worker,
+            records = EpochRecorder(counters, rate, budget, mean, watches_test=test is not None)
+            supervisor = (ProcessSupervisor if rank is None else partial(TorchrunSupervisor, rank=rank))(
+                work, arena, counters, runtime, budget, test, best, event_log, folder, config, records,
+                run_worker=hogwild_worker.run_hogwild_worker if ddp is None else process.run_ddp_worker,
                 interrupt=interrupt,
             )  # fmt: skip
             if folder is not None and resume:
-                watch.restore()
-            watch.run()
+                supervisor.restore()
+            supervisor.run()
     finally:
         arena.close()
-        board.block.close()
+        counters.block.close()
     config |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     return Run(
-        ModuleModel(problem.net, config), config, records.history, event_log.events, watch.stop_reason,
-        (problem.net.state_dict(), optimiser.state_dict()), watch.seconds, 0.0,
+        ModuleModel(problem.net, config), config, records.history, event_log.events, supervisor.stop_reason,
+        (problem.net.state_dict(), optimiser.state_dict()), supervisor.seconds, 0.0,
     )  # fmt: skip
 
 
-def _whole_steps(problem: Module, strategy: Strategy, optimiser: torch.optim.Optimizer, workers: int) -> Any:
+def _captured_steps(
+    problem: Module, strategy: Strategy, optimiser: torch.optim.Optimizer, workers: int
+) -> Callable[[Any, torch.optim.Optimizer], CapturedSteps] | None:
     """Return the factory of CUDA-graph steps for a module with self-updating tables; None for other modules."""
     if not self_updating(problem.net) or strategy.uses_all_reduce:
         return None
@@ -151,18 +154,20 @@ def _access(strategy: Strategy, optimiser: torch.optim.Optimizer, workers: int, 
     if not needs_step_lock(optimiser):
         return access
     name = type(optimiser).__name__
-    event_log.emit("steps", message=f"steps of {name} are applied one at a time: half of one would spoil another's")
+    event_log.emit("locked steps", message=f"steps of {name} are applied one at a time, because others read its state")
     return "locked"
 
 
-def _tell_of_memories(event_log: EventLog, optimiser: Any, strategy: Strategy, folder: Checkpoints | None) -> None:
+def _emit_state_notice(
+    event_log: EventLog, optimiser: torch.optim.Optimizer, strategy: Strategy, folder: Checkpoints | None
+) -> None:
     name = type(optimiser).__name__
     if not strategy.uses_all_reduce:
         event_log.emit(
-            "memories", message=f"what {name} remembers cannot be shared: each worker has a memory of its own"
+            "optimiser state", message=f"the state of {name} cannot be shared: each worker has a state of its own"
         )
     elif folder is not None:
-        event_log.emit("memories", message=f"what {name} remembers is not in checkpoints: it is forgotten on resuming")
+        event_log.emit("optimiser state", message=f"the state of {name} is not in checkpoints, and is lost on resuming")
 
 
 def _total(strategy: Strategy, problem: Module, workers: int) -> int:

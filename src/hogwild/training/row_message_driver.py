@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.dataset import Dataset
+from hogwild.events import EventLog, Parameters
 from hogwild.files import to_jsonable
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer
@@ -15,11 +16,10 @@ from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
 from hogwild.run import EMA, Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step
-from hogwild.training.event_log import EventLog
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
-from hogwild.training.local_trainers.multicore import CoreTeam, MulticoreTrainer, cores_of
-from hogwild.training.local_trainers.rows import RowSource, RowTrainer, pack_state, unpack_state
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
+from hogwild.training.multicore_trainer import CoreTeam, MulticoreTrainer, cores_of
+from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpack_state
 
 
 def run(job: Job) -> Run:
@@ -98,11 +98,16 @@ def task_of_rows(
 
     size = sum(len(part) for part in state)
 
-    def learner(worker: int) -> LocalTrainer:
+    def read(values: Floats) -> Parameters:
+        here = problem.start(rule)
+        unpack_state(values, here)
+        return tuple(np.array(part) for part in problem.from_training_space(rule.values(here), rule))
+
+    def make_trainer(worker: int) -> LocalTrainer:
         return RowTrainer(rows) if cores is None else MulticoreTrainer(rows, cores)
 
     each = 1 if cores is None else cores.workers
-    return LocalTask(frozen(pack_state(start)), size, problem.data.n_rows, learner, measure, each)
+    return LocalTask(frozen(pack_state(start)), size, problem.data.n_rows, make_trainer, measure, read, each)
 
 
 def _sums(problem: RowProblem, data: Dataset, values: State) -> Any:

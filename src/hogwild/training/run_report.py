@@ -13,15 +13,15 @@ from hogwild.data.statistics import describe
 from hogwild.errors import ParameterError
 from hogwild.kernels.conflict_counters import LOST, MET, MISSED, WRITES
 from hogwild.messaging.job import Outcome
-from hogwild.run import Budget
 from hogwild.runtimes.shared_memory.conflict_monitor import MOST, ConflictMonitor
+from hogwild.stopping import Budget
 
 
 def summary(outcome: Outcome) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the events that summarise a run, each with its name and its values."""
     yield "staleness", staleness(outcome.counts)
     yield "traffic", traffic(outcome)
-    yield "waiting", waiting(outcome)
+    yield "idle", idle(outcome)
     if outcome.trace is not None:
         yield "trace", outcome.trace.summary()
 
@@ -90,21 +90,21 @@ def traffic(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def waiting(outcome: Outcome) -> dict[str, Any]:
+def idle(outcome: Outcome) -> dict[str, Any]:
     """Return the seconds that each worker was idle and busy, and the idle share of the running time of all workers."""
-    idle = {
+    seconds = {
         name: max(0.0, there - outcome.busy.get(name, 0.0)) for name, there in sorted(outcome.alive.items()) if there
     }
     total = sum(outcome.alive.values())
     return {
-        "idle_share": sum(idle.values()) / total if total else 0.0,
+        "idle_share": sum(seconds.values()) / total if total else 0.0,
         "workers": {
             name: {
-                "seconds": idle[name],
-                "share": idle[name] / outcome.alive[name],
+                "seconds": seconds[name],
+                "share": seconds[name] / outcome.alive[name],
                 "busy": outcome.busy.get(name, 0.0),
             }
-            for name in idle
+            for name in seconds
         },
         **outcome.more,
     }
@@ -153,7 +153,7 @@ def conflict_report(seen: ConflictMonitor, problem: Any, seed: int) -> dict[str,
     - ``groups`` has the counts of each group of coordinates, from the most frequent to the rarest.
     - ``heat[worker][moment][group]`` is the number of writes of a worker to a group, in each interval of the run.
     """
-    tally, workers = seen.tally, len(seen.eyes)
+    tally, workers = seen.tally, len(seen.counters)
     histograms = [Counter({delay: int(n) for delay, n in enumerate(each) if n}) for each in seen.delays]
     everything = sum(histograms, Counter())
     updates, statistics = everything.total(), describe(problem.source, seed=seed)

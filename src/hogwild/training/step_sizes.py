@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Epoch, EpochPlan
-from hogwild.run import Budget
 from hogwild.schedules import Moment, Schedule
+from hogwild.stopping import Budget
 
 MOST_AHEAD = 2**22  # largest number of step sizes that are computed in advance: 16 MiB of them
 _PIECE = 2**13  # number of step sizes that are computed at a time, so that temporaries fit into the cache

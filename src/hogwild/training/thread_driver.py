@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from hogwild import strategies
+from hogwild.events import EventLog
 from hogwild.files import to_jsonable
 from hogwild.problems.problem import RowProblem
 from hogwild.rules.rule import Rule
-from hogwild.run import Budget, Run, WarmStart
+from hogwild.run import Run, WarmStart
 from hogwild.runtimes.shared_memory.threads import Session
 from hogwild.schedules import with_step
+from hogwild.stopping import Budget, DivergenceGuard, deferred_sigint
 from hogwild.strategies.strategy import Strategy
-from hogwild.training.event_log import EventLog
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.loop import TrainingLoop
 from hogwild.training.run_report import conflict_monitor, conflict_report
-from hogwild.training.stopping import DivergenceGuard, deferred_sigint
 
 LEAST_WORK = 2**16  # least number of non-zeros of an epoch for each worker: tenths of a millisecond of work
 # Least work of a worker in the whole run, in multiples of ``LEAST_WORK``: several milliseconds, about the time to start
@@ -54,7 +55,7 @@ def run(job: Job) -> Run:
     try:
         event_log.emit("compiled", seconds=session.compile_seconds)
         if session.planned is not None:
-            event_log.emit("buffers", **session.planned.describe())
+            event_log.emit("replicas", **session.planned.describe())
         if init is not None:
             load_initial_state(init, session.state)
             load_initial_state(WarmStart(problem.to_training_space(session.state, rule)), session.state)
@@ -69,14 +70,15 @@ def run(job: Job) -> Run:
         assert isinstance(options.average, int | float)
         loop = TrainingLoop(
             problem, schedule, session, budget, held_out, options.average, seed, event_log, checkpoints, config,
-            DivergenceGuard(at_start, factor=options.divergence_factor), shuffle=options.shuffle,
+            DivergenceGuard(at_start, factor=options.divergence_factor),
+            partial(problem.from_training_space, rule=rule), shuffle=options.shuffle,
             measured=options.evaluate_every_epoch, earlier=0 if init is None else init.updates,
         )  # fmt: skip
         if found is not None:
             loop.restore(*found)
         elif options.resume:
             event_log.emit("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
-        session.take_buffers()
+        session.enable_replicas()
         event_log.emit("training", loss=at_start)
         with deferred_sigint() as loop.interrupt:
             values = loop.run()

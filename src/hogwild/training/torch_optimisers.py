@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -12,10 +10,10 @@ from hogwild import schedules
 from hogwild.errors import ParameterError
 from hogwild.problems.module import Module
 from hogwild.registry import invalid_parameter, lookup
-from hogwild.run import Budget
 from hogwild.runtimes.processes.optimiser_state import make_optimiser
 from hogwild.runtimes.processes.worker_config import StepSize
 from hogwild.schedules import Constant, LinearScaling, Schedule, scales, step_of, with_step, with_total
+from hogwild.stopping import Budget
 from hogwild.strategies import LargeMinibatch
 from hogwild.training.job import Job
 
@@ -25,7 +23,7 @@ OPTIMISERS = {
 }  # fmt: skip
 
 
-def optimiser_of(rule: Any, problem: Module) -> torch.optim.Optimizer:
+def optimiser_of(rule: object, problem: Module) -> torch.optim.Optimizer:
     """Return an optimiser of the problem's model, from a name, a class, an instance or a function; by default Adam."""
     if rule is None:
         rule = torch.optim.Adam
@@ -63,8 +61,12 @@ def describe_optimiser(optimiser: torch.optim.Optimizer) -> str:
 
 
 def step_size_of(
-    schedule: Any, optimiser: torch.optim.Optimizer, samples: int, budget: Budget, total: int
-) -> StepSize:  # fmt: skip
+    schedule: Schedule | str | float | None,
+    optimiser: torch.optim.Optimizer,
+    samples: int,
+    budget: Budget,
+    total: int,
+) -> StepSize:
     """Return the step sizes of each parameter group over the run.
 
     A schedule with its own step size replaces that of the first group. The other groups keep their ratio to the first.
@@ -97,7 +99,9 @@ def check_gradients(job: Job) -> None:
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
-def scale_schedule(schedule: Any, recipe: LargeMinibatch | None) -> Any:
+def scale_schedule(
+    schedule: Schedule | str | float | None, recipe: LargeMinibatch | None
+) -> Schedule | str | float | None:
     """Return the schedule of a run, scaled linearly with the batch size if there is a recipe."""
     if recipe is None:
         return schedule

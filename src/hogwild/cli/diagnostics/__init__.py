@@ -52,7 +52,7 @@ def results(checks: Iterable[Check]) -> Table:
     from rich.text import Text
 
     return grid(
-        (Text(*MARKS[check.status]), Text(check.name), Text.assemble(check.said, (_mend(check), "yellow")))
+        (Text(*MARKS[check.status]), Text(check.name), Text.assemble(check.said, (_remedy_line(check), "yellow")))
         for check in checks
     )
 
@@ -77,5 +77,5 @@ def heading(words: str) -> Text:
     return Text(words, "bold cyan")
 
 
-def _mend(check: Check) -> str:
+def _remedy_line(check: Check) -> str:
     return f"\n{check.remedy}" if check.remedy else ""

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 MUST_AGREE = ("python", "ray", "hogwild")  # packages whose versions must be identical on all nodes
 TOKEN_REMEDY = "Start all nodes with RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH."
 TLS_REMEDY = (
-    "Start all nodes with RAY_USE_TLS=1, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT, or keep the "
-    "network to yourself."
+    "Start all nodes with RAY_USE_TLS=1, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT, or use a "
+    "private network."
 )
 
 
-def look_at(address: str | None) -> tuple[dict[str, Any], list[Check]]:
+def inspect_cluster(address: str | None) -> tuple[dict[str, Any], list[Check]]:
     """Inspect a cluster: the named one, that of ``RAY_ADDRESS``, or one on this machine."""
     named = address or os.environ.get("RAY_ADDRESS") or "auto"
     found: dict[str, Any] = {"address": named, "nodes": [], "token": None, "tls": None}
@@ -37,18 +37,18 @@ def look_at(address: str | None) -> tuple[dict[str, Any], list[Check]]:
     checked(named)
     try:
         found["address"] = located(named)
-        found |= _locks(preflight(found["address"]))
+        found |= _protection(preflight(found["address"]))
         found |= probe_cluster(found["address"])
     except WorkerError as error:
         remedy = "Start one with 'ray start --head', or name its head: hogwild doctor --cluster HOST:PORT"
         return found, [Check("cluster", "error", str(error), remedy if "no Ray cluster" in str(error) else "")]
-    return found, [*check_nodes(found["nodes"], found["mine"]), *check_locks(found)]
+    return found, [*check_nodes(found["nodes"], found["mine"]), *check_protection(found)]
 
 
-def _locks(door: Preflight) -> dict[str, Any]:
-    if door.refusal:
-        raise WorkerError(door.refusal)
-    return {"token": door.token, "tls": door.tls}
+def _protection(found: Preflight) -> dict[str, Any]:
+    if found.refusal:
+        raise WorkerError(found.refusal)
+    return {"token": found.token, "tls": found.tls}
 
 
 def check_nodes(nodes: list[dict[str, Any]], mine: dict[str, Any]) -> list[Check]:
@@ -57,38 +57,38 @@ def check_nodes(nodes: list[dict[str, Any]], mine: dict[str, Any]) -> list[Check
     checks = [Check("nodes", "ok", f"{len(nodes)} nodes with {cpus:g} CPUs")]
     for node in nodes:
         if "error" in node:
-            checks.append(Check(_called(node), "error", node["error"], "See its logs, or take it out."))
+            checks.append(Check(_node_name(node), "error", node["error"], "See its logs, or remove it."))
             continue
         different = [name for name in MUST_AGREE if node[name] != mine[name]]
         if different:
             said = ", ".join(f"{name} {node[name] or 'is missing'}, here {mine[name]}" for name in different)
             remedy = "Install the same versions on all nodes: pip install -c constraints.txt 'hogwild[ray]'"
-            checks.append(Check(_called(node), "error", said, remedy))
+            checks.append(Check(_node_name(node), "error", said, remedy))
     if len(checks) == 1:
         said = ", ".join(f"{name} {mine[name]}" for name in MUST_AGREE)
         checks.append(Check("versions", "ok", f"the same on all nodes: {said}"))
     return checks
 
 
-def check_locks(found: dict[str, Any]) -> list[Check]:
+def check_protection(found: dict[str, Any]) -> list[Check]:
     """Check for authentication and encryption; on a loopback address their absence is a note, else a warning."""
     from hogwild.runtimes.ray.preflight import is_loopback
 
     off: Literal["note", "warning"] = "note" if is_loopback(found["address"]) else "warning"
     token = {
-        True: Check("token", "ok", "who connects has to show a token"),
-        False: Check("token", off, f"whoever reaches {found['address']} can run code there", TOKEN_REMEDY),
-        None: Check("token", off, "it cannot be known whether one is asked for", "pip install 'hogwild[ray]'"),
+        True: Check("token", "ok", "clients need a token"),
+        False: Check("token", off, f"any client that reaches {found['address']} can run code there", TOKEN_REMEDY),
+        None: Check("token", off, "it is unknown whether clients need one", "pip install 'hogwild[ray]'"),
     }
     tls = {
         True: Check("TLS", "ok", "connections are encrypted, and both sides show certificates"),
-        False: Check("TLS", off, "connections are not encrypted: who can listen reads data and token", TLS_REMEDY),
-        None: Check("TLS", off, "it cannot be known whether connections are encrypted", "pip install 'hogwild[ray]'"),
+        False: Check("TLS", off, "connections are not encrypted: data and token can be read", TLS_REMEDY),
+        None: Check("TLS", off, "it is unknown whether connections are encrypted", "pip install 'hogwild[ray]'"),
     }
     return [token[found["token"]], tls[found["tls"]]]
 
 
-def _called(node: dict[str, Any]) -> str:
+def _node_name(node: dict[str, Any]) -> str:
     return f"node {node['node'][:8]}"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Status = Literal["works", "broken", "not installed"]
-PATIENCE = 60  # timeout in seconds for the import of one extra
+IMPORT_SECONDS = 60  # timeout in seconds for the import of one extra
 
 _CUDA = """
 from numba import cuda
@@ -75,10 +75,10 @@ def _try(extra: Extra) -> Found:
         return Found(extra.name, extra.what, "not installed", "")
     try:
         ended = subprocess.run(
-            [sys.executable, "-c", extra.source()], capture_output=True, text=True, timeout=PATIENCE, check=False
+            [sys.executable, "-c", extra.source()], capture_output=True, text=True, timeout=IMPORT_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        return Found(extra.name, extra.what, "broken", f"importing it takes more than {PATIENCE} seconds")
+        return Found(extra.name, extra.what, "broken", f"importing it takes more than {IMPORT_SECONDS} seconds")
     if ended.returncode != 0:
         last = (ended.stderr.strip().splitlines() or [f"the interpreter ended with code {ended.returncode}"])[-1]
         return Found(extra.name, extra.what, "broken", last)

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
@@ -34,7 +37,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         parameters += _fields(groups[name]) if name in groups else [each]
 
     @wraps(command)
-    def spread_out(**given: Any) -> None:
+    def spread_out(**given: object) -> None:
         for name, kind in groups.items():
             given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         command(**given)
@@ -43,7 +46,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return spread_out
 
 
-def _fields(kind: Any) -> list[Parameter]:
+def _fields(kind: type[DataclassInstance]) -> list[Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     return [
         Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])

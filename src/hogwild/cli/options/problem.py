@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hogwild.cli.problems import PROBLEMS, named
 from hogwild.errors import ParameterError
 
+if TYPE_CHECKING:
+    from typer.models import OptionInfo
+
+    from hogwild.problems.problem import Problem
+    from hogwild.schedules.schedule import Schedule, Step
+
 PANEL = "What is minimised"
 
 
-def _option(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=PANEL, show_default=False, **more)
+def _option(help: str, *names: str, metavar: str | None = None, min: int | None = None) -> OptionInfo:
+    option: OptionInfo = typer.Option(
+        *names, help=help, rich_help_panel=PANEL, show_default=False, metavar=metavar, min=min
+    )
+    return option
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ProblemOptions:
     """Options of the objective. The problem decides the value of an option that is not given."""
 
     loss: Annotated[
@@ -32,7 +41,7 @@ class Terms:
     l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
     l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
     l2_factors: Annotated[
-        float | None, _option("fm, ffm: strength of the L2 penalty on factors, weighted by how often they are met.")
+        float | None, _option("fm, ffm: strength of the L2 penalty on factors, weighted by how often they occur.")
     ] = None
     normalise: Annotated[
         bool | None,
@@ -67,14 +76,14 @@ class Terms:
     ] = None  # fmt: skip
 
 
-def given(problem: str, terms: Terms) -> Mapping[str, Any]:
+def given(problem: str, options: ProblemOptions) -> Mapping[str, Any]:
     """Return the options that were given. An option of another problem raises an error that names its problems.
 
-    >>> given("linear", Terms(l2=1e-4))
+    >>> given("linear", ProblemOptions(l2=1e-4))
     {'l2': 0.0001}
     """
     kind = named(problem)
-    chosen = {field.name: getattr(terms, field.name) for field in fields(terms)}
+    chosen = {field.name: getattr(options, field.name) for field in fields(options)}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     for name in chosen:
         if name not in kind.options:
@@ -88,12 +97,12 @@ def check_step(schedule: str | None, step: str | None) -> None:
     """Raise an error for an invalid schedule or step size, before any data is read."""
     from hogwild.schedules import named, step_of
 
-    number = _number(step)
+    number = None if step is None else _number(step)
     if schedule is not None and step_of(named(schedule)) is None and number is not None and number != "auto":
         raise ParameterError(f"The schedule {schedule!r} finds its own steps. Leave out --step, or choose another one.")
 
 
-def schedule_for(problem: Any, schedule: str | None, step: str | None) -> Any:
+def schedule_for(problem: Problem | None, schedule: str | None, step: str | None) -> Schedule | str | None:
     """Return the schedule argument of ``minimise``; None stands for the default of the problem.
 
     >>> schedule_for(None, None, None), schedule_for(None, "constant", "0.5"), schedule_for(None, None, "2")
@@ -108,9 +117,9 @@ def schedule_for(problem: Any, schedule: str | None, step: str | None) -> Any:
     return with_step(named(schedule or usual.schedule), _number(step))
 
 
-def _number(step: str | None) -> Any:
-    if step is None or step == "auto":
-        return step
+def _number(step: str) -> Step:
+    if step == "auto":
+        return "auto"
     try:
         return float(step)
     except ValueError:

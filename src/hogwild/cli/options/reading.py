@@ -57,7 +57,7 @@ def reading(
     ReadOptions(format='svmlight', features=None, extra='ignore', base=1, bits=18, ...)
     """
     if base not in ("auto", "0", "1"):
-        raise ParameterError(f"The 'base' parameter of Reading must be 'auto', 0 or 1. Got {base!r} instead.")
+        raise ParameterError(f"The 'base' parameter must be 'auto', 0 or 1. Got {base!r} instead.")
     number = cast(Literal["auto", 0, 1], "auto" if base == "auto" else int(base))
     return ReadOptions(format=format, features=features, base=number, bits=bits, label=label, weight=weight, **others)
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hogwild.cli.console import check_out
-from hogwild.cli.options.strategy import Talking, either, given, spelt
+from hogwild.cli.options.strategy import CommunicationOptions, either, given, spelt
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter, kebab, lookup
+
+if TYPE_CHECKING:
+    from typer.models import OptionInfo
+
+    from hogwild.runtimes import Runtime
+    from hogwild.runtimes.messaging.faults import Fault, Link
+    from hogwild.strategies import Strategy
 
 _PANEL = "Simulated time and faults"
 LINK = {"latency": "latency", "bandwidth": "bandwidth", "message_loss": "loss", "duplication": "duplication",
@@ -24,15 +31,16 @@ WITHIN = {
     "replay": "trace",
 }  # option -> field of the runtime that the option is a part of
 # Options that --replay excludes, because the recorded run provides their values.
-TOLD = ("compute_time", "slowdown", "latency", "bandwidth", "handling_time")
+REPLAYED = ("compute_time", "slowdown", "latency", "bandwidth", "handling_time")
 
 
-def _option(help: str, **more: Any) -> Any:
-    return typer.Option(help=help, rich_help_panel=_PANEL, show_default=False, **more)
+def _option(help: str, *, metavar: str | None = None) -> OptionInfo:
+    option: OptionInfo = typer.Option(help=help, rich_help_panel=_PANEL, show_default=False, metavar=metavar)
+    return option
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RuntimeOptions:
     """Options of simulated times and faults. The runtime decides the value of an option that is not given."""
 
     compute_time: Annotated[
@@ -58,24 +66,24 @@ class Places:
     reordering: Annotated[float | None, _option("Share that takes up to ten times as long.", metavar="SHARE")] = None
     crash: Annotated[
         list[str] | None,
-        _option("worker-1 crashes at 3.5 s and is back 2 s later; without +2 never. May be repeated.",
+        _option("worker-1 crashes at 3.5 s and restarts 2 s later; without +2 it does not. May be repeated.",
                 metavar="worker-1@3.5+2"),
     ] = None  # fmt: skip
     crashes: Annotated[
         str | None,
-        _option("Every worker crashes so often, in seconds on average, and is back after 1, or so many.",
-                metavar="EVERY[:BACK]"),
+        _option("Mean seconds between two crashes of each worker, and seconds until its restart (1).",
+                metavar="EVERY[:RESTART]"),
     ] = None  # fmt: skip
     join_times: Annotated[list[str] | None, _option("Worker 3 joins after 2 s. May be repeated.", metavar="3@2.0")] = (
         None
     )
-    detection_delay: Annotated[float | None, _option("Time until a crash is noticed.", metavar="SECONDS")] = None
+    detection_delay: Annotated[float | None, _option("Time until a crash is detected.", metavar="SECONDS")] = None
     address: Annotated[
         str | None,
         _option("ray: the cluster's head, or auto; left out, RAY_ADDRESS or an own one.", metavar="HOST:PORT"),
     ] = None
     heartbeat_timeout: Annotated[
-        float | None, _option("ray: a node that does not answer for so long is dead.", metavar="SECONDS")
+        float | None, _option("ray: time without an answer after which a node counts as crashed.", metavar="SECONDS")
     ] = None
     max_restarts: Annotated[int | None, _option("ray: how often a node is started again.", metavar="N")] = None
     cpus_per_worker: Annotated[
@@ -90,50 +98,52 @@ class Places:
     ] = None
 
 
-def place(name: str | None, strategy: Any, options: Places, talking: Talking) -> Any:
+def make_runtime(
+    name: str | None, strategy: Strategy, options: RuntimeOptions, communication: CommunicationOptions
+) -> Runtime:
     """Return the named runtime, or the default of the strategy, with the options that were given.
 
     >>> from hogwild.strategies import ParameterServer
-    >>> options = Places(latency="0.01", slowdown=["2:10"], crash=["worker-1@3.5+2"])
-    >>> place("simulator", ParameterServer(), options, Talking()).faults
+    >>> options = RuntimeOptions(latency="0.01", slowdown=["2:10"], crash=["worker-1@3.5+2"])
+    >>> make_runtime("simulator", ParameterServer(), options, CommunicationOptions()).faults
     (Crash(who='worker-1', at=3.5, back_after=2.0),)
     """
     from hogwild.runtimes import RUNTIMES, default_name
 
     kind = lookup("runtime", name or default_name(strategy), RUNTIMES)
-    _check_pair(kind, strategy, talking)
+    _check_pair(kind, strategy, communication)
     asked = given(options)
     for option in asked:
         if not _takes(kind, option):
             fitting = [name for name, other in RUNTIMES.items() if _takes(other, option)]
             raise ParameterError(f"{spelt(option)} goes with --runtime {either(fitting)}.")
-        if "replay" in asked and option in TOLD:
-            raise ParameterError(f"--replay says how long everything takes: leave out {spelt(option)}.")
+        if "replay" in asked and option in REPLAYED:
+            raise ParameterError(f"--replay takes all durations from the recorded run: leave out {spelt(option)}.")
     check_out(options.record, "--record")
     return kind(**_arguments(kind, asked))
 
 
-def _check_pair(kind: Any, strategy: Any, talking: Talking) -> None:
+def _check_pair(kind: type[Runtime], strategy: Strategy, communication: CommunicationOptions) -> None:
     """Raise an error for a runtime and a strategy that do not fit, before any data is read."""
     chosen, where = kebab(type(strategy).__name__), kebab(kind.__name__)
     if kind.passes_messages and not strategy.passes_messages:
         raise ParameterError(
             f"Workers of --strategy {chosen} share one memory, which goes with --runtime threads. For --runtime "
-            f"{where} choose {either(_talking_strategies())}."
+            f"{where} choose {either(_message_passing_strategies())}."
         )
     if kind.shares_memory and not strategy.shares_memory:
         raise ParameterError(
-            f"Workers of --strategy {chosen} talk to each other, which goes with --runtime "
-            f"{either(_talking_runtimes())}."
+            f"Workers of --strategy {chosen} exchange messages, which goes with --runtime "
+            f"{either(_message_passing_runtimes())}."
         )
-    if not kind.passes_messages and given(talking):
-        option = spelt(next(iter(given(talking))))
+    if not kind.passes_messages and given(communication):
+        option = spelt(next(iter(given(communication))))
         raise ParameterError(
-            f"{option} is for workers that talk to each other: add --runtime {either(_talking_runtimes())}."
+            f"{option} is for workers that exchange messages: add --runtime {either(_message_passing_runtimes())}."
         )
 
 
-def _takes(kind: Any, option: str) -> bool:
+def _takes(kind: type[Runtime], option: str) -> bool:
     return bool({option, WITHIN.get(option)} & _names(kind))
 
 
@@ -141,19 +151,19 @@ def _names(kind: Any) -> set[str]:
     return {field.name for field in fields(kind)}
 
 
-def _talking_strategies() -> list[str]:
+def _message_passing_strategies() -> list[str]:
     from hogwild.strategies import STRATEGIES
 
     return [name for name, kind in STRATEGIES.items() if kind.passes_messages]
 
 
-def _talking_runtimes() -> list[str]:
+def _message_passing_runtimes() -> list[str]:
     from hogwild.runtimes import RUNTIMES
 
     return [name for name, kind in RUNTIMES.items() if kind.passes_messages]
 
 
-def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
+def _arguments(kind: type[Runtime], asked: dict[str, Any]) -> dict[str, Any]:
     """Return the constructor arguments of a runtime."""
     arguments = {name: asked[name] for name in _names(kind) & asked.keys()}
     if "record" in asked:
@@ -177,7 +187,7 @@ def _arguments(kind: Any, asked: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _link(chosen: dict[str, Any]) -> Any:
+def _link(chosen: dict[str, Any]) -> Link:
     from hogwild import Link
     from hogwild.files import parse_size
 
@@ -197,22 +207,24 @@ def _numbered(option: str, text: str, sign: str, example: str) -> tuple[int, flo
     raise invalid_parameter(option, f"a worker's number and another one, such as {example}", text)
 
 
-def _faults(single: list[str], random: str | None) -> list[Any]:
+def _faults(single: list[str], random: str | None) -> list[Fault]:
     from hogwild import Crash, Crashes
 
-    faults: list[Any] = []
+    faults: list[Fault] = []
     for text in single:
         found = re.fullmatch(r"((?:worker|server)-\d+)@([\d.]+)(?:\+([\d.]+))?", text)
         if found is None:
             raise invalid_parameter(
-                "crash", "who crashes when, and perhaps is back after a while, such as worker-1@3.5+2", text
+                "crash",
+                "a node, the time of its crash, and perhaps the time until its restart, such as worker-1@3.5+2",
+                text,
             )
-        who, at, back = found.groups()
-        faults.append(Crash(who, _seconds("crash", at), None if back is None else _seconds("crash", back)))
+        node, at, restart = found.groups()
+        faults.append(Crash(node, _seconds("crash", at), None if restart is None else _seconds("crash", restart)))
     if random is not None:
-        every, _, back = random.partition(":")
+        every, _, restart = random.partition(":")
         often = _seconds("crashes", every)
-        faults.append(Crashes(often, _seconds("crashes", back)) if back else Crashes(often))
+        faults.append(Crashes(often, _seconds("crashes", restart)) if restart else Crashes(often))
     return faults
 
 

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
 
-_PANEL = "Talking workers"
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from typer.models import OptionInfo
+
+    from hogwild.strategies import Strategy
+    from hogwild.strategies.delay_correction import Correction
+
+_PANEL = "Message passing"
 FIELDS = {"outer_rate": "rate", "outer_momentum": "momentum"}  # fields whose own names would be unclear as options
 
 
-def _option(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_PANEL, show_default=False, **more)
+def _option(help: str, *names: str, metavar: str | None = None) -> OptionInfo:
+    option: OptionInfo = typer.Option(*names, help=help, rich_help_panel=_PANEL, show_default=False, metavar=metavar)
+    return option
 
 
 @dataclass(frozen=True, slots=True)
-class Talking:
+class CommunicationOptions:
     """Options of communication between workers. The strategy decides the value of an option that is not given."""
 
     shards: Annotated[int | None, _option("Servers that divide the parameters among them.", metavar="N")] = None
     staleness: Annotated[
         str | None,
         _option(
-            "parameter-server: nobody lacks what the slowest did more than N pushes ago; none: no bound.",
+            "parameter-server: no worker is more than N pushes ahead of the slowest; none: no bound.",
             metavar="N|none",
         ),
     ] = None
@@ -36,25 +44,29 @@ class Talking:
     correction: Annotated[
         str | None,
         _option(
-            "parameter-server: delay-adaptive or delay-compensation of late changes, perhaps with :NUMBER.",
+            "parameter-server: delay-adaptive or delay-compensation of stale changes, perhaps with :NUMBER.",
             metavar="NAME",
         ),
     ] = None
     combine: Annotated[str | None, _option("Add the sum of changes, or their mean.", metavar="sum|mean")] = None
-    period: Annotated[int | None, _option("Updates on one's own between two exchanges.", metavar="N")] = None
+    period: Annotated[int | None, _option("Local updates of a worker between two exchanges.", metavar="N")] = None
     accumulate: Annotated[int | None, _option("synchronous: rows of each worker in one step.", metavar="N")] = None
-    topology: Annotated[str | None, _option("gossip: who talks to whom.", metavar="NAME")] = None
-    synchronous: Annotated[
-        bool | None, _option("gossip, all-to-all: in step, or as it comes.", "--synchronous/--asynchronous")
+    topology: Annotated[
+        str | None, _option("gossip: the graph along which workers exchange messages.", metavar="NAME")
     ] = None
-    outer_rate: Annotated[float | None, _option("diloco: the step when workers meet.", metavar="RATE")] = None
-    outer_momentum: Annotated[float | None, _option("diloco: its momentum.", metavar="SHARE")] = None
+    synchronous: Annotated[
+        bool | None, _option("gossip, all-to-all: in lockstep, or without waiting.", "--synchronous/--asynchronous")
+    ] = None
+    outer_rate: Annotated[float | None, _option("diloco: the step of the outer update.", metavar="RATE")] = None
+    outer_momentum: Annotated[float | None, _option("diloco: the momentum of the outer update.", metavar="SHARE")] = (
+        None
+    )
     elasticity: Annotated[
         float | None, _option("elastic-averaging: how far worker and centre move.", metavar="SHARE")
     ] = None
     compression: Annotated[str | None, _option("Send less: half, or top-k:SHARE.", metavar="NAME")] = None
     within: Annotated[
-        str | None, _option("What each does on cores of its own, such as hogwild:2.", metavar="NAME[:N]")
+        str | None, _option("Strategy of each node on its own cores, such as hogwild:2.", metavar="NAME[:N]")
     ] = None
 
 
@@ -66,13 +78,13 @@ def _bound(text: str) -> int | None:
     return int(text)
 
 
-def _correction(text: str) -> Any:
+def _correction(text: str) -> Correction | None:
     from hogwild.strategies.delay_correction import named
 
     return named(text)
 
 
-def _within(text: str) -> Any:
+def _within(text: str) -> Strategy:
     from hogwild.strategies import named
 
     name, _, workers = text.partition(":")
@@ -86,11 +98,11 @@ def _within(text: str) -> Any:
 READ: Mapping[str, Callable[[str], Any]] = {"staleness": _bound, "correction": _correction, "within": _within}
 
 
-def shaped(strategy: Any, options: Talking) -> Any:
+def with_options(strategy: Any, options: CommunicationOptions) -> Strategy:
     """Return the strategy with the options that were given.
 
     >>> from hogwild.strategies import ParameterServer
-    >>> shaped(ParameterServer(workers=4), Talking(staleness="3", shards=2)).staleness
+    >>> with_options(ParameterServer(workers=4), CommunicationOptions(staleness="3", shards=2)).staleness
     3
     """
     has = {field.name for field in fields(strategy)}
@@ -100,10 +112,11 @@ def shaped(strategy: Any, options: Talking) -> Any:
         if field not in has:
             raise ParameterError(f"{spelt(option)} goes with --strategy {either(_with_field(field))}.")
         chosen[field] = READ[option](value) if option in READ else value
-    return replace(strategy, **chosen)
+    made: Strategy = replace(strategy, **chosen)
+    return made
 
 
-def given(options: Any) -> dict[str, Any]:
+def given(options: DataclassInstance) -> dict[str, Any]:
     """Return the options that were given, by name."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     return {name: value for name, value in values.items() if value not in (None, [])}

@@ -6,9 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hogwild.data.reader import ReadOptions
+
+if TYPE_CHECKING:
+    from hogwild.problems.problem import Problem
+    from hogwild.rules import Rule
+    from hogwild.run import Run
+
+
+class Model(Protocol):
+    """Model that a command saves."""
+
+    def save(self, path: Path, /) -> None:
+        """Write the model to a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +45,15 @@ class Opened:
     notes: tuple[str, ...] = ()  # messages for the user
 
 
-def _rule(name: str) -> Any:
+def _rule(name: str) -> Rule:
     from hogwild.rules import named
 
     return named(name)
 
 
-def _model(run: Any, opened: Opened) -> Any:
-    return replace(run.model, reading=opened.reading)
+def _model(run: Run, opened: Opened) -> Model:
+    model: Model = replace(run.model, reading=opened.reading)
+    return model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +66,14 @@ class Kind:
     """
 
     open: Callable[..., Opened]  # (source, *, options) -> opened data
-    make: Callable[..., Any]  # (training data, *, seed, ...) -> problem
+    make: Callable[..., Problem]  # (training data, *, seed, ...) -> problem
     check: Callable[[Mapping[str, Any]], None] = lambda options: (
         None
     )  # raises an error for invalid options, before any data is read
 
     rule: Callable[[str], Any] = _rule  # (name) -> rule
     usual_rule: str | None = None  # name of the default rule; None leaves the choice to ``minimise``
-    model: Callable[[Any, Opened], Any] = _model  # (run, opened data) -> model to save
+    model: Callable[[Run, Opened], Model] = _model  # (run, opened data) -> model to save
     processes: bool = False  # whether workers that share memory are processes
 
     @property
@@ -72,7 +85,7 @@ class Kind:
         """Open the data with those options that concern reading."""
         return self.open(source, **_those(options, self.open))
 
-    def problem(self, training: Any, options: Mapping[str, Any], seed: int) -> Any:
+    def problem(self, training: object, options: Mapping[str, Any], seed: int) -> Problem:
         """Make the problem with those options that concern the problem."""
         seeded = {"seed": seed} if "seed" in _keywords(self.make) else {}
         return self.make(training, **_those(options, self.make), **seeded)

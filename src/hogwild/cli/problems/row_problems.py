@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hogwild.cli.problems.adapter import Kind, Opened, Source
 from hogwild.errors import ParameterError
+
+if TYPE_CHECKING:
+    from hogwild.data import Dataset
+    from hogwild.data.graphs import Graph
+    from hogwild.data.ratings import Ratings
+    from hogwild.problems.factorisation_machine import FactorisationMachine
+    from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
+    from hogwild.problems.graph_cut import GraphCut
+    from hogwild.problems.linear import Linear
+    from hogwild.problems.matrix_completion import MatrixCompletion
 
 
 def open_rows(source: Source) -> Opened:
@@ -35,14 +45,14 @@ def open_rows(source: Source) -> Opened:
 
 
 def make_linear(
-    data: Any,
+    data: Dataset,
     *,
     loss: str = "logistic",
     l1: float = 0.0,
     l2: float = 0.0,
     intercept: bool = True,
     balanced: bool = False,
-) -> Any:
+) -> Linear:
     """Make a linear problem."""
     from hogwild.errors import ParameterError
     from hogwild.problems.linear import Linear
@@ -63,7 +73,7 @@ LINEAR = Kind(open_rows, make_linear, check_loss)
 
 
 def make_fm(
-    data: Any,
+    data: Dataset,
     *,
     loss: str = "logistic",
     rank: int = 8,
@@ -73,7 +83,7 @@ def make_fm(
     normalise: bool = False,
     balanced: bool = False,
     seed: int = 0,
-) -> Any:
+) -> FactorisationMachine:
     """Make a factorisation machine."""
     from hogwild.problems.factorisation_machine import FactorisationMachine
 
@@ -84,7 +94,7 @@ def make_fm(
 
 
 def make_ffm(
-    data: Any,
+    data: Dataset,
     *,
     loss: str = "logistic",
     rank: int = 4,
@@ -94,7 +104,7 @@ def make_ffm(
     normalise: bool = True,
     balanced: bool = False,
     seed: int = 0,
-) -> Any:
+) -> FieldAwareFactorisationMachine:
     """Make a field-aware factorisation machine for the rows of a libffm file."""
     from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
 
@@ -132,7 +142,7 @@ def open_rated(
 
 
 def make_matrix_completion(
-    data: Any,
+    data: Ratings,
     *,
     rank: int = 32,
     loss: str = "squared",
@@ -140,7 +150,7 @@ def make_matrix_completion(
     biases: bool = True,
     nonnegative: bool = False,
     seed: int = 0,
-) -> Any:
+) -> MatrixCompletion:
     """Make a matrix completion problem."""
     from hogwild.problems.matrix_completion import MatrixCompletion
 
@@ -167,7 +177,7 @@ def open_graph(source: Source) -> Opened:
     return Opened(read_edges(source.data), None, {})
 
 
-def make_graph_cut(data: Any, *, seeds: Path | None = None) -> Any:
+def make_graph_cut(data: Graph, *, seeds: Path | None = None) -> GraphCut:
     """Make a cut between the seed nodes that a file names."""
     from hogwild.data.graphs import read_seeds
     from hogwild.problems.graph_cut import GraphCut

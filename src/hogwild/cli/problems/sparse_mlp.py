@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hogwild.cli.problems.adapter import Kind, Opened, Source
 from hogwild.cli.problems.row_problems import open_rows
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+    from hogwild.models.sparse_mlp import SparseMLPModel
+    from hogwild.nn.csr_dataset import CSRDataset
+    from hogwild.problems.module import Module
+    from hogwild.run import Run
 
 # Default step sizes of the optimisers.
 STEPS = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3, "adagrad": 0.05, "rmsprop": 1e-3}
@@ -29,7 +37,7 @@ def open_samples(source: Source, *, binary: bool | None = None) -> Opened:
 
 
 def make(
-    data: Any,
+    data: CSRDataset,
     *,
     hidden: str = "64,64",
     batch: int = 256,
@@ -37,7 +45,7 @@ def make(
     factor: float = 1.0,
     device: str = "cpu",
     seed: int = 0,
-) -> Any:
+) -> Module:
     """Make a perceptron with the given layers, whose loss is the cross-entropy."""
     import torch
 
@@ -82,7 +90,7 @@ def check(options: Mapping[str, Any]) -> None:
         raise ParameterError("There is no CUDA GPU that PyTorch can use here. Leave out --device.")
 
 
-def rule(name: str) -> Any:
+def rule(name: str) -> Callable[..., Optimizer]:
     """Return the optimiser of the dense layers by its name, with its default step size."""
     from hogwild.registry import lookup
     from hogwild.training.torch_optimisers import OPTIMISERS
@@ -91,7 +99,7 @@ def rule(name: str) -> Any:
     return partial(kind, lr=STEPS[name])
 
 
-def model(run: Any, opened: Opened) -> Any:
+def model(run: Run, opened: Opened) -> SparseMLPModel:
     """Return the model to save of a run."""
     from hogwild.models.sparse_mlp import SparseMLPModel
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.generate.factorisation_machine import Interactions
@@ -140,7 +139,7 @@ KINDS: dict[str, Callable[..., Generated | Interactions]] = {
 }
 
 
-def kind(name: str, **options: Any) -> Generated | Interactions:
+def kind(name: str, **options: object) -> Generated | Interactions:
     """Return a kind of data by its name; raise ``ParameterError`` with the known options for an unknown option.
 
     >>> kind("rcv1", rows=100).n_rows
@@ -155,7 +154,7 @@ def kind(name: str, **options: Any) -> Generated | Interactions:
     return KINDS[name](**options)
 
 
-def pieces(name: str, **options: Any) -> Iterator[CSRRows]:
+def pieces(name: str, **options: object) -> Iterator[CSRRows]:
     """Return the rows of a kind of data piece by piece, for data larger than memory.
 
     >>> next(pieces("clicks", rows=100)).layout

@@ -36,7 +36,7 @@ _OFFSET = 10  # Offset of the ranks, which flattens the Zipf distribution at its
 _SPREAD = 3.0  # Standard deviation of the planted prediction z.
 _BLOCK_ENTRIES = 1 << 19  # Largest number of entries that are drawn at a time.
 _BLOCK_ROWS = 1 << 15  # Largest number of rows that are drawn at a time.
-_DRAWERS = 2  # Number of threads that draw ahead.
+_DRAW_THREADS = 2  # Number of threads that draw ahead.
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Generated:
         # These cached properties are computed once here, before the threads need them.
         _ = self._planted, self._numbering
         numbers = iter(range(-(-self.n_rows // self.block_rows)))
-        with ThreadPoolExecutor(_DRAWERS) as pool:
-            ahead: list[Future[CSRRows]] = [pool.submit(self._block, n) for n in islice(numbers, _DRAWERS + 1)]
+        with ThreadPoolExecutor(_DRAW_THREADS) as pool:
+            ahead: list[Future[CSRRows]] = [pool.submit(self._block, n) for n in islice(numbers, _DRAW_THREADS + 1)]
             while ahead:
                 yield ahead.pop(0).result()
                 ahead.extend(pool.submit(self._block, number) for number in islice(numbers, 1))

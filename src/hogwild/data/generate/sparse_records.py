@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, CSRRows
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows
 from hogwild.data.reader import LARGEST_INDEX
 from hogwild.data.tfrecord_writer import RecordWriter
 from hogwild.errors import ParameterError
@@ -93,7 +93,7 @@ class SparseRecords:
 
 
 @compiled_part
-def mixed(number: Any) -> Any:
+def mixed(number: np.uint64) -> np.uint64:
     """Return a pseudo-random number: the last steps of SplitMix64."""
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -101,15 +101,15 @@ def mixed(number: Any) -> Any:
 
 
 @compiled_part
-def share(number: Any) -> Any:
+def share(number: np.uint64) -> float:
     """Return a pseudo-random number between 0 and 1, both excluded."""
     return (np.float64(mixed(number) >> np.uint64(11)) + 0.5) / 9007199254740992.0
 
 
 @compiled
 def _draw(
-    seed: Any, first: Any, least: Any, most: Any, size: Any, zipf: Any, noise: Any, indptr: Any, indices: Any,
-    values: Any, labels: Any, scores: Any,
+    seed: np.uint64, first: int, least: int, most: int, size: Any, zipf: bool, noise: float, indptr: Array,
+    indices: Array, values: Array, labels: Array, scores: Array,
 ) -> None:  # fmt: skip
     golden, one = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
     key, spread = mixed(seed + golden), math.log(size + 1.0)
@@ -151,7 +151,7 @@ def _draw(
 
 
 @compiled_part
-def is_among(indices: Any, start: Any, stop: Any, index: Any) -> Any:
+def is_among(indices: Array, start: int, stop: int, index: np.int64) -> Any:
     """Return whether a row has this feature already."""
     found = False
     for at in range(start, stop):
@@ -160,7 +160,7 @@ def is_among(indices: Any, start: Any, stop: Any, index: Any) -> Any:
 
 
 @compiled_part
-def sort_part(indices: Any, values: Any, start: Any, stop: Any) -> None:
+def sort_part(indices: Array, values: Array, start: int, stop: int) -> None:
     """Sort the features of a row in rising order."""
     order = np.argsort(indices[start:stop])
     indices[start:stop] = indices[start:stop][order]

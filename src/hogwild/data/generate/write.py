@@ -65,7 +65,7 @@ def _text(rows: CSRRows, first_index: int, behind_label: bytes, unit: bytes) -> 
 
 
 @compiled
-def _digits(out: Any, at: Any, number: Any, least: Any) -> Any:
+def _digits(out: Array, at: np.uint64, number: np.uint64, least: int) -> np.uint64:
     """Write a number in decimal, with at least ``least`` digits, and return its end."""
     size, rest = least, number
     for _ in range(least):
@@ -81,7 +81,14 @@ def _digits(out: Any, at: Any, number: Any, least: Any) -> Any:
 
 @compiled
 def _write(
-    indptr: Any, indices: Any, millionths: Any, first_index: Any, heads: Any, head_sizes: Any, unit: Any, out: Any
+    indptr: Array,
+    indices: Array,
+    millionths: Array,
+    first_index: np.uint64,
+    heads: Array,
+    head_sizes: Array,
+    unit: Array,
+    out: Array,
 ) -> Any:
     at, head, binary = np.uint64(0), np.uint64(0), millionths.size == 0
     scale = np.uint64(10**_DECIMALS)
@@ -130,7 +137,7 @@ def write(
     weights: str | Path | None = None,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
-    **options: Any,
+    **options: object,
 ) -> Made:
     """Write a kind of data in the format that the ending of the file determines.
 

@@ -85,30 +85,32 @@ class Meta:
 
 def write_meta(folder: Path, meta: Meta) -> None:
     """Write ``meta.json``, with a digest of its contents."""
-    said = {"format": FORMAT, "version": VERSION, **asdict(meta)}
-    said["files"] = {array.file: {"type": array.type, "bytes": size} for array, size in meta.files()}
-    (folder / META).write_text(json.dumps({**said, "digest": _digest(said)}, indent=1) + "\n", encoding="utf-8")
+    description = {"format": FORMAT, "version": VERSION, **asdict(meta)}
+    description["files"] = {array.file: {"type": array.type, "bytes": size} for array, size in meta.files()}
+    (folder / META).write_text(
+        json.dumps({**description, "digest": _digest(description)}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def read_meta(folder: Path) -> Meta:
     """Read and check ``meta.json``."""
     path = folder / META
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        description = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"it cannot be read ({error})", path=path, remedy=AGAIN) from None
-    if not isinstance(said, dict) or said.get("format") != FORMAT:
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise DataError("this does not describe packed data", path=path, remedy="Give a folder made by 'hogwild pack'.")
-    if said.get("version") != VERSION:
+    if description.get("version") != VERSION:
         raise DataError(
-            f"the folder has format version {said.get('version')!r}, and this program reads version {VERSION}",
+            f"the folder has format version {description.get('version')!r}, and this program reads version {VERSION}",
             path=path, remedy="Pack the data again with this program, or use the one it was packed with.",
         )  # fmt: skip
-    digest = said.pop("digest", None)
-    if digest != _digest(said):
+    digest = description.pop("digest", None)
+    if digest != _digest(description):
         raise DataError("the file is damaged: its digest does not match", path=path, remedy=AGAIN)
     try:
-        meta = Meta(**{name: said[name] for name in Meta.__dataclass_fields__})
+        meta = Meta(**{name: description[name] for name in Meta.__dataclass_fields__})
     except KeyError as error:
         raise DataError(f"{error} is missing", path=path, remedy=AGAIN) from None
     _check(meta, path)
@@ -118,15 +120,15 @@ def read_meta(folder: Path) -> Meta:
 def _check(meta: Meta, path: Path) -> None:
     """Raise ``DataError`` for sizes that no packed folder has; the digest detects damage, but not invalid contents."""
     counts = (meta.rows, meta.features, meta.nonzeros, meta.memory, meta.checksums)
-    sound = all(type(count) is int and 0 <= count < 2**62 for count in counts) and meta.rows and meta.features
-    sound = sound and meta.layout in get_args(Layout) and meta.base in (0, 1) and meta.features < 2**32
-    sound = sound and isinstance(meta.labels, dict) and isinstance(meta.frequencies, dict)
-    if not sound or (meta.layout == "dense" and meta.nonzeros != meta.rows * meta.features):
+    valid = all(type(count) is int and 0 <= count < 2**62 for count in counts) and meta.rows and meta.features
+    valid = valid and meta.layout in get_args(Layout) and meta.base in (0, 1) and meta.features < 2**32
+    valid = valid and isinstance(meta.labels, dict) and isinstance(meta.frequencies, dict)
+    if not valid or (meta.layout == "dense" and meta.nonzeros != meta.rows * meta.features):
         raise DataError("the sizes it gives make no sense", path=path, remedy=AGAIN)
 
 
-def _digest(said: dict[str, Any]) -> str:
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+def _digest(description: dict[str, Any]) -> str:
+    text = json.dumps(description, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

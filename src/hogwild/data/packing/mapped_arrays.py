@@ -90,7 +90,7 @@ _LEAST_HELD = 2**23  # Bytes of rows that may always be resident. With fewer byt
 # Bytes of memory left under the limit. With less, ``_limit`` also releases pages of program code that is not running.
 _SHORT = 2**25
 # Seconds between two releases of program code. Part of the code is needed again, and part was only just needed.
-_SHED_EVERY = 0.5
+_CODE_RELEASE_SECONDS = 0.5
 
 
 class MappedRows:
@@ -98,17 +98,17 @@ class MappedRows:
 
     def __init__(self, folder: Path, memory: int | None, verify: bool) -> None:
         self.folder, self.meta = folder, read_meta(folder)
-        self.memory, self.asked = self.meta.memory if memory is None else memory, memory
+        self.memory, self.requested_memory = self.meta.memory if memory is None else memory, memory
         self._arrays = dict(_mapped(folder, self.meta))
         total = sum(array.size for array in self._arrays.values())
         self.bounded = total > (self.memory - resident_bytes()) // 2
         self._held: OrderedDict[tuple[int, int], int] = OrderedDict()
         self._held_bytes = 0
         self._lock = threading.Lock()
-        self._sound: set[tuple[int, int]] = set()
-        self._shed, self._verified = -_SHED_EVERY, False
+        self._checked: set[tuple[int, int]] = set()
+        self._code_released_at, self._verified = -_CODE_RELEASE_SECONDS, False
         if self.offset(0) != 0 or self.offset(self.meta.rows) != self.meta.nonzeros:
-            raise self._nonsense("indptr", "the rows do not cover all entries")
+            raise self._invalid("indptr", "the rows do not cover all entries")
         if verify and total <= _VERIFIED_AT_ONCE:
             self._verify_all()
 
@@ -116,14 +116,14 @@ class MappedRows:
         """Return the labels of these rows, as float64."""
         labels = self._arrays["labels"].part(start, stop)
         if not np.isfinite(labels).all():
-            raise self._nonsense("labels", "a label is not a number")
+            raise self._invalid("labels", "a label is not a number")
         return labels
 
     def offset(self, row: int) -> int:
         """Return the position of the first entry of a row among all entries."""
         offset = int(self._arrays["indptr"].part(row, row + 1)[0])
         if not 0 <= offset <= self.meta.nonzeros:
-            raise self._nonsense("indptr", "a row lies outside the entries")
+            raise self._invalid("indptr", "a row lies outside the entries")
         return offset
 
     def frequencies(self) -> Array:
@@ -143,9 +143,9 @@ class MappedRows:
             self.meta.features,
             self.meta.layout,
         )
-        if (start, stop) not in self._sound:
+        if (start, stop) not in self._checked:
             self._check(rows)
-            self._sound.add((start, stop))
+            self._checked.add((start, stop))
         self._hold(start, stop, 16 * (stop - start) + 8 * (last - first))
         return rows
 
@@ -202,7 +202,8 @@ class MappedRows:
 
         A limit that the user did not ask for applies to rows, and not to models.
         """
-        return max(0, self.memory - resident_bytes()) if self.bounded and self.asked is not None else available_bytes()
+        limited = self.bounded and self.requested_memory is not None
+        return max(0, self.memory - resident_bytes()) if limited else available_bytes()
 
     def _limit(self) -> int:
         """Return the number of bytes of rows that may be resident at this moment.
@@ -211,8 +212,8 @@ class MappedRows:
         that are being read and for later allocations.
         """
         room = self.memory - resident_bytes()
-        if room < _SHORT and time.monotonic() > self._shed + _SHED_EVERY:
-            self._shed = time.monotonic()
+        if room < _SHORT and time.monotonic() > self._code_released_at + _CODE_RELEASE_SECONDS:
+            self._code_released_at = time.monotonic()
             release_pages()
             room = self.memory - resident_bytes()
         return max(_LEAST_HELD, (room + self._held_bytes) // 4)
@@ -227,7 +228,7 @@ class MappedRows:
     def _indptr(self, start: int, stop: int) -> Array:
         indptr = self._arrays["indptr"].part(start, stop + 1)
         if indptr[0] < 0 or indptr[-1] > self.meta.nonzeros or (np.diff(indptr) < 0).any():
-            raise self._nonsense("indptr", "rows do not follow each other")
+            raise self._invalid("indptr", "rows do not follow each other")
         return indptr
 
     def _entries(self, name: str, start: int, stop: int, absent: Array) -> Array:
@@ -241,22 +242,22 @@ class MappedRows:
         """
         if rows.layout == "dense":
             if (np.diff(rows.indptr) != rows.features).any():
-                raise self._nonsense("indptr", "a dense row does not have every column")
+                raise self._invalid("indptr", "a dense row does not have every column")
         else:
             if rows.indices.size and int(rows.indices.max()) >= rows.features:
-                raise self._nonsense("indices", f"an index is beyond the last of {rows.features:,} features")
+                raise self._invalid("indices", f"an index is beyond the last of {rows.features:,} features")
             rises = rows.indices[1:] > rows.indices[:-1]
             starts = rows.indptr[1:-1]
             # The index may fall from the last entry of a row to the first entry of the next row.
             rises[starts[(starts > 0) & (starts < len(rows.indices))] - 1] = True
             if not rises.all():
-                raise self._nonsense("indices", "the indices of a row do not rise")
+                raise self._invalid("indices", "the indices of a row do not rise")
         if not np.isfinite(rows.values).all():
-            raise self._nonsense("values", "a value is not a number")
+            raise self._invalid("values", "a value is not a number")
         if not (np.isfinite(rows.weights) & (rows.weights >= 0)).all():
-            raise self._nonsense("weights", "a weight is negative or not a number")
+            raise self._invalid("weights", "a weight is negative or not a number")
 
-    def _nonsense(self, name: str, what: str) -> DataError:
+    def _invalid(self, name: str, what: str) -> DataError:
         return DataError(what, path=self._arrays[name].path, remedy=AGAIN)
 
     def _verify_all(self) -> None:

@@ -104,18 +104,18 @@ def pack(
     if memory is None:
         memory = resident_bytes() + _ROOM
     working_memory(memory)  # This call raises its error before any file is written.
-    survey = SchemaBuilder(reader, reading)
+    builder = SchemaBuilder(reader, reading)
     with new_folder(dest, overwrite=overwrite) as folder:
         spilled = folder / "spilled"
         spilled.mkdir()
-        buckets = _divide(paths, survey, spilled, memory, seed, report)
-        shape = survey.shape()
+        buckets = _divide(paths, builder, spilled, memory, seed, report)
+        shape = builder.shape()
         check_width(shape.features, shape.base, paths[0], available_bytes())
         room = working_memory(memory, 8 * shape.features)
         with PackedWriter(folder, shape, reading) as writer:
             for part in _in_order(buckets, shape, room):
                 writer.write(part)
-                report("writing", writer.rows, survey.rows)
+                report("writing", writer.rows, builder.rows)
             shutil.rmtree(spilled)
             writer.finish(memory, seed, [path.name for path in paths])
     return PackedDataset(dest, memory, verify=False)
@@ -158,17 +158,17 @@ def _warm_up(path: Path, reader: Reader, reading: ReadOptions) -> None:
 
 
 def _divide(
-    paths: Sequence[Path], survey: SchemaBuilder, folder: Path, memory: int, seed: int, report: Progress
+    paths: Sequence[Path], builder: SchemaBuilder, folder: Path, memory: int, seed: int, report: Progress
 ) -> list[Bucket]:
     room = working_memory(memory)
     piece_bytes = min(2**25, max(2**18, room // (2 * _READER_COPIES)))
     divided = 0
     with Buckets(folder, "rows", 0, _FAN_OUT_BITS) as buckets:
-        for rows in _batches(survey.pieces(paths, piece_bytes), room // 4):
+        for rows in _batches(builder.pieces(paths, piece_bytes), room // 4):
             buckets.add(rows, row_keys(divided, len(rows), seed))
             divided += len(rows)
             report("reading", divided, None)
-            _check_reader(survey.reader, memory)
+            _check_reader(builder.reader, memory)
     return buckets.all
 
 

@@ -63,9 +63,9 @@ class PackedDataset(Dataset):
 
     def __init__(self, folder: str | Path, memory: int | None = None, *, verify: bool = True) -> None:
         stored = MappedRows(Path(folder), memory, verify)
-        self._become(stored, 0, stored.meta.rows, None, None)
+        self._initialise(stored, 0, stored.meta.rows, None, None)
 
-    def _become(
+    def _initialise(
         self, stored: MappedRows, first: int, last: int, encode: Encode | None, change: Change | None
     ) -> PackedDataset:
         self._stored, self._first, self._last, self._encode, self._change = stored, first, last, encode, change
@@ -75,9 +75,8 @@ class PackedDataset(Dataset):
         return self
 
     def __repr__(self) -> str:
-        return (
-            f"Packed({self.name!r}, {self.n_rows:,} rows x {self.n_features:,} features, {self.nonzeros:,} non-zeros)"
-        )
+        size = f"{self.n_rows:,} rows x {self.n_features:,} features, {self.nonzeros:,} non-zeros"
+        return f"PackedDataset({self.name!r}, {size})"
 
     @property
     def meta(self) -> Meta:
@@ -102,8 +101,8 @@ class PackedDataset(Dataset):
     @cached_property
     def fingerprint(self) -> str:
         """A short digest of the checksums and of the range of rows."""
-        told = (self.meta.checksums, self.meta.rows, self.meta.nonzeros, self._first, self._last)
-        return hashlib.blake2b(repr(told).encode(), digest_size=8).hexdigest()
+        contents = (self.meta.checksums, self.meta.rows, self.meta.nonzeros, self._first, self._last)
+        return hashlib.blake2b(repr(contents).encode(), digest_size=8).hexdigest()
 
     def labels(self) -> Array:
         """Return all labels as float64, in stored order."""
@@ -163,10 +162,10 @@ class PackedDataset(Dataset):
         rows = rows if self._change is None else self._change(rows)
         return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., PackedDataset], tuple[object, ...]]:
         """Pickle the data set as a path: another process opens the folder again."""
         stored = self._stored
-        where = stored.folder.absolute(), stored.asked, stored.meta.checksums
+        where = stored.folder.absolute(), stored.requested_memory, stored.meta.checksums
         return _reopened, (*where, self._first, self._last, self._encode, self._change)
 
     def in_order(self) -> Epoch:
@@ -181,15 +180,19 @@ class PackedDataset(Dataset):
     def with_labels(self, encode: Encode) -> PackedDataset:
         """Return the same rows; the labels of each chunk pass through ``encode``."""
         both = encode if self._encode is None else _Both(self._encode, encode)
-        return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, both, self._change)
+        return PackedDataset.__new__(PackedDataset)._initialise(
+            self._stored, self._first, self._last, both, self._change
+        )
 
     def with_rows(self, change: Change) -> PackedDataset:
         """Return the same data; the rows of each chunk pass through ``change``."""
         both = change if self._change is None else _Both(self._change, change)
-        return PackedDataset.__new__(PackedDataset)._become(self._stored, self._first, self._last, self._encode, both)
+        return PackedDataset.__new__(PackedDataset)._initialise(
+            self._stored, self._first, self._last, self._encode, both
+        )
 
     def _part(self, first: int, last: int) -> PackedDataset:
-        return PackedDataset.__new__(PackedDataset)._become(self._stored, first, last, self._encode, self._change)
+        return PackedDataset.__new__(PackedDataset)._initialise(self._stored, first, last, self._encode, self._change)
 
     def _extents(self) -> ChunkExtents:
         return ChunkExtents(self._first, self._last, rows_per_chunk(self.n_rows, self.nonzeros))
@@ -244,7 +247,9 @@ def _reopened(
     encode: Encode | None,
     change: Change | None,
 ) -> PackedDataset:
-    return PackedDataset.__new__(PackedDataset)._become(reopen(folder, memory, checksums), first, last, encode, change)
+    return PackedDataset.__new__(PackedDataset)._initialise(
+        reopen(folder, memory, checksums), first, last, encode, change
+    )
 
 
 _open: weakref.WeakValueDictionary[tuple[Path, int | None, int], MappedRows] = weakref.WeakValueDictionary()

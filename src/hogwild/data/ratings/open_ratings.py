@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from hogwild.data.ratings.ratings import Ids, Ratings
 from hogwild.data.ratings.text import NAMES, Columns, read_text
 from hogwild.errors import DataError, MissingExtraError, ParameterError
 from hogwild.registry import invalid_parameter, quoted_list
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def read_parquet(path: Path, columns: Columns, unlabelled: bool = False) -> tuple[Any, Any, Array | None]:
@@ -37,12 +40,12 @@ def read_parquet(path: Path, columns: Columns, unlabelled: bool = False) -> tupl
     return _plain(user), _plain(item), None if rating is None else _numbers(rating, path, chosen[2])
 
 
-def _plain(column: Any) -> Any:
-    values = column.to_numpy()
+def _plain(column: pyarrow.ChunkedArray) -> Array:
+    values: Array = column.to_numpy()
     return values if values.dtype.kind in "iu" else np.array([str(value) for value in values], dtype=np.str_)
 
 
-def _numbers(column: Any, path: Path, name: Any) -> Array:
+def _numbers(column: pyarrow.ChunkedArray, path: Path, name: str | None) -> Array:
     try:
         values = np.asarray(column.to_numpy(), np.float64)
     except (TypeError, ValueError):
@@ -69,7 +72,7 @@ FORMATS = ("auto", "text", "parquet")
 
 
 def open_ratings(
-    source: Any,
+    source: object,
     *,
     columns: Columns | None = None,
     format: str = "auto",

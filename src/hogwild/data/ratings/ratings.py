@@ -7,18 +7,21 @@ into groups at random. The ratings of one group of items by one group of users u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather_most
 from hogwild.errors import DataError
 from hogwild.jit import compiled
+
+Names = ArrayLike | Sequence[object]  # Names of users or items: whole numbers, strings, or both.
 
 
 class Ids:
@@ -38,11 +41,11 @@ class Ids:
         return len(self.names)
 
     @classmethod
-    def of(cls, names: Any) -> Ids:
+    def of(cls, names: Names) -> Ids:
         """Return the index of all distinct names, sorted."""
         return cls(np.unique(as_names(names)))
 
-    def numbers_of(self, names: Any) -> Array:
+    def numbers_of(self, names: Names) -> Array:
         """Return the numbers of names, and -1 for unknown names."""
         wanted = as_names(names)
         if not len(self.names) or not len(wanted):
@@ -54,7 +57,7 @@ class Ids:
         numbers = self._sorted[np.minimum(places, len(self.names) - 1)]
         return np.asarray(np.where(self.names[numbers] == wanted, numbers, -1))
 
-    def with_more(self, names: Any) -> Ids:
+    def with_more(self, names: Names) -> Ids:
         """Return an index with new names appended; the numbers of known names stay the same."""
         more = np.unique(as_names(names))
         if len(self.names) and more.dtype.kind != self.names.dtype.kind:
@@ -84,7 +87,7 @@ class Ids:
         return np.argsort(self.names, kind="stable")
 
 
-def as_names(names: Any) -> Array:
+def as_names(names: Names) -> Array:
     """Convert names to an array of int64 if all are whole numbers, else to an array of strings.
 
     >>> as_names([3, 1]).dtype.kind, as_names(["7", 1]).tolist()
@@ -102,7 +105,7 @@ def as_names(names: Any) -> Array:
     return array if array.dtype.kind == "U" else np.array([str(name) for name in array], dtype=np.str_)
 
 
-def _converted(names: Array, kind: str, strict: bool = False) -> Any:
+def _converted(names: Array, kind: str, strict: bool = False) -> list[str] | list[int]:
     """Convert names to strings, or to whole numbers where possible.
 
     A name that is not a number becomes the smallest int64, which is no known name. With ``strict`` such a name raises
@@ -135,8 +138,8 @@ class Ratings:
 
     @classmethod
     def of(
-        cls, users: Any, items: Any, ratings: Any = None, *, known: tuple[Ids, Ids] | None = None, grow: bool = False,
-        name: str = "columns", shuffled: bool = False,
+        cls, users: Names, items: Names, ratings: ArrayLike | None = None, *, known: tuple[Ids, Ids] | None = None,
+        grow: bool = False, name: str = "columns", shuffled: bool = False,
     ) -> Ratings:  # fmt: skip
         """Make ratings from columns; by default all ratings are 1.
 
@@ -212,9 +215,10 @@ def _rows(
     unknown = n_users + n_items
     if unknown >= 2**32 - 1:
         raise DataError(f"{unknown:,} users and items are more than there are numbers for", path=name)
-    who, what = known[0].numbers_of(users), known[1].numbers_of(items)
+    user_numbers, item_numbers = known[0].numbers_of(users), known[1].numbers_of(items)
     pairs = np.empty((len(values), 2), np.uint32)
-    pairs[:, 0], pairs[:, 1] = np.where(who < 0, unknown, who), np.where(what < 0, unknown, what + n_users)
+    pairs[:, 0] = np.where(user_numbers < 0, unknown, user_numbers)
+    pairs[:, 1] = np.where(item_numbers < 0, unknown, item_numbers + n_users)
     indptr = np.arange(0, 2 * len(values) + 1, 2, dtype=np.int64)
     rows = CSRRows(indptr, pairs.ravel(), NO_VALUES, values, NO_WEIGHTS, unknown + 1, "binary")
     return InMemoryDataset(rows, shuffled=shuffled, name=name)
@@ -248,26 +252,26 @@ def in_blocks(data: InMemoryDataset, sides: int, seed: int) -> InMemoryDataset:
     rows = data.rows
     pairs = rows.indices[int(rows.indptr[0]) : int(rows.indptr[-1])].reshape(-1, 2)
     chosen: Array = np.arange(len(rows)) if data.ids is None else data.ids
-    order = _by_block(pairs, chosen.astype(np.int64, copy=False), group, sides, _leap(len(chosen), random))
+    order = _by_block(pairs, chosen.astype(np.int64, copy=False), group, sides, _stride(len(chosen), random))
     chunk = -(-data.n_rows // sides**2)
     return InMemoryDataset(gather_most(rows, order), shuffled=True, name=data.name, chunk=min(data.chunk, chunk))
 
 
-def _leap(rows: int, random: np.random.Generator) -> int:
+def _stride(rows: int, random: np.random.Generator) -> int:
     """Return a step that visits all rows modulo ``rows``, and that leads from a row to a distant row.
 
-    >>> leap = _leap(10, np.random.default_rng(0))
-    >>> sorted(k * leap % 10 for k in range(10)) == list(range(10))
+    >>> stride = _stride(10, np.random.default_rng(0))
+    >>> sorted(k * stride % 10 for k in range(10)) == list(range(10))
     True
     """
-    leap = int(rows * random.uniform(0.3, 0.7)) | 1
-    while math.gcd(leap, rows) != 1:
-        leap += 2
-    return leap
+    stride = int(rows * random.uniform(0.3, 0.7)) | 1
+    while math.gcd(stride, rows) != 1:
+        stride += 2
+    return stride
 
 
 @compiled
-def _by_block(pairs: Any, chosen: Any, group: Any, sides: Any, leap: Any) -> Any:
+def _by_block(pairs: Array, chosen: Array, group: Array, sides: int, stride: int) -> Array:
     """Return the chosen rows in the order of their blocks; scatter the rows within a block."""
     rows = len(chosen)
     ends = np.zeros(sides * sides + 1, np.int64)
@@ -281,5 +285,5 @@ def _by_block(pairs: Any, chosen: Any, group: Any, sides: Any, leap: Any) -> Any
         block = np.int64(group[pairs[i, 0]]) * sides + group[pairs[i, 1]]
         order[ends[block]] = i
         ends[block] += 1
-        at = (at + leap) % rows
+        at = (at + stride) % rows
     return order

@@ -113,10 +113,10 @@ def read_text(path: Path, columns: Columns, unlabelled: bool = False) -> tuple[A
         if dialect is None:
             dialect = dialect_of(_first_line(segment, path), columns, path, unlabelled)
             segment = _rest(segment) if dialect.header else segment
-        found = _fast(segment, dialect)
-        parts.append(_careful(segment, dialect, path) if found is None else found)
+        found = _parse_compiled(segment, dialect)
+        parts.append(_parse_in_python(segment, dialect, path) if found is None else found)
     assert dialect is not None
-    users, items = (_together([part[place] for part in parts]) for place in (0, 1))
+    users, items = (_concatenated([part[place] for part in parts]) for place in (0, 1))
     ratings = None if dialect.places[2] < 0 else np.concatenate([part[2] for part in parts])
     if len(users) == 0:
         raise DataError("there is no rating", path=path, remedy="Check that it was written completely.")
@@ -137,7 +137,7 @@ def _rest(segment: Segment) -> Segment:
     return Segment(segment.bytes[end:], segment.first_line + 1)
 
 
-def _together(parts: list[Any]) -> Any:
+def _concatenated(parts: list[Any]) -> Any:
     """Concatenate the names of all parts; whole numbers become strings if any part has other names."""
     if any(isinstance(part, list) for part in parts):
         names: list[str] = []
@@ -147,7 +147,7 @@ def _together(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def _fast(segment: Segment, dialect: Dialect) -> Parts | None:
+def _parse_compiled(segment: Segment, dialect: Dialect) -> Parts | None:
     """Parse lines whose names are whole numbers; return None if any name is not."""
     lines = newlines(segment.bytes)
     users, items, ratings = np.empty(lines, np.int64), np.empty(lines, np.int64), np.zeros(lines)
@@ -156,8 +156,8 @@ def _fast(segment: Segment, dialect: Dialect) -> Parts | None:
     return None if count < 0 else (users[:count], items[:count], ratings[:count])
 
 
-def _careful(segment: Segment, dialect: Dialect, path: Path) -> Parts:
-    """Parse lines with any names, one by one; slower than ``_fast``, but errors give the line."""
+def _parse_in_python(segment: Segment, dialect: Dialect, path: Path) -> Parts:
+    """Parse lines with any names, one by one; slower than ``_parse_compiled``, but errors give the line."""
     users: list[str] = []
     items: list[str] = []
     ratings: list[float] = []
@@ -175,16 +175,17 @@ def _careful(segment: Segment, dialect: Dialect, path: Path) -> Parts:
             raise DataError(
                 what, path=path, line=number, remedy=f"Columns are separated by {dialect.separator!r} here."
             )
-        who, what_ = fields[user].strip(), fields[item].strip()
-        if not who or not what_:
-            raise DataError("a name is missing", path=path, line=number, column=user + 1 if not who else item + 1)
-        users.append(who)
-        items.append(what_)
+        user_name, item_name = fields[user].strip(), fields[item].strip()
+        if not user_name or not item_name:
+            column = item + 1 if user_name else user + 1
+            raise DataError("a name is missing", path=path, line=number, column=column)
+        users.append(user_name)
+        items.append(item_name)
         ratings.append(_number(fields[rating], path, number, rating) if rating >= 0 else 0.0)
     return _numbers_if_all(users), _numbers_if_all(items), np.array(ratings, np.float64)
 
 
-def _numbers_if_all(names: list[str]) -> Any:
+def _numbers_if_all(names: list[str]) -> Array | list[str]:
     if all(name.isdecimal() and (name == "0" or name[0] != "0") and len(name) < 19 for name in names):
         return np.array([int(name) for name in names], np.int64)
     return names
@@ -202,7 +203,7 @@ def _number(text: str, path: Path, line: int, place: int) -> float:
 
 
 @compiled
-def parse_numbers(text: Any, separator: Any, places: Any, users: Any, items: Any, ratings: Any) -> int:
+def parse_numbers(text: Array, separator: Array, places: Array, users: Array, items: Array, ratings: Array) -> int:
     """Parse lines whose names are whole numbers, and return the number of lines; -1 if any line has another form."""
     count, at, size = 0, 0, text.size
     user, item, rating = places[0], places[1], places[2]

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
-from hogwild.data.field_vocabulary import MISSING, column_of, key
+from hogwild.data.field_vocabulary import MISSING, FieldVocabulary, column_of, key
 from hogwild.data.hashing import merge_duplicates
 from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
 from hogwild.data.readers.line_segments import Segment, excerpt, place, segments
@@ -35,18 +35,18 @@ _key = compiled(key)
 
 @compiled
 def parse(
-    start: Any, stop: Any, unlabelled: Any, drop: Any, grows: Any, keys: Any, places: Any, size: Any,
-    indptr: Any, labels: Any, indices: Any, values: Any, odd: Any,
+    start: np.uint64, stop: np.uint64, unlabelled: bool, drop: bool, grows: bool, keys: Array, places: Array, size: int,
+    indptr: Array, labels: Array, indices: Array, values: Array, inexact: Array,
 ) -> tuple[Any, Any, Any, int, int, Any]:  # fmt: skip
     """Parse the lines from address ``start`` to ``stop``: ``label field:feature:value ...``.
 
     The parser looks columns up in a table of fields, and adds new pairs to it. Numbers that float64 arithmetic does not
-    determine go to ``odd`` as (start, end, slot). The slot of a label is ``-1 - row``.
+    determine go to ``inexact`` as (start, end, slot). The slot of a label is ``-1 - row``.
 
-    The function returns the numbers of rows, of entries, of keys in the table and of odd numbers. It also returns the
-    reason and the position of the stop.
+    The function returns the numbers of rows, of entries, of keys in the table and of inexact numbers. It also returns
+    the reason and the position of the stop.
     """
-    row, entry, odds, at = 0, 0, 0, start
+    row, entry, n_inexact, at = 0, 0, 0, start
     while at < stop:
         at = blanks(at)
         if byte(at) == _NEWLINE:
@@ -54,11 +54,11 @@ def parse(
             continue
         value, end, known = label_at(at, stop, unlabelled)
         if known == BAD:
-            return row, entry, size, odds, LABEL, at
+            return row, entry, size, n_inexact, LABEL, at
         labels[row] = value
         if known != EXACT:
-            odd[odds, 0], odd[odds, 1], odd[odds, 2] = at, end, -1 - row
-            odds += 1
+            inexact[n_inexact, 0], inexact[n_inexact, 1], inexact[n_inexact, 2] = at, end, -1 - row
+            n_inexact += 1
         at = end
         while True:
             at = blanks(at)
@@ -66,34 +66,34 @@ def parse(
                 break
             field, colon = digits(at, stop, np.uint64(0))
             if byte(colon) != _COLON or colon == at or colon - at > _LONGEST or field > np.uint64(LARGEST_INDEX):
-                return row, entry, size, odds, FIELD, at
+                return row, entry, size, n_inexact, FIELD, at
             first = colon + _ONE
             feature, colon = digits(first, stop, np.uint64(0))
             if byte(colon) != _COLON or colon == first or colon - first > _LONGEST:
-                return row, entry, size, odds, FEATURE, at
+                return row, entry, size, n_inexact, FEATURE, at
             if feature > np.uint64(LARGEST_INDEX):
-                return row, entry, size, odds, FEATURE, at
+                return row, entry, size, n_inexact, FEATURE, at
             value, end, known = number(colon + _ONE, stop)
             single = np.float32(value)
             if known == BAD or not np.isfinite(single) or not ends(byte(end)):
-                return row, entry, size, odds, VALUE, colon + _ONE
+                return row, entry, size, n_inexact, VALUE, colon + _ONE
             column, size = column_of(_key(field, feature), keys, places, size, grows)
             if column != MISSING:
                 if known == CLOSE and np.float32(value * (1 - SLACK)) != np.float32(value * (1 + SLACK)):
                     # The value is so close to a rounding boundary of float32 that its error may change the result.
                     known = LONG
                 if known == LONG:
-                    odd[odds, 0], odd[odds, 1], odd[odds, 2] = colon + _ONE, end, entry
-                    odds += 1
+                    inexact[n_inexact, 0], inexact[n_inexact, 1], inexact[n_inexact, 2] = colon + _ONE, end, entry
+                    n_inexact += 1
                 indices[entry], values[entry] = column, single
                 entry += 1
             elif not drop:
-                return row, entry, size, odds, UNKNOWN, at
+                return row, entry, size, n_inexact, UNKNOWN, at
             at = end
         at += _ONE
         row += 1
         indptr[row] = entry
-    return row, entry, size, odds, NOTHING, at
+    return row, entry, size, n_inexact, NOTHING, at
 
 
 # Bytes of text per segment. The table of pairs must have room for all pairs that a segment may contain.
@@ -141,21 +141,21 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
 LIBFFM = Reader("libffm", (".ffm", ".libffm"), read, compressible=True, fielded=True)
 
 
-def _rows(path: Path, reading: ReadOptions, table: Any, segment: Segment) -> CSRRows:
+def _rows(path: Path, reading: ReadOptions, table: FieldVocabulary, segment: Segment) -> CSRRows:
     text, base = segment.bytes, segment.bytes.ctypes.data
     lines, most = int(np.count_nonzero(text == 10)), int(np.count_nonzero(text == 58)) // 2 + 1
     keys, places = table.make_room(most)
     indptr, labels = np.zeros(lines + 1, np.int64), np.empty(lines)
     indices, values = np.empty(most, np.uint32), np.empty(most, np.float32)
     # The array has its largest possible size. Pages that are not touched take no memory.
-    odd = np.empty((lines + most, 3), np.int64)
-    rows, _, size, odds, problem, at = parse(
+    inexact = np.empty((lines + most, 3), np.int64)
+    rows, _, size, n_inexact, problem, at = parse(
         np.uint64(base), np.uint64(base + len(text)), reading.unlabelled, reading.extra == "ignore", table.grows,
-        keys, places, len(table), indptr, labels, indices, values, odd,
+        keys, places, len(table), indptr, labels, indices, values, inexact,
     )  # fmt: skip
     table.keys = keys[:size]
     failures = [(int(at) - base, problem)] if problem != NOTHING else []
-    failures += _settle(segment, labels, values, odd[:odds] - [base, base, 0])
+    failures += _convert_inexact(segment, labels, values, inexact[:n_inexact] - [base, base, 0])
     if failures:
         raise _failure(path, segment, *min(failures))
     indptr = indptr[: rows + 1]
@@ -163,9 +163,9 @@ def _rows(path: Path, reading: ReadOptions, table: Any, segment: Segment) -> CSR
     return CSRRows(indptr, indices[: indptr[-1]], values[: indptr[-1]], labels[:rows], NO_WEIGHTS, size, "sparse")
 
 
-def _settle(segment: Segment, labels: Array, values: Array, odd: Array) -> Iterator[tuple[int, int]]:
+def _convert_inexact(segment: Segment, labels: Array, values: Array, inexact: Array) -> Iterator[tuple[int, int]]:
     """Convert the numbers that the compiled parser cannot convert, and yield those that are too large."""
-    for start, stop, slot in odd.tolist():
+    for start, stop, slot in inexact.tolist():
         number = float(segment.bytes[start:stop].tobytes())
         if slot < 0:
             labels[-1 - slot] = number

@@ -147,11 +147,11 @@ def _mapped(file: BufferedReader, size: int) -> Iterator[NDArray[np.uint8]]:
             yield np.append(text[start:], np.uint8(NEWLINE))
             return
         yield text[start:stop]
-        _forget(pages, start, stop)
+        _release(pages, start, stop)
         start = stop
 
 
-def _forget(pages: mmap.mmap, start: int, stop: int) -> None:
+def _release(pages: mmap.mmap, start: int, stop: int) -> None:
     """Remove pages that the reader has passed from the resident set; a later access reads them again."""
     if hasattr(mmap, "MADV_DONTNEED"):
         first = start - start % mmap.PAGESIZE

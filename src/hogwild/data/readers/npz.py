@@ -47,7 +47,7 @@ _WHOLE = {"shape", "indptr", "indices", "row", "col", "coords", "offsets"}
 _NAMES = {"X", "y", "labels", "weights", "format"} | _WHOLE
 
 
-def matrix_in(path: Path) -> Any:
+def matrix_in(path: Path) -> object:
     """Return the matrix of a file without its labels, as an object of SciPy or NumPy."""
     return _arrays(path, ReadOptions(unlabelled=True))[0]
 
@@ -62,8 +62,8 @@ def _arrays(path: Path, reading: ReadOptions) -> tuple[Any, Any, Any]:
         raise DataError("there is no such file", path=path, remedy="Check the path.") from None
     # Damaged archives and headers raise a dozen types of exceptions in zipfile, zlib, numpy and scipy.
     except Exception as error:
-        said = (str(error) or type(error).__name__).splitlines()[0]
-        raise DataError(f"the file cannot be read as .npz ({said})", path=path, remedy=_SAVE) from None
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"the file cannot be read as .npz ({reason})", path=path, remedy=_SAVE) from None
     if X is None:
         found = ", ".join(sorted(arrays)) or "nothing"
         raise DataError(f"there is no matrix in the file, only: {found}", path=path, remedy=_SAVE)
@@ -82,7 +82,7 @@ def _unpacked(file: BinaryIO) -> dict[str, Array]:
         return {name: unpacked[name] for name in unpacked.files if name in _NAMES}
 
 
-def _sparse(file: BinaryIO, arrays: dict[str, Array]) -> Any:
+def _sparse(file: BinaryIO, arrays: dict[str, Array]) -> object:
     from scipy.sparse import load_npz
 
     for name in _WHOLE & arrays.keys():  # SciPy would round numbers that are not whole.

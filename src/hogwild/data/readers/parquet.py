@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.parquet_columns import Column, Converter, Entries, converter, numbers
 from hogwild.errors import DataError, HogwildError, MissingExtraError
 from hogwild.machine import usable_cores
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _MOST_ROWS = 1 << 16  # Largest number of rows that are read at a time.
 _MEMORY_PER_ENTRY = 64  # Bytes of memory per entry during the conversion from the table to rows.
@@ -52,7 +55,7 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
     (array([1., 0.]), array([0, 2, 3]), array([30.,  1.,  1.], dtype=float32))
     """
     with _opened(path) as file:
-        with _blaming(path):
+        with _as_data_error(path):
             schema, expected = file.schema_arrow, file.metadata.num_rows
             batches = file.iter_batches(
                 batch_size=_batch_rows(path, schema, expected, piece_bytes), use_threads=usable_cores() > 1
@@ -85,7 +88,7 @@ class _Plan:
 
 
 @contextmanager
-def _blaming(path: Path) -> Iterator[None]:
+def _as_data_error(path: Path) -> Iterator[None]:
     """Convert any exception of pyarrow to a ``DataError`` about the file."""
     try:
         yield
@@ -109,7 +112,7 @@ def _opened(path: Path) -> Iterator[Any]:
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtraError("Reading Parquet", "pyarrow", "parquet") from None
-    with _blaming(path):
+    with _as_data_error(path):
         with path.open("rb") as file:
             size, first = path.stat().st_size, file.read(4)
         if size == 0:
@@ -128,8 +131,8 @@ def _opened(path: Path) -> Iterator[Any]:
         yield opened
 
 
-def _next(path: Path, batches: Iterator[Any]) -> Any:
-    with _blaming(path):
+def _next(path: Path, batches: Iterator[Any]) -> pyarrow.RecordBatch | None:
+    with _as_data_error(path):
         batch = next(batches, None)
         if batch is not None:
             # This call checks that offsets are within bounds, that text is valid and that dictionary codes exist.
@@ -137,7 +140,7 @@ def _next(path: Path, batches: Iterator[Any]) -> Any:
         return batch
 
 
-def _batch_rows(path: Path, schema: Any, n_rows: int, piece_bytes: int) -> int:
+def _batch_rows(path: Path, schema: pyarrow.Schema, n_rows: int, piece_bytes: int) -> int:
     """Return the number of rows to read at a time, from an estimate of their size.
 
     The footer has more exact sizes of its row groups, but pyarrow can crash if the footer is damaged.
@@ -146,7 +149,7 @@ def _batch_rows(path: Path, schema: Any, n_rows: int, piece_bytes: int) -> int:
     return int(min(_MOST_ROWS, max(1, piece_bytes // per_row)))
 
 
-def _slices(batch: Any, piece_bytes: int) -> Iterator[Any]:
+def _slices(batch: pyarrow.RecordBatch, piece_bytes: int) -> Iterator[Any]:
     """Yield parts of a batch that surely make small enough pieces, since lists may be longer than estimated."""
     entries = sum(column.nbytes // _LEAST_PER_ENTRY for column in batch.columns)
     parts = max(1, min(batch.num_rows, _MEMORY_PER_ENTRY * entries // piece_bytes))
@@ -155,7 +158,7 @@ def _slices(batch: Any, piece_bytes: int) -> Iterator[Any]:
         yield batch.slice(start, size)
 
 
-def _plan(path: Path, schema: Any, reading: ReadOptions) -> _Plan:
+def _plan(path: Path, schema: pyarrow.Schema, reading: ReadOptions) -> _Plan:
     features, names = columns(reading.bits), list(schema.names)
     for name in names:
         if names.count(name) > 1:
@@ -173,7 +176,9 @@ def _plan(path: Path, schema: Any, reading: ReadOptions) -> _Plan:
     return _Plan(path, features, label, weight, tuple(made), reading.unlabelled)
 
 
-def _special(path: Path, schema: Any, role: str, name: str, features: int, optional: bool = False) -> Column | None:
+def _special(
+    path: Path, schema: pyarrow.Schema, role: str, name: str, features: int, optional: bool = False
+) -> Column | None:
     """Return the column with the label or the weight."""
     if name in schema.names:
         column = Column(path, name, features - 1)
@@ -187,7 +192,7 @@ def _special(path: Path, schema: Any, role: str, name: str, features: int, optio
     )
 
 
-def _rows(plan: _Plan, batch: Any, first_row: int) -> CSRRows:
+def _rows(plan: _Plan, batch: pyarrow.RecordBatch, first_row: int) -> CSRRows:
     labels, weights = np.zeros(batch.num_rows), NO_WEIGHTS
     if plan.label is not None:
         labels, present = numbers(plan.label, batch.column(plan.label.name), first_row)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.hashing import hash_joined
 from hogwild.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _TOO_LARGE = 2.0**128 - 2.0**103  # Smallest number that is infinite when it is rounded to 32 bits.
 
@@ -41,7 +44,7 @@ class Column:
         counted = "" if row is None else " Rows are counted from 0."
         return DataError(what, path=self.path, row=row, column=self.name, remedy=remedy + counted)
 
-    def check_numeric(self, type_: Any, role: str) -> None:
+    def check_numeric(self, type_: pyarrow.DataType, role: str) -> None:
         """Raise ``DataError`` if the type of a label or weight is not a number."""
         if not _is_number(type_):
             raise self.error(
@@ -53,7 +56,7 @@ class Column:
         offsets = np.cumsum([0, *(len(name.encode()) for name in names)])
         return self._hashed("", "".join(names).encode(), offsets)
 
-    def hashed_categories(self, values: Any) -> Array:
+    def hashed_categories(self, values: pyarrow.Array) -> Array:
         """Return the hashed position of the feature ``column=value`` for every value; hash each distinct value once."""
         import pyarrow as pa
 
@@ -67,14 +70,14 @@ class Column:
         hashes = self._hashed("=", text or b"", ends)
         return np.asarray(hashes[coded.indices.to_numpy(zero_copy_only=False)])
 
-    def _hashed(self, between: str, text: Any, offsets: Array) -> Array:
+    def _hashed(self, between: str, text: bytes | pyarrow.Buffer, offsets: Array) -> Array:
         out = np.empty(len(offsets) - 1, np.uint32)
         prefix = np.frombuffer((self.name + between).encode(), np.uint8)
         hash_joined(prefix, np.frombuffer(bytes(1) if not len(text) else text, np.uint8), offsets, out)
         return out & np.uint32(self.mask)
 
 
-def converter(column: Column, type_: Any) -> Converter:
+def converter(column: Column, type_: pyarrow.DataType) -> Converter:
     """Return the function that converts a column of this Arrow type to entries."""
     import pyarrow as pa
 
@@ -100,7 +103,7 @@ def converter(column: Column, type_: Any) -> Converter:
     raise column.error(f"a column of type {type_} makes no features", None, remedy)
 
 
-def numbers(column: Column, array: Any, first_row: int, rows: Array | None = None) -> tuple[Array, Array]:
+def numbers(column: Column, array: pyarrow.Array, first_row: int, rows: Array | None = None) -> tuple[Array, Array]:
     """Return the numbers of a column as float64, 0 for nulls, and the mask of those that are not null.
 
     All numbers are finite. ``rows`` is the row of each number, for columns that do not have one number per row.
@@ -121,7 +124,7 @@ def numbers(column: Column, array: Any, first_row: int, rows: Array | None = Non
     return found, present
 
 
-def _is_number(type_: Any) -> bool:
+def _is_number(type_: pyarrow.DataType) -> bool:
     from pyarrow import types
 
     return bool(
@@ -129,7 +132,7 @@ def _is_number(type_: Any) -> bool:
     )
 
 
-def _is_text(type_: Any) -> bool:
+def _is_text(type_: pyarrow.DataType) -> bool:
     from pyarrow import types
 
     return any(
@@ -144,13 +147,13 @@ def _is_text(type_: Any) -> bool:
     )
 
 
-def _is_category(type_: Any) -> bool:
+def _is_category(type_: pyarrow.DataType) -> bool:
     from pyarrow import types
 
     return _is_text(type_.value_type if types.is_dictionary(type_) else type_)
 
 
-def _names_features(type_: Any) -> bool:
+def _names_features(type_: pyarrow.DataType) -> bool:
     """Return whether values of this type are names of features; in lists and map keys, whole numbers are names too."""
     from pyarrow import types
 
@@ -168,13 +171,13 @@ def _kept(counts: Array, keep: Array) -> Array:
     return np.asarray(before[ends] - before[ends - counts])
 
 
-def _lengths(array: Any) -> Array:
+def _lengths(array: pyarrow.Array) -> Array:
     import pyarrow.compute as pc
 
     return np.asarray(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _valid(array: Any) -> Array:
+def _valid(array: pyarrow.Array) -> Array:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
 
 
@@ -183,7 +186,7 @@ class _Numeric:
     column: Column
     index: np.uint32
 
-    def __call__(self, array: Any, first_row: int) -> Entries:
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
         found, _ = numbers(self.column, array, first_row)
         values = found.astype(np.float32)
         present = values != 0
@@ -195,7 +198,7 @@ class _Numeric:
 class _Categorical:
     column: Column
 
-    def __call__(self, array: Any, first_row: int) -> Entries:
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
         array = _copied_view(array)
         present = _valid(array)
         indices = self.column.hashed_categories(array.filter(_mask(present)))
@@ -206,7 +209,7 @@ class _Categorical:
 class _CategoricalLists:
     column: Column
 
-    def __call__(self, array: Any, first_row: int) -> Entries:
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
         elements = _copied_view(array.flatten())
         keep = _valid(elements)
         indices = self.column.hashed_categories(elements.filter(_mask(keep)))
@@ -221,7 +224,7 @@ class _FloatLists:
     length: int | None = None
     indices: Array | None = None
 
-    def __call__(self, array: Any, first_row: int) -> Entries:
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
         lengths, valid = _lengths(array), _valid(array)
         if self.length is None and valid.any():
             self.length = int(lengths[np.argmax(valid)])
@@ -246,7 +249,7 @@ class _FloatLists:
 class _Mapped:
     column: Column
 
-    def __call__(self, array: Any, first_row: int) -> Entries:
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
         import pyarrow as pa
 
         # Offsets are absolute, into all keys. The entries of a null row do not count.
@@ -263,14 +266,14 @@ class _Mapped:
         return Entries(_kept(lengths, keep), indices, values[keep])
 
 
-def _copied_view(array: Any) -> Any:
+def _copied_view(array: pyarrow.Array) -> pyarrow.Array:
     """Convert a text view to plain text, because many Arrow functions do not support text views yet."""
     import pyarrow as pa
 
     return array.cast(pa.string()) if pa.types.is_string_view(array.type) else array
 
 
-def _mask(keep: Array) -> Any:
+def _mask(keep: Array) -> pyarrow.Array:
     import pyarrow as pa
 
     return pa.array(keep, pa.bool_())

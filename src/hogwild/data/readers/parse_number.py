@@ -8,6 +8,7 @@ of arrays, because a compiled function that passes an array counts its reference
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,9 @@ from numba.extending import intrinsic
 
 from hogwild.jit import compiled, compiled_part
 
+# Definition of an intrinsic: the Numba signature, and the function that builds the code.
+Definition = tuple[object, Callable[..., object]]
+
 _EIGHT: Final = np.uint64(8)
 _ZEROS: Final = np.uint64(0x3030303030303030)
 # Adding this constant sets the high bit of each byte that is 10 or more.
@@ -25,23 +29,23 @@ _HIGH_BITS: Final = np.uint64(0x8080808080808080)
 _TENS: Final = 10 ** np.arange(9, dtype=np.uint64)
 
 
-def _load(bits: int, at: Any) -> Any:
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _load(bits: int, at: object) -> Definition:
+    def build(context: object, builder: ir.IRBuilder, signature: object, arguments: Sequence[ir.Value]) -> ir.Value:
         return builder.load(builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer()), align=1)
 
     return getattr(types, f"uint{bits}")(at), build
 
 
-def _byte(typing: Any, at: Any) -> Any:
+def _byte(typing: object, at: object) -> Definition:
     return _load(8, at)
 
 
-def _eight_bytes(typing: Any, at: Any) -> Any:
+def _eight_bytes(typing: object, at: object) -> Definition:
     return _load(64, at)
 
 
-def _count_trailing_zeros(typing: Any, word: Any) -> Any:
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _count_trailing_zeros(typing: object, word: types.Type) -> Definition:
+    def build(context: object, builder: ir.IRBuilder, signature: object, arguments: Sequence[ir.Value]) -> ir.Value:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(word), build
@@ -53,7 +57,7 @@ _trailing_zeros: Any = intrinsic(_count_trailing_zeros)
 
 
 @compiled
-def _worth(word: Any) -> Any:
+def _decimal_value(word: np.uint64) -> np.uint64:
     """Return the decimal value of eight bytes from 0 to 9, combined as pairs, then as fours, then as eight."""
     word = (word * np.uint64(10 * 256 + 1)) >> np.uint64(8)
     word = ((word & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(100 * 65536 + 1)) >> np.uint64(16)
@@ -61,7 +65,7 @@ def _worth(word: Any) -> Any:
 
 
 @compiled
-def digits(at: Any, stop: Any, before: Any) -> tuple[Any, Any]:
+def digits(at: np.uint64, stop: np.uint64, before: np.uint64) -> tuple[Any, Any]:
     r"""Parse the digits at an address, append them to the number ``before``, and return (number, end) modulo 2**64.
 
     The text extends to ``stop``, and has a byte that is not a digit at ``at`` or after it.
@@ -77,14 +81,14 @@ def digits(at: Any, stop: Any, before: Any) -> tuple[Any, Any]:
         # A carry changes only bytes after the first byte that is not a digit, and only that first byte matters.
         others = ((word + _TO_HIGH_BIT) | word) & _HIGH_BITS
         if others == 0:
-            before = before * _TENS[8] + _worth(word)
+            before = before * _TENS[8] + _decimal_value(word)
             at += _EIGHT
             continue
         bits = _trailing_zeros(others) & np.uint64(56)
         if bits == 0:
             return before, at
         length = bits >> np.uint64(3)
-        return before * _TENS[length] + _worth(word << (np.uint64(64) - bits)), at + length
+        return before * _TENS[length] + _decimal_value(word << (np.uint64(64) - bits)), at + length
     while 48 <= byte(at) <= 57:
         before = before * np.uint64(10) + np.uint64(byte(at) - 48)
         at += np.uint64(1)
@@ -102,7 +106,7 @@ _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 
 
 @compiled_part
-def number(at: Any, stop: Any) -> tuple[Any, Any, Any]:
+def number(at: np.uint64, stop: np.uint64) -> tuple[Any, Any, Any]:
     r"""Parse the decimal number at an address, and return (value, end, accuracy).
 
     The text extends to ``stop``, and the number is followed by a byte that no number contains, such as a newline. If

@@ -110,14 +110,14 @@ def _parse(
 ) -> _Parsed:
     base = segment.bytes.ctypes.data
     # The array has its largest possible size. Pages that are not touched take no memory.
-    odd = np.empty((room, 3), np.int64)
-    row, entry, odds, features, problem, at = parser.parse(
+    inexact = np.empty((room, 3), np.int64)
+    row, entry, n_inexact, features, problem, at = parser.parse(
         *map(np.uint64, (base + stretch[0], base + stretch[1])), reading.unlabelled, *_limits(reading),
         *map(np.uint64, slots),
-        arrays.indptr, arrays.labels, arrays.indices, arrays.values, odd,
+        arrays.indptr, arrays.labels, arrays.indices, arrays.values, inexact,
     )  # fmt: skip
     failures = [(at - base, problem)] if problem != parser.NOTHING else []
-    failures += _settle(segment, arrays, odd[:odds] - [base, base, 0])
+    failures += _convert_inexact(segment, arrays, inexact[:n_inexact] - [base, base, 0])
     return _Parsed(*slots, row - slots[0], entry - slots[1], features, tuple(failures))
 
 
@@ -131,9 +131,9 @@ def _limits(reading: ReadOptions) -> tuple[int, int, bool]:
     return int(reading.base == 1), limit, reading.extra == "ignore"
 
 
-def _settle(segment: Segment, arrays: _Arrays, odd: Array) -> Iterator[tuple[int, int]]:
+def _convert_inexact(segment: Segment, arrays: _Arrays, inexact: Array) -> Iterator[tuple[int, int]]:
     """Convert the numbers that the compiled parser cannot convert, and yield those that are too large."""
-    for start, stop, slot in odd.tolist():
+    for start, stop, slot in inexact.tolist():
         number = float(segment.bytes[start:stop].tobytes())
         if slot < 0:
             arrays.labels[-1 - slot] = number

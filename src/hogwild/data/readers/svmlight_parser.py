@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.data.reader import LARGEST_INDEX, ReadOptions
 from hogwild.data.readers.line_segments import NEWLINE, Segment, excerpt, place
 from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, LONG, SLACK, byte, digits, number
 from hogwild.errors import DataError
 from hogwild.jit import compiled, compiled_part
 
-# Reason why the parser stopped: none, or the field that is invalid. ``svmlight_errors`` makes the messages.
+# Reason why the parser stopped: none, or the field that is invalid. :func:`failure` makes the messages.
 NOTHING, LABEL, INDEX, VALUE = range(4)
 
 _ONE: Final = np.uint64(1)
@@ -27,7 +28,7 @@ _ENDS: Final = sum(1 << byte for byte in (_SPACE, _NEWLINE, _TAB, _RETURN, _HASH
 
 
 @compiled
-def count(text: Any, start: Any, stop: Any) -> tuple[int, int]:
+def count(text: Array, start: int, stop: int) -> tuple[int, int]:
     """Count (lines, colons) of a stretch of text, which are upper bounds of its rows and entries for :func:`parse`."""
     lines = colons = 0
     for character in text[start:stop]:
@@ -37,13 +38,13 @@ def count(text: Any, start: Any, stop: Any) -> tuple[int, int]:
 
 
 @compiled_part
-def ends(first: Any) -> Any:
+def ends(first: int) -> bool:
     """Return whether this byte ends a field."""
     return first <= _HASH and (_ENDS >> first) & 1 == 1
 
 
 @compiled_part
-def blanks(at: Any) -> Any:
+def blanks(at: np.uint64) -> np.uint64:
     """Return the end of the blanks at ``at``, and of a comment after them."""
     while byte(at) == _SPACE or byte(at) == _TAB:
         at += _ONE
@@ -56,7 +57,7 @@ def blanks(at: Any) -> Any:
 
 
 @compiled_part
-def label_at(at: Any, stop: Any, unlabelled: Any) -> tuple[Any, Any, Any]:
+def label_at(at: np.uint64, stop: np.uint64, unlabelled: bool) -> tuple[Any, Any, Any]:
     """Parse the label of the line that starts at ``at``, and return (label, end, accuracy)."""
     value, end, known = number(at, stop)
     if unlabelled and (byte(at) == _Q or byte(end) == _COLON):
@@ -66,17 +67,17 @@ def label_at(at: Any, stop: Any, unlabelled: Any) -> tuple[Any, Any, Any]:
 
 @compiled
 def parse(
-    start: Any, stop: Any, unlabelled: Any, smallest: Any, limit: Any, drop: Any, row: Any, entry: Any,
-    indptr: Any, labels: Any, indices: Any, values: Any, odd: Any,
+    start: np.uint64, stop: np.uint64, unlabelled: bool, smallest: Any, limit: int, drop: bool, row: np.uint64,
+    entry: np.uint64, indptr: Array, labels: Array, indices: Array, values: Array, inexact: Array,
 ) -> tuple[Any, Any, int, Any, int, Any]:  # fmt: skip
     """Parse the lines from address ``start`` to ``stop`` into the arrays, from slots ``row`` and ``entry`` on.
 
     Indices from ``limit`` on are dropped or refused. A number that float64 arithmetic does not determine goes to
-    ``odd`` as (start, end, slot), for the caller to convert. The slot of a label is ``-1 - row``. The function returns
-    the next free slots, the number of odd numbers, one more than the largest index, and the reason and position of the
-    stop.
+    ``inexact`` as (start, end, slot), for the caller to convert. The slot of a label is ``-1 - row``. The function
+    returns the next free slots, the number of inexact numbers, one more than the largest index, and the reason and
+    position of the stop.
     """
-    odds, largest, at = 0, np.int64(-1), start
+    n_inexact, largest, at = 0, np.int64(-1), start
     while at < stop:
         at = blanks(at)
         if byte(at) == _NEWLINE:
@@ -84,11 +85,11 @@ def parse(
             continue
         value, end, known = label_at(at, stop, unlabelled)
         if known == BAD:
-            return row, entry, odds, largest + 1, LABEL, at
+            return row, entry, n_inexact, largest + 1, LABEL, at
         labels[row] = value
         if known != EXACT:
-            odd[odds, 0], odd[odds, 1], odd[odds, 2] = at, end, -1 - np.int64(row)
-            odds += 1
+            inexact[n_inexact, 0], inexact[n_inexact, 1], inexact[n_inexact, 2] = at, end, -1 - np.int64(row)
+            n_inexact += 1
         at, previous, query = end, smallest - 1, True
         while True:
             at = blanks(at)
@@ -99,27 +100,27 @@ def parse(
                 colon = at + np.uint64(3)
                 _, end = digits(colon + _ONE, stop, np.uint64(0))
                 if byte(colon) != _COLON or end == colon + _ONE or not ends(byte(end)):
-                    return row, entry, odds, largest + 1, INDEX, at
+                    return row, entry, n_inexact, largest + 1, INDEX, at
                 at, query = end, False
                 continue
             whole, colon = digits(at, stop, np.uint64(0))
             index, length = np.int64(whole), colon - at
             if byte(colon) != _COLON or length == 0 or length > np.uint64(18) or index > LARGEST_INDEX:
-                return row, entry, odds, largest + 1, INDEX, at
+                return row, entry, n_inexact, largest + 1, INDEX, at
             if index <= previous or (index >= limit and not drop):
-                return row, entry, odds, largest + 1, INDEX, at
+                return row, entry, n_inexact, largest + 1, INDEX, at
             previous, query, at = index, False, colon + _ONE
             value, end, known = number(at, stop)
             single = np.float32(value)
             if known == BAD or not np.isfinite(single) or not ends(byte(end)):
-                return row, entry, odds, largest + 1, VALUE, at
+                return row, entry, n_inexact, largest + 1, VALUE, at
             if index < limit:
                 if known == CLOSE and np.float32(value * (1 - SLACK)) != np.float32(value * (1 + SLACK)):
                     # The value is so close to a rounding boundary of float32 that its error may change the result.
                     known = LONG
                 if known == LONG:
-                    odd[odds, 0], odd[odds, 1], odd[odds, 2] = at, end, entry
-                    odds += 1
+                    inexact[n_inexact, 0], inexact[n_inexact, 1], inexact[n_inexact, 2] = at, end, entry
+                    n_inexact += 1
                 indices[entry], values[entry] = index, single
                 entry += _ONE
                 if index > largest:
@@ -128,7 +129,7 @@ def parse(
         at += _ONE
         row += _ONE
         indptr[row] = entry
-    return row, entry, odds, largest + 1, NOTHING, at
+    return row, entry, n_inexact, largest + 1, NOTHING, at
 
 
 _FORM = "A line is: label index:value index:value ... (# comment)."
@@ -202,8 +203,8 @@ def _index(field: bytes, before: bytes, reading: ReadOptions) -> tuple[str, str]
         return f"the index in {{field}} is larger than {LARGEST_INDEX:,}", "Hash or renumber the features."
     if (previous := _BEFORE.search(before)) and int(digits) <= int(previous[1]):
         repeated = int(digits) == int(previous[1])
-        said = "is in the row already" if repeated else "is smaller than the one before it"
-        return f"the index in {{field}} {said}", _SORT
+        reason = "is in the row already" if repeated else "is smaller than the one before it"
+        return f"the index in {{field}} {reason}", _SORT
     if reading.base == 1 and int(digits) == 0:
         return (
             "index 0 in {field}, but the indices are taken to count from 1",

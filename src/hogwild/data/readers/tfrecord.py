@@ -75,8 +75,8 @@ def _pieces(path: Path, size: int) -> Iterator[bytes]:
     held = b""
     for block in _blocks(path, size):
         held = held + block if held else block
-        end, believed = parser.whole(np.frombuffer(held, np.uint8))
-        if not believed:
+        end, lengths_match = parser.whole(np.frombuffer(held, np.uint8))
+        if not lengths_match:
             break
         if end:
             yield held[:end]

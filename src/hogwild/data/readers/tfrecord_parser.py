@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.jit import compiled, compiled_part
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli's polynomial with its bits reversed.
@@ -23,7 +24,7 @@ _POLYNOMIAL = 0x82F63B78  # Castagnoli's polynomial with its bits reversed.
 _MASK = 0xA282EAD8
 
 
-def _tables() -> Any:
+def _tables() -> Array:
     """Compute the look-up tables: row ``k`` is the effect of a byte on the checksum ``k`` bytes later."""
     tables = np.zeros((8, 256), np.uint32)
     rest: Any = np.arange(256, dtype=np.uint32)
@@ -39,7 +40,7 @@ TABLES = _tables()
 
 
 @compiled
-def masked_crc(data: Any, start: Any, stop: Any) -> Any:
+def masked_crc(data: Array, start: int, stop: int) -> np.uint32:
     """Compute the checksum of ``data[start:stop]`` in the form that TFRecord files store.
 
     >>> hex(masked_crc(np.frombuffer(b"123456789", np.uint8), 0, 9))
@@ -75,7 +76,7 @@ _FIXED64, _PIECE, _FIXED32 = 1, 2, 5  # Wire types of protocol buffers: 8 bytes,
 
 
 @compiled_part
-def number_at(data: Any, at: Any, size: Any) -> Any:
+def number_at(data: Array, at: int, size: int) -> np.uint64:
     """Read ``size`` bytes as a little-endian number."""
     number = np.uint64(0)
     for k in range(size):
@@ -84,7 +85,7 @@ def number_at(data: Any, at: Any, size: Any) -> Any:
 
 
 @compiled_part
-def varint(data: Any, at: Any, stop: Any) -> Any:
+def varint(data: Array, at: int, stop: int) -> tuple[np.uint64, int]:
     """Read a number with seven bits per byte, and return it with its end."""
     number = np.uint64(0)
     for k in range(10):
@@ -97,7 +98,7 @@ def varint(data: Any, at: Any, stop: Any) -> Any:
 
 
 @compiled_part
-def field(data: Any, at: Any, stop: Any) -> Any:
+def field(data: Array, at: int, stop: int) -> tuple[np.int64, np.int64, int, np.int64]:
     """Read the field at a position, and return its number, its wire type, the start of its content, and its end."""
     key, begin = varint(data, at, stop)
     kind, end = np.int64(key & np.uint64(7)), np.int64(-1)
@@ -116,7 +117,7 @@ def field(data: Any, at: Any, stop: Any) -> Any:
 
 
 @compiled_part
-def is_named(data: Any, start: Any, stop: Any, name: Any) -> Any:
+def is_named(data: Array, start: int, stop: int, name: Array) -> Any:
     """Return whether the bytes ``data[start:stop]`` are equal to a name."""
     if stop - start != len(name):
         return False
@@ -127,7 +128,7 @@ def is_named(data: Any, start: Any, stop: Any, name: Any) -> Any:
 
 
 @compiled_part
-def find(data: Any, at: Any, stop: Any, names: Any, places: Any) -> Any:
+def find(data: Array, at: int, stop: int, names: tuple[Array, ...], places: Array) -> bool:
     """Find the features of an Example with these names; return whether the Example is readable.
 
     ``places`` gets the start and the end of each feature. The last feature of a name counts.
@@ -161,7 +162,7 @@ def find(data: Any, at: Any, stop: Any, names: Any, places: Any) -> Any:
 
 
 @compiled_part
-def numbers(data: Any, at: Any, stop: Any, out: Any, first: Any) -> Any:
+def numbers(data: Array, at: int, stop: int, out: Array, first: int) -> tuple[np.int64, np.int64]:
     """Read the numbers of a Feature into ``out``; return the kind of its list and their count, or -1 if damaged."""
     what, count = np.int64(0), np.int64(0)
     while at < stop:
@@ -199,7 +200,7 @@ def numbers(data: Any, at: Any, stop: Any, out: Any, first: Any) -> Any:
 
 
 @compiled
-def whole(data: Any) -> Any:
+def whole(data: Array) -> tuple[np.int64, bool]:
     """Return the end of the last complete record, and whether the checksums of all record lengths match.
 
     The end follows from the lengths alone. The function does not verify the contents.
@@ -217,8 +218,16 @@ def whole(data: Any) -> Any:
 
 @compiled
 def parse(
-    data: Any, names: Any, unlabelled: Any, limit: Any, indptr: Any, indices: Any, values: Any, labels: Any, room: Any
-) -> Any:
+    data: Array,
+    names: tuple[Array, ...],
+    unlabelled: bool,
+    limit: int,
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    labels: Array,
+    room: Array,
+) -> tuple[np.int64, np.int64, int, np.int64]:
     """Parse complete records from the start of ``data``, and return (rows, bytes used, the fault, its position).
 
     ``names`` are the names of the features with indices, values and label. ``room`` is a buffer for the numbers of one

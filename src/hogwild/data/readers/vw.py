@@ -38,7 +38,7 @@ from hogwild.machine import usable_cores
 
 # Largest number of bytes of memory that a byte of text takes when it is parsed, which short rows reach.
 _MEMORY_PER_BYTE = 6
-_WORTH_A_THREAD = 1 << 16  # Bytes of text that make a further thread worthwhile.
+_MIN_BYTES_PER_THREAD = 1 << 16  # Bytes of text that make a further thread worthwhile.
 _BLOCK = 1 << 18  # Bytes that are counted at a time, so that they stay in the cache.
 _TOO_LARGE = 2.0**128 - 2.0**103  # Smallest number that is infinite when it is rounded to 32 bits.
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -109,7 +109,7 @@ class _Stretch:
 
 
 def _parts(segment: Segment, workers: int) -> int:
-    return max(1, min(workers, len(segment.bytes) // _WORTH_A_THREAD))
+    return max(1, min(workers, len(segment.bytes) // _MIN_BYTES_PER_THREAD))
 
 
 def _parsed(stretch: _Stretch, features: int, unlabelled: bool) -> CSRRows:

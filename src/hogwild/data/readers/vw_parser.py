@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.csr import Array
 from hogwild.data.hashing import murmur3
 from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, SLACK, number
 from hogwild.jit import compiled
@@ -67,8 +68,8 @@ _SCALE, _VALUE = int(Aside.SCALE), int(Aside.VALUE)
 
 @compiled
 def parse(
-    text: Any, start: Any, stop: Any, mask: Any, unlabelled: Any,
-    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, asides: Any,
+    text: Array, start: int, stop: int, mask: int, unlabelled: bool,
+    indptr: Array, indices: Array, values: Array, labels: Array, weights: Array, asides: Array,
 ) -> tuple[Any, Any, int, Any]:  # fmt: skip
     """Parse whole lines, and return the rows, the numbers set aside, the first problem, and its position.
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import DivergedError
-from hogwild.lab.experiment import Experiment, Point, Results, each, grid
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Table
-from hogwild.run import Budget
 from hogwild.runtimes import Simulator
 from hogwild.schedules import Constant, LinearScaling
+from hogwild.stopping import Budget
 from hogwild.strategies import Synchronous
 from hogwild.training.minimise import minimise
+
+if TYPE_CHECKING:
+    from torch.utils.data import TensorDataset
 
 BATCH, STEP, EPOCHS, WARMUP = 16, 0.1, 12, 4.0
 SAMPLES, HELD_OUT, WIDTH, CLASSES = 6144, 2000, 32, 10
@@ -26,7 +29,7 @@ MODES = {
 
 
 @cache
-def _clusters() -> Any:
+def _clusters() -> tuple[TensorDataset, ...]:
     """Make points around ten centres in 32 dimensions, and split them into training and held-out points."""
     import torch
     from torch.utils.data import TensorDataset
@@ -74,7 +77,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     times = sorted(results.values("times"))
     most = times[-1]
 
-    def error(mode: str, count: int) -> Any:
+    def error(mode: str, count: int) -> Mean:
         return results.mean("test_error", mode=mode, times=count)
 
     small, same = error("same step", times[0]), error("same step", most)

@@ -12,8 +12,9 @@ from hogwild.lab.report_builder import heat_maps, staleness_chart
 from hogwild.lab.report_model import Chart, Finding, Part, Series
 from hogwild.machine import usable_cores
 from hogwild.problems.linear import Linear
-from hogwild.run import Budget
+from hogwild.run import Run
 from hogwild.schedules import Constant
+from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild
 from hogwild.training.minimise import minimise
 
@@ -33,7 +34,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     problem = _problem(point["features"], point["exponent"], seed)
     strategy = Hogwild(point["workers"], buffer=0)
 
-    def run(count_conflicts: bool) -> Any:
+    def run(count_conflicts: bool) -> Run:
         return minimise(
             problem, "sgd", Constant(0.5), strategy, "threads", Budget(EPOCHS), evaluate_every_epoch=False, seed=seed,
             count_conflicts=count_conflicts,
@@ -43,6 +44,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     timed = min(run(False).seconds for _ in range(3))
     observed = run(True)
     seen = observed.conflicts
+    assert seen is not None
     keep = {} if seed else {"groups": seen["groups"], "heat": seen["heat"], "histogram": seen["staleness"]["histogram"]}
     return {
         "cores": usable_cores(), "seconds": timed, "observed_seconds": observed.seconds,
@@ -96,14 +98,15 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         Finding(
             f"Where rows share {densest:,} features, {uniform.mean('collided', features=densest, workers=two)} of "
             "updates "
-            f"met another; with {sparsest:,} features {uniform.mean('collided', features=sparsest, workers=two)}. "
+            f"collided with another; with {sparsest:,} features "
+            f"{uniform.mean('collided', features=sparsest, workers=two)}. "
             f"Lost were {uniform.mean('lost_of_a_million', features=densest, workers=two)} and "
-            f"{uniform.mean('lost_of_a_million', features=sparsest, workers=two)} of a million writes: to meet is "
-            "common, to lose a change is rare.",
+            f"{uniform.mean('lost_of_a_million', features=sparsest, workers=two)} of a million writes: collisions "
+            "are common, lost changes are rare.",
             uniform.mean("lost_of_a_million", features=sparsest, workers=two)
             .below(uniform.mean("lost_of_a_million", features=densest, workers=two)),
         ),
-        Finding(f"To watch costs: an observed run took {cost} times as long."),
+        Finding(f"Counting costs time: an instrumented run took {cost} times as long."),
     ]  # fmt: skip
     if most > cores:
         findings.append(Finding(
@@ -165,7 +168,7 @@ def _pictures(results: Results, workers: int) -> list[Part]:
                 Series("changed meanwhile", shares, [_of(group["met"], group["writes"]) for group in groups]),
                 Series("lost", shares, [_of(group["lost"], group["writes"]) for group in groups], style="dashed"),
             ),
-            "The more frequent a coordinate, the more of its writes meet others.", log_x=True, log_y=True,
+            "The more frequent a coordinate, the more of its writes collide with others.", log_x=True, log_y=True,
         ),
         *heat_maps(record["heat"], groups, workers=2),
     ]  # fmt: skip
@@ -177,13 +180,13 @@ def _of(part: float, whole: float) -> float | None:
 
 experiment = Experiment(
     "collisions",
-    "Collisions: how often do workers meet?",
+    "Collisions: how often do workers collide?",
     "When workers share parameters without locks, how often do they touch the same coordinate at the same time, does "
     "that follow from how sparse the data is, and what does it cost?",
     f"{ROWS:,} generated rows of {NONZEROS} non-zeros are trained for {EPOCHS} epochs by textbook Hogwild! (no "
     "buffers), "
     "over more and more features: the fewer, the more rows have in common. Each run is timed as it is (the best of "
-    "three) and once more with a loop that counts: a stamp for each coordinate tells how many writes by others landed "
+    "three) and once more with a loop that counts: a version counter for each coordinate gives the writes by others "
     "between a worker's reading and writing it, and an exchange at each write what was lost. Predicted is the "
     "staleness that was measured times the coordinates that two rows have in common on average.",
     grid(features=[16, 128, 1_024, 16_384, 262_144, 4_194_304], exponent=[0.0], workers=WORKERS)

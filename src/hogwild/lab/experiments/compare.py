@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from hogwild import strategies
+from hogwild.data import Dataset
 from hogwild.data import open as open_data
 from hogwild.lab.experiment import Experiment, Point, Results, each, lowest
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.problems.linear import Linear
-from hogwild.run import Budget
 from hogwild.runtimes import Local, Threads
+from hogwild.stopping import Budget
 from hogwild.training.minimise import minimise
 
 
 @cache
-def _opened(path: str, holdout: float, seed: int) -> Any:
+def _opened(path: str, holdout: float, seed: int) -> tuple[Dataset, Dataset]:
     return open_data(path).split(holdout, seed)
 
 
@@ -42,31 +44,31 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
     """Find the fastest combination and the one with the lowest held-out loss."""
-    named = Results(tuple({**record, "who": _who(record)} for record in results.records))
-    names = named.values("who")
-    best, quick = lowest(named, "test_loss", "who"), lowest(named, "seconds", "who")
+    named = Results(tuple({**record, "label": _label(record)} for record in results.records))
+    names = named.values("label")
+    best, quick = lowest(named, "test_loss", "label"), lowest(named, "seconds", "label")
     findings = [
-        Finding(f"{best} came to the least held-out loss: {named.mean('test_loss', who=best)}."),
-        Finding(f"{quick} was done first, after {named.mean('seconds', who=quick)} s; {best} took "
-                f"{named.mean('seconds', who=best)} s."),
+        Finding(f"{best} came to the least held-out loss: {named.mean('test_loss', label=best)}."),
+        Finding(f"{quick} was done first, after {named.mean('seconds', label=quick)} s; {best} took "
+                f"{named.mean('seconds', label=best)} s."),
     ]  # fmt: skip
     parts: list[Part] = [
         Chart("Objective against time", "seconds", "objective",
-              each(names, lambda name: named.curve("times", "curve", name, who=name)),
+              each(names, lambda name: named.curve("times", "curve", name, label=name)),
               "Objective against seconds of training, by strategy and workers.", log_x=True),
         Chart("Objective against samples", "samples", "objective",
-              each(names, lambda name: named.curve("samples", "curve", name, who=name)),
+              each(names, lambda name: named.curve("samples", "curve", name, label=name)),
               "Objective against samples, by strategy and workers.", log_x=True),
         Table("All of them", ("strategy", "workers", "seconds", "objective", "held-out loss", "held-out score", "bytes",
                               "staleness"),
-              tuple((named.where(who=name).records[0]["strategy"], named.where(who=name).records[0]["workers"],
-                     *(str(named.mean(figure, who=name)) for figure in
+              tuple((named.where(label=name).records[0]["strategy"], named.where(label=name).records[0]["workers"],
+                     *(str(named.mean(figure, label=name)) for figure in
                        ("seconds", "objective", "test_loss", "score", "bytes", "staleness"))) for name in names)),
     ]  # fmt: skip
     return findings, parts
 
 
-def _who(record: Any) -> str:
+def _label(record: Mapping[str, object]) -> str:
     return "serial" if record["strategy"] == "serial" else f"{record['strategy']}, {record['workers']} workers"
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from hogwild.delays import Always, HeavyTail, Normal
 from hogwild.errors import DivergedError
-from hogwild.lab.experiment import Experiment, Point, Results, each, gain, grid
+from hogwild.events import Record
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, gain, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.lab.synthetic_problems import regression
-from hogwild.run import Budget
 from hogwild.runtimes import Local, Simulator
 from hogwild.schedules import Constant
+from hogwild.stopping import Budget
 from hogwild.strategies import ParameterServer
 from hogwild.strategies.delay_correction import named as correction_named
 from hogwild.training.minimise import minimise
@@ -42,7 +43,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
         )  # fmt: skip
     except DivergedError:
         return {"excess": 1e6, "diverged": 1, "staleness": None, "curve": None}
-    stale = run.staleness or {}
+    stale: Record = run.staleness or {}
     return {
         "excess": planted.excess(run.objective), "diverged": 0, "test_loss": run.result["test_loss"],
         "staleness": stale.get("mean"), "staleness_p95": stale.get("p95"), "staleness_most": stale.get("most"),
@@ -57,7 +58,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     steps = sorted(results.values("step"))
     small, large = steps[0], steps[-1]
 
-    def at(step: float, whose: str, time: str, **more: Any) -> Any:
+    def at(step: float, whose: str, time: str, **more: str) -> Mean:
         return results.mean(
             "excess", **({"where": "simulated", "correction": "none"} | more), step=step, whose=whose, time=time
         )

@@ -20,8 +20,10 @@ from hogwild.machine import usable_cores
 from hogwild.problems.graph_cut import GraphCut
 from hogwild.problems.linear import Linear
 from hogwild.problems.matrix_completion import MatrixCompletion
-from hogwild.run import Budget
+from hogwild.problems.problem import RowProblem
+from hogwild.run import Run
 from hogwild.schedules import Backoff
+from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild, Locked, RoundRobin
 from hogwild.training.minimise import minimise
 
@@ -40,7 +42,7 @@ EPOCHS = 5
 
 
 @cache
-def problem_of(data: str, file: str | None, scale: float, seed: int) -> Any:
+def problem_of(data: str, file: str | None, scale: float, seed: int) -> RowProblem:
     """Make a problem of the paper, on a file or on generated data of the same shape, ``scale`` times as large."""
     if data == "RCV1":
         source: Any = file or InMemoryDataset(
@@ -95,7 +97,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     linear = isinstance(problem, Linear)
     options: dict[str, Any] = {"rule": "sgd", "schedule": Backoff(0.5, 0.9)} if linear else {}
 
-    def run(epochs: int) -> Any:
+    def run(epochs: int) -> Run:
         return minimise(problem, strategy=strategy, runtime="threads", budget=Budget(epochs), seed=seed, **options)
 
     run(1)  # first run, which compiles
@@ -163,7 +165,7 @@ experiment = Experiment(
     "Sparse SVM (RCV1), matrix completion (Netflix, KDD, Jumbo) and graph cuts (DBLife, Abdomen): on files of one's "
     "own "
     "(--data RCV1=FILE; a list of edges is cut between its first and its last node), else on generated data of the "
-    "same shape, as many times smaller as 'scale' says, and a "
+    "same shape, as many times smaller as 'scale' gives, and a "
     "picture in "
     f"place of a scan. {EPOCHS} epochs after one to warm up; textbook Hogwild! without buffers, a lock for each "
     "coordinate, "

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from hogwild import landscape
-from hogwild.lab.experiment import Experiment, Point, Results, grid
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, grid
 from hogwild.lab.report_model import Chart, Finding, Map, Part, Series, Table
 from hogwild.problems.linear import Linear
 from hogwild.rules import SGD, Adam
-from hogwild.run import Budget
 from hogwild.runtimes import Simulator, Threads
 from hogwild.schedules import Constant
+from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild, ParameterServer, Serial, Synchronous
 from hogwild.training.minimise import minimise
 
@@ -26,7 +26,7 @@ METHODS: dict[str, tuple[Any, float, Any, Any, float]] = {  # rule, step size, s
     "averaged SGD": (SGD(), 0.5, Serial(), Threads(), 0.5),
     "Adam": (Adam(), 0.02, Serial(), Threads(), 0.0),
 }
-WAYS = ("SGD", "asynchronous SGD", "Adam")  # methods whose trajectories are drawn
+TRAJECTORIES = ("SGD", "asynchronous SGD", "Adam")  # methods whose trajectories are drawn
 # Factor on the number of epochs, because an epoch of gradient descent is a single step.
 LONGER = {"gradient descent": 20}
 
@@ -45,26 +45,26 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
         test=(X[ROWS:], y[ROWS:]), average=average, seed=seed,
     )  # fmt: skip
     found = run.model.weights.ravel().astype(float)
-    ground = landscape.surface(problem)
-    at = ground.at(run)
+    surface = landscape.surface(problem)
+    at = surface.at(run)
     return {
         "train_loss": run.loss, "test_loss": run.result["test_loss"],
         "train_test_gap": run.result["test_loss"] - run.loss, "norm": float(np.linalg.norm(found)),
         "norm_1": float(np.abs(found).sum()), "norm_max": float(np.abs(found).max()),
         "from_the_shortest": float(np.linalg.norm(found - shortest) / np.linalg.norm(shortest)),
         "from_the_planted": float(np.linalg.norm(found - weights) / np.linalg.norm(weights)),
-        "sharpness": float(landscape.sharpness(ground, at, rho=0.5, steps=5).rise),
-        "largest_eigenvalue": float(landscape.spectrum(ground, at, k=1).values[0]),
+        "sharpness": float(landscape.sharpness(surface, at, rho=0.5, steps=5).rise),
+        "largest_eigenvalue": float(landscape.spectrum(surface, at, k=1).values[0]),
         "least_norm": float(np.linalg.norm(shortest)),
-        **(_way(problem, ground, point["method"]) if seed == 0 and point["method"] in WAYS else {}),
+        **(_trajectory(problem, surface, point["method"]) if seed == 0 and point["method"] in TRAJECTORIES else {}),
     }  # fmt: skip
 
 
-def _way(problem: Linear, ground: Any, method: str) -> dict[str, Any]:
+def _trajectory(problem: Linear, surface: landscape.Surface, method: str) -> dict[str, Any]:
     """Return the trajectory of the first epochs, on the plane that contains most of it."""
     rule, step, strategy, runtime, _ = METHODS[method]
     path = landscape.trajectory(problem, rule, Constant(step), strategy, runtime, Budget(EPOCHS // 5))
-    seen = landscape.path_plane(ground, path)
+    seen = landscape.path_plane(surface, path)
     return {
         "way": {
             "across": seen.plane.xs.tolist(), "up": seen.plane.ys.tolist(), "losses": seen.plane.losses.tolist(),
@@ -77,7 +77,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     """Compare the solutions of all methods."""
     methods = results.values("method")
 
-    def of(figure: str, method: str) -> Any:
+    def of(figure: str, method: str) -> Mean:
         return results.mean(figure, method=method)
 
     plain, late, adam = "SGD", "asynchronous SGD", "Adam"
@@ -96,7 +96,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
                 and of("from_the_shortest", late).below(of("from_the_shortest", adam)),
             ),
             Finding(
-                f"Held out, SGD lost {of('test_loss', plain)}, asynchronous SGD {of('test_loss', late)}: "
+                f"The held-out loss of SGD is {of('test_loss', plain)}, of asynchronous SGD {of('test_loss', late)}: "
                 + ("asynchrony by itself does not regularise here; the difference is within chance."
                    if alike <= noise else "there is a difference that is more than chance."),
             ),
@@ -132,11 +132,12 @@ def _maps(results: Results) -> list[Part]:
     found: list[Part] = []
     for record in results.records:
         if "way" in record:
-            way, shown = record["way"], f"{record['way']['explained']:.0%}"
+            path, shown = record["way"], f"{record['way']['explained']:.0%}"
             found.append(Map(
-                f"The way of {record['method']}", "along its longest side", "across", way["across"], way["up"],
-                way["losses"], "loss", f"The loss on the plane that shows {shown} of the way, and the way from the "
-                "start to where it ends, epoch by epoch.", log=True, contours=True, path=(way["xs"], way["ys"]),
+                f"Trajectory of {record['method']}", "along its longest side", "across", path["across"], path["up"],
+                path["losses"], "loss", f"The loss on the plane that shows {shown} of the trajectory, and the "
+                "trajectory from its start to its end, epoch by epoch.", log=True, contours=True,
+                path=(path["xs"], path["ys"]),
             ))  # fmt: skip
     return found
 

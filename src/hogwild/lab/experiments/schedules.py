@@ -8,8 +8,8 @@ from hogwild import schedules
 from hogwild.lab.experiment import Experiment, Point, Results, each, grid, lowest
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.lab.synthetic_problems import classification
-from hogwild.run import Budget
 from hogwild.runtimes import Simulator, Threads
+from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild, ParameterServer, Serial
 from hogwild.training.minimise import minimise
 

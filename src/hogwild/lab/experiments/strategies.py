@@ -7,10 +7,10 @@ from typing import Any
 from hogwild.lab.experiment import Experiment, Point, Results, each, grid, lowest
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.lab.synthetic_problems import classification
-from hogwild.run import Budget
 from hogwild.runtimes import Simulator, Threads
 from hogwild.runtimes.messaging.faults import Link
 from hogwild.schedules import Cosine
+from hogwild.stopping import Budget
 from hogwild.strategies import (
     AllToAll,
     Averaging,
@@ -49,30 +49,30 @@ BY_MESSAGES = {
 def trial(point: Point, seed: int) -> dict[str, Any]:
     """Train in shared memory, or by messages in simulated time."""
     planted, name = classification(seed), point["strategy"]
-    talks = name in BY_MESSAGES
-    strategy = BY_MESSAGES[name] if talks else IN_MEMORY[name]
+    by_messages = name in BY_MESSAGES
+    strategy = BY_MESSAGES[name] if by_messages else IN_MEMORY[name]
     run = minimise(
-        planted.problem, "sgd", Cosine(1.0), strategy, Simulator(link=LINK) if talks else Threads(), Budget(EPOCHS),
-        test=planted.test, seed=seed,
+        planted.problem, "sgd", Cosine(1.0), strategy, Simulator(link=LINK) if by_messages else Threads(),
+        Budget(EPOCHS), test=planted.test, seed=seed,
     )  # fmt: skip
     return {
-        "kind": "by messages" if talks else "in one memory", "excess": planted.excess(run.objective),
+        "kind": "by messages" if by_messages else "in one memory", "excess": planted.excess(run.objective),
         "test_loss": run.result["test_loss"], "seconds": run.seconds,
         "bytes": run.traffic["bytes"] if run.traffic else None,
         "idle": run.idle["idle_share"] if run.idle else None,
         "staleness": run.staleness["mean"] if run.staleness else None,
         "samples": [record["updates"] for record in run.history],
         "times": [record["seconds"] for record in run.history],
-        "sent": [record.get("bytes") for record in run.history] if talks else None,
+        "sent": [record.get("bytes") for record in run.history] if by_messages else None,
         "curve": [planted.excess(record["objective"]) for record in run.history],
     }  # fmt: skip
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
     """Compare the strategies by three costs: samples, time and bytes."""
-    talked, shared = results.where(kind="by messages"), results.where(kind="in one memory")
+    message_passing, shared = results.where(kind="by messages"), results.where(kind="in one memory")
     findings = []
-    for what, some in (("In one memory", shared), ("By messages", talked)):
+    for what, some in (("In one memory", shared), ("By messages", message_passing)):
         if some:
             best = lowest(some, "excess", "strategy")
             findings.append(
@@ -81,29 +81,29 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
                     "distance at the start."
                 )
             )
-    if talked:
-        quick, waits = lowest(talked, "seconds", "strategy"), lowest(talked, "bytes", "strategy")
+    if message_passing:
+        fastest, leanest = lowest(message_passing, "seconds", "strategy"), lowest(message_passing, "bytes", "strategy")
         findings.append(Finding(
-            f"For the same number of samples {quick} took the least simulated time "
-            f"({talked.mean('seconds', strategy=quick)} s), "
-            f"and {waits} sent the fewest bytes ({talked.mean('bytes', strategy=waits).value:,.0f})."
+            f"For the same number of samples {fastest} took the least simulated time "
+            f"({message_passing.mean('seconds', strategy=fastest)} s), "
+            f"and {leanest} sent the fewest bytes ({message_passing.mean('bytes', strategy=leanest).value:,.0f})."
         ))  # fmt: skip
-        step, free = talked.mean("idle", strategy="synchronous"), talked.mean("idle", strategy="parameter server")
+        step, free = (message_passing.mean("idle", strategy=name) for name in ("synchronous", "parameter server"))
         if step.count and free.count:
             findings.append(Finding(
                 f"Synchronous workers waited for {step.value:.0%} of their time, asynchronous ones with a server for "
                 f"{free.value:.0%}.", free.below(step),
             ))  # fmt: skip
-    names = talked.values("strategy")
+    names = message_passing.values("strategy")
     parts: list[Part] = [
         Chart("By messages: against samples", "samples", "distance to the optimum",
-              each(names, lambda name: talked.curve("samples", "curve", name, strategy=name)),
+              each(names, lambda name: message_passing.curve("samples", "curve", name, strategy=name)),
               "Distance to the optimum against samples for strategies by messages.", log_y=True),
         Chart("By messages: against simulated time", "simulated seconds", "distance to the optimum",
-              each(names, lambda name: talked.curve("times", "curve", name, strategy=name)),
+              each(names, lambda name: message_passing.curve("times", "curve", name, strategy=name)),
               "Distance to the optimum against simulated seconds.", log_y=True),
         Chart("By messages: against bytes", "bytes sent", "distance to the optimum",
-              each(names, lambda name: talked.curve("sent", "curve", name, strategy=name)),
+              each(names, lambda name: message_passing.curve("sent", "curve", name, strategy=name)),
               "Distance to the optimum against bytes sent by all.", log_x=True, log_y=True),
         Chart("In one memory: against samples", "samples", "distance to the optimum",
               each(shared.values("strategy"), lambda name: shared.curve("samples", "curve", name, strategy=name)),
@@ -130,7 +130,7 @@ experiment = Experiment(
     f"Logistic regression with a known optimum (1,000 rows, 20 features), {EPOCHS} epochs of SGD by {WORKERS} "
     "workers. By "
     "messages in simulated time, on links of 0.5 ms and 1 MB/s where an update takes about 1 ms; in one memory on real "
-    "threads, whose seconds are real, and so short here that they tell nothing.",
+    "threads, whose seconds are real, and too short here to mean anything.",
     grid(strategy=[*IN_MEMORY, *BY_MESSAGES]),
     grid(strategy=[*IN_MEMORY, *BY_MESSAGES]),
     trial,

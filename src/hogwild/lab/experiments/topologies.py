@@ -10,10 +10,10 @@ from hogwild import topologies
 from hogwild.lab.experiment import Experiment, Point, Results, each, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.lab.synthetic_problems import classification
-from hogwild.run import Budget
 from hogwild.runtimes import Simulator
 from hogwild.runtimes.messaging.faults import Link
 from hogwild.schedules import Constant
+from hogwild.stopping import Budget
 from hogwild.strategies import Gossip
 from hogwild.topologies.mixing_matrix import about
 from hogwild.training.minimise import minimise
@@ -81,7 +81,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
             agree < -0.5,
         ),
         Finding(
-            f"At equal work the loss hardly tells: {first} {results.mean('excess', topology=first)}, {last} "
+            f"At equal work the loss hardly differs: {first} {results.mean('excess', topology=first)}, {last} "
             f"{results.mean('excess', topology=last)} of the distance at the start; held out "
             f"{results.mean('test_loss', topology=first)} and {results.mean('test_loss', topology=last)}."
         ),

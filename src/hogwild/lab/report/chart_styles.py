@@ -184,7 +184,7 @@ def few_ticks(values: Iterable[Any]) -> list[float] | None:
     return known if 2 <= len(known) <= 10 and far_apart else None
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a value is a finite number; True and False are not numbers here."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 

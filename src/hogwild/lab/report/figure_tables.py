@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from hogwild.files import format_size, to_jsonable
@@ -19,7 +20,7 @@ from hogwild.lab.report_model import Chart, Map, Table
 NOTHING = "\N{EN DASH}"
 
 
-def written(value: Any, digits: int = 4) -> str:
+def written(value: object, digits: int = 4) -> str:
     """Return a value as text, with ``digits`` significant digits where it has more.
 
     >>> [written(value) for value in (0.123456, 0.000012345, 1234567, 2048, 31415.9265, 3.0, None, True)]
@@ -224,14 +225,14 @@ def parquet_of(table: Table) -> bytes | None:
     return sink.getvalue()
 
 
-def _array(pyarrow: Any, values: list[Any]) -> Any:
+def _array(pyarrow: ModuleType, values: list[Any]) -> object:
     try:
         return pyarrow.array(values)
     except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
         return pyarrow.array([None if value is None else _cell(value) for value in values], pyarrow.string())
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> object:
     """Return a value that Parquet can store with its type, else its text. Floats that are not finite are kept."""
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -240,7 +241,7 @@ def _value(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float)) else _cell(value)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if value is None:

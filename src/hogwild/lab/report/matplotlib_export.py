@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from hogwild.data.csr import Array
+
 _MARKERS_SHOWN = 14
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -189,7 +191,7 @@ def _borders(centres: list[float], scale: Scale) -> list[float]:
     return [math.exp(place) for place in places] if scale == "log" else places
 
 
-def _levels(rows: list[list[float]], log: bool) -> Any:
+def _levels(rows: list[list[float]], log: bool) -> Array:
     import numpy as np
 
     known = [value for row in rows for value in row if math.isfinite(value)]

@@ -38,7 +38,7 @@
   const boxesOf = (plot) => plot.closest("figure").querySelectorAll("input[data-traces]");
   const tracesOf = (box) => box.dataset.traces.split(" ").map(Number);
 
-  // An image has no buttons in it, so what is seen is said by the drawing, beside the toolbar.
+  // An image has no buttons in it, so the drawing beside the toolbar has the description.
   function describe(plot) {
     const [first, ...others] = plot.querySelectorAll(".main-svg");
     first.setAttribute("role", "img");
@@ -67,7 +67,7 @@
   async function drawAll() {
     for (const plot of plots) {
       await draw(plot);
-      await new Promise((done) => setTimeout(done)); // the page answers meanwhile
+      await new Promise((done) => setTimeout(done)); // lets the page handle input between two plots
     }
     root.dataset.drawn = "all";
   }

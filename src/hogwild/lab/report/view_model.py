@@ -168,6 +168,6 @@ def _thinned(table: Table, is_map: bool) -> Grid:
     return grid_of(Table(table.title, tuple(table.columns[at] for at in kept), thin), note)
 
 
-def _is_numeric(value: Any) -> bool:
+def _is_numeric(value: object) -> bool:
     value = value.tolist() if hasattr(value, "tolist") else value
     return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))

@@ -19,24 +19,26 @@ class SnapshotCollector:
     """
 
     def __init__(self) -> None:
-        self._number, self._known = 0, dict[str, Any]()
+        self._number, self._parts = 0, dict[str, Any]()
 
-    def disturb(self) -> None:
+    def discard(self) -> None:
         """Discard the incomplete snapshot, because a node has started or crashed."""
-        self._known = {}
+        self._parts = {}
 
-    def add(self, name: str, save: SnapshotPart, births: Mapping[str, int], there: set[str], seconds: float) -> Any:
+    def add(
+        self, name: str, part: SnapshotPart, starts: Mapping[str, int], running: set[str], seconds: float
+    ) -> dict[str, Any] | None:
         """Add the part of one node; return the snapshot once it is complete, else None.
 
         Parameters
         ----------
         name : str
             Name of the node.
-        save : SnapshotPart
+        part : SnapshotPart
             Part of the snapshot from that node.
-        births : mapping of str to int
-            Number of incarnations of each node so far.
-        there : set of str
+        starts : mapping of str to int
+            Number of starts of each node so far, one for each incarnation.
+        running : set of str
             Names of all running nodes.
         seconds : float
             Seconds since the start of the run.
@@ -46,43 +48,43 @@ class SnapshotCollector:
         dict or None
             The states of all nodes as ``people``, with ``seconds`` and ``births``.
         """
-        if save.number > self._number:
-            self._number, self._known = save.number, {}
-        if save.number == self._number:
-            self._known[name] = save.what
-        if self._known.keys() != there:
+        if part.number > self._number:
+            self._number, self._parts = part.number, {}
+        if part.number == self._number:
+            self._parts[name] = part.what
+        if self._parts.keys() != running:
             return None
-        people, self._known = self._known, {}
-        return {"people": people, "seconds": seconds, "births": dict(births)}
+        nodes, self._parts = self._parts, {}
+        return {"nodes": nodes, "seconds": seconds, "starts": dict(starts)}
 
 
-def with_trainer_state(save: SnapshotPart, learner: LocalTrainer | None) -> SnapshotPart:
+def with_trainer_state(part: SnapshotPart, trainer: LocalTrainer | None) -> SnapshotPart:
     """Add the state of a stateful trainer, such as an optimiser's moments, to a node's part; return that part."""
-    if isinstance(learner, StatefulTrainer):
-        save.what["learner"] = learner.memory(save.training)
-    return save
+    if isinstance(trainer, StatefulTrainer):
+        part.what["trainer"] = trainer.memory(part.training)
+    return part
 
 
-def snapshotting(participant: Node, job: MessageJob) -> Node | SnapshottingNode:
+def snapshotting(node: Node, job: MessageJob) -> Node | SnapshottingNode:
     """Return a node that takes part in snapshots if the job saves any, else the node itself."""
-    return participant if job.save is None else SnapshottingNode(participant, job.config)
+    return node if job.save is None else SnapshottingNode(node, job.config)
 
 
-def restore_node(person: Node | SnapshottingNode, learner: LocalTrainer | None, known: dict[str, Any]) -> None:
+def restore_node(node: Node | SnapshottingNode, trainer: LocalTrainer | None, state: dict[str, Any]) -> None:
     """Restore the state of a new node, and of its trainer, from its part of a snapshot."""
-    assert isinstance(person, SnapshottingNode)
-    person.put_back(known)
-    if isinstance(learner, StatefulTrainer) and "learner" in known:
-        learner.remember(known["learner"])
+    assert isinstance(node, SnapshottingNode)
+    node.put_back(state)
+    if isinstance(trainer, StatefulTrainer) and "trainer" in state:
+        trainer.remember(state["trainer"])
 
 
-def incarnations_of(cut: dict[str, Any]) -> dict[str, int]:
+def incarnations_of(snapshot: dict[str, Any]) -> dict[str, int]:
     """Return the incarnation of each node that was running at a snapshot."""
-    return {name: cut["births"][name] - 1 for name in cut["people"]}
+    return {name: snapshot["starts"][name] - 1 for name in snapshot["nodes"]}
 
 
-def membership_events(cut: dict[str, Any]) -> list[PeerLost | PeerJoined]:
+def membership_events(snapshot: dict[str, Any]) -> list[PeerLost | PeerJoined]:
     """Return the restarts and the crashes before a snapshot, which not all nodes may have processed by then."""
-    lives, births = incarnations_of(cut), cut["births"]
-    back = [PeerJoined(name, life) for name, life in lives.items() if life > 0]
-    return [*back, *(PeerLost(name, births[name] - 1) for name in births if name not in lives and births[name])]
+    incarnations, starts = incarnations_of(snapshot), snapshot["starts"]
+    back = [PeerJoined(name, incarnation) for name, incarnation in incarnations.items() if incarnation > 0]
+    return [*back, *(PeerLost(name, starts[name] - 1) for name in starts if name not in incarnations and starts[name])]

@@ -65,7 +65,9 @@ class _Steps:
         self.pool = ThreadPoolExecutor(torch.get_num_threads())  # The pool starts each thread on first use.
 
     @torch.no_grad()
-    def before(self, optimiser: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def before(
+        self, optimiser: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """Take the bounded step and remove the gradients, so that PyTorch's own step has no effect."""
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         loss = None
@@ -81,7 +83,7 @@ class _Steps:
                     parameter.grad = None
         return None if closure is None else ((args[0], lambda: loss), {})
 
-    def after(self, *_: Any) -> None:
+    def after(self, *_: object) -> None:
         """Restore the gradients, which the user may read after the step."""
         for parameter, gradient in self._aside:
             parameter.grad = gradient

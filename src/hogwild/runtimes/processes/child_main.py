@@ -24,27 +24,28 @@ def main(given: dict[str, Any], files: list[int]) -> None:
     closes when the parent terminates, the pipe for reports, the socket for orders, and the memory blocks. The exit
     status is 0 after the task, 1 after an exception, and 3 if the parent has terminated.
     """
-    lifeline, reports, orders, *blocks = files
+    parent_pipe, reports, orders, *blocks = files
     # Ctrl-C sends SIGINT to all processes of the terminal; the parent decides how to react.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    _hold_children([reports, orders])
+    threading.Thread(target=_exit_when_closed, args=(parent_pipe,), daemon=True).start()
+    _end_forks_with_this_process([reports, orders])
     out = os.fdopen(reports, "w", buffering=1)
 
     def report(what: dict[str, Any]) -> None:
         out.write(json.dumps(what) + "\n")
 
     try:
-        _be_at_home(given)
-        _begin(given, [SharedBlock(size, fd) for size, fd in zip(given["sizes"], blocks, strict=True)], report, orders)
+        _take_over_environment(given)
+        shared = [SharedBlock(size, fd) for size, fd in zip(given["sizes"], blocks, strict=True)]
+        _run_task(given, shared, report, orders)
     except BaseException as error:
         report({"kind": "failed", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
-        _leave(1)
+        _exit(1)
     report({"kind": "done"})
-    _leave(0)
+    _exit(0)
 
 
-def _leave(status: int) -> None:
+def _exit(status: int) -> None:
     """Flush the output and exit at once.
 
     Exit handlers of libraries could block for ever, and this process has nothing left to finish.
@@ -60,7 +61,7 @@ def flush() -> None:
             stream.flush()
 
 
-def _be_at_home(given: dict[str, Any]) -> None:
+def _take_over_environment(given: dict[str, Any]) -> None:
     """Take over the import paths, arguments, working directory and environment of the calling program."""
     sys.path[:], sys.argv[:] = given["path"], given["argv"]
     os.chdir(given["folder"])
@@ -68,38 +69,38 @@ def _be_at_home(given: dict[str, Any]) -> None:
     os.environ.update(given["environment"])
 
 
-def _begin(given: dict[str, Any], blocks: list[SharedBlock], report: Report, orders: int) -> None:
+def _run_task(given: dict[str, Any], blocks: list[SharedBlock], report: Report, orders: int) -> None:
     from hogwild.runtimes.processes.shared_counters import SharedCounters
     from hogwild.runtimes.processes.shared_pickle import loads, unframe
     from hogwild.runtimes.processes.shared_tensors import open_shared_tensors
 
-    parcel, arena_block, board_block, *arrays = blocks
-    description, content = unframe(parcel.bytes[: given["length"]])
+    task_block, arena_block, counters_block, *arrays = blocks
+    description, content = unframe(task_block.bytes[: given["length"]])
     arena = open_shared_tensors(arena_block, description)
     run, work = loads(content, arena, arrays)
-    board = SharedCounters(given["workers"], board_block)
-    run(work, given["rank"], board, report=report, orders=orders, arena=arena)
+    counters = SharedCounters(given["workers"], counters_block)
+    run(work, given["rank"], counters, report=report, orders=orders, arena=arena)
 
 
-def _hold_children(ours: list[int]) -> None:
+def _end_forks_with_this_process(files: list[int]) -> None:
     """Make forks of this process, such as data-loading processes, terminate with it.
 
-    In a fork the files in ``ours`` lead to ``os.devnull``, so that the fork cannot report in this process's name. The
+    In a fork these ``files`` lead to ``os.devnull``, so that the fork cannot report in this process's name. The
     fork waits in a thread for the end of a pipe that only this process holds open.
     """
-    leash, held = os.pipe()
+    read_end, write_end = os.pipe()
 
     def begin() -> None:
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for fd in (*ours, held):
-            os.dup2(nothing, fd)
-        threading.Thread(target=_end_with, args=(leash,), daemon=True).start()
+        devnull = os.open(os.devnull, os.O_RDWR)
+        for fd in (*files, write_end):
+            os.dup2(devnull, fd)
+        threading.Thread(target=_exit_when_closed, args=(read_end,), daemon=True).start()
 
     os.register_at_fork(after_in_child=begin)
 
 
-def _end_with(lifeline: int) -> None:
+def _exit_when_closed(pipe: int) -> None:
     """Wait until the pipe closes because the parent has terminated, even by SIGKILL; then exit with status 3."""
-    while os.read(lifeline, 1):
+    while os.read(pipe, 1):
         pass
     os._exit(3)

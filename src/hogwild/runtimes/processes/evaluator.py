@@ -31,7 +31,7 @@ class Evaluation:
 
 
 def run(
-    work: Evaluation, rank: int, board: SharedCounters, *, report: Report, orders: int, arena: SharedTensors
+    work: Evaluation, rank: int, counters: SharedCounters, *, report: Report, orders: int, arena: SharedTensors
 ) -> None:
     """Evaluate the model at each order of the supervisor, until the supervisor closes the socket of orders.
 

@@ -56,23 +56,23 @@ class ForkServer:
         """Whether the fork server is running, and was started by this process rather than by its parent."""
         return self._owner == os.getpid() and self._process.poll() is None
 
-    def copy(self, given: int, size: int, files: list[int]) -> int:
+    def fork(self, given: int, size: int, files: list[int]) -> int:
         """Fork a process with open ``files``; return its process id.
 
         ``given`` is the file descriptor of the process's task: ``size`` bytes of JSON, for ``child_main.main``.
         """
-        answer = self._ask({"do": "copy", "size": size}, [given, *files])
+        answer = self._request({"do": "fork", "size": size}, [given, *files])
         return int(answer["pid"])
 
     def status(self, pid: int) -> int | None:
         """Return the exit status of a fork, or minus the signal that terminated it; None if it is running."""
-        code = self._ask({"do": "status", "pid": pid}, [])["code"]
+        code = self._request({"do": "status", "pid": pid}, [])["code"]
         return None if code is None else int(code)
 
-    def _ask(self, what: dict[str, Any], files: list[int]) -> dict[str, Any]:
+    def _request(self, request: dict[str, Any], files: list[int]) -> dict[str, Any]:
         with self._lock:
             try:
-                socket.send_fds(self._socket, [json.dumps(what).encode()], files)
+                socket.send_fds(self._socket, [json.dumps(request).encode()], files)
                 answer = self._socket.recv(2**12)
             except OSError as reason:
                 answer, why = b"", f" ({reason})"
@@ -133,14 +133,14 @@ def serve(number: int) -> None:
         message, files, _, _ = socket.recv_fds(connection, 2**12, MOST_FILES)
         if not message:
             os._exit(0)
-        what = json.loads(message)
-        if what["do"] == "status":
-            answer: dict[str, Any] = {"code": _ended(int(what["pid"]))}
+        request = json.loads(message)
+        if request["do"] == "status":
+            answer: dict[str, Any] = {"code": _exit_code(int(request["pid"]))}
         else:
             pid = os.fork()
             if pid == 0:
                 connection.close()
-                _become(files, what["size"])
+                _run_task(files, request["size"])
             for file in files:
                 os.close(file)
             answer = {"pid": pid}
@@ -159,7 +159,7 @@ def _load() -> None:
     del evaluator, process, hogwild_worker
 
 
-def _become(files: list[int], size: int) -> None:
+def _run_task(files: list[int], size: int) -> None:
     """Run the requested task in this fork; never return.
 
     The exit status is 4 if ``child_main.main`` does not exit by itself.
@@ -173,7 +173,7 @@ def _become(files: list[int], size: int) -> None:
         os._exit(4)
 
 
-def _ended(pid: int) -> int | None:
+def _exit_code(pid: int) -> int | None:
     """Return the exit code of a fork; None if it is still running after 2 seconds.
 
     A fork whose report pipe has closed is about to exit, hence the wait.

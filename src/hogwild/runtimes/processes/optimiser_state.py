@@ -44,7 +44,7 @@ def _one(tensor: Tensor, group: Group) -> Tensor:
 _MOMENTS: dict[str, tuple[Fill, str | None]] = {
     "step": (_count, None), "exp_avg": (_zeros, None), "exp_avg_sq": (_zeros, None),
 }  # fmt: skip
-MEMORIES: dict[str, dict[str, tuple[Fill, str | None]]] = {
+STATE_TENSORS: dict[str, dict[str, tuple[Fill, str | None]]] = {
     "SGD": {"momentum_buffer": (_zeros, "momentum")},
     "Adam": {**_MOMENTS, "max_exp_avg_sq": (_zeros, "amsgrad")},
     "AdamW": {**_MOMENTS, "max_exp_avg_sq": (_zeros, "amsgrad")},
@@ -63,7 +63,7 @@ MEMORIES: dict[str, dict[str, tuple[Fill, str | None]]] = {
 
 def has_shareable_state(optimiser: torch.optim.Optimizer) -> bool:
     """Return whether workers can share an optimiser's state; otherwise each worker has a state of its own."""
-    return type(optimiser).__module__.startswith("torch.optim") and type(optimiser).__name__ in MEMORIES
+    return type(optimiser).__module__.startswith("torch.optim") and type(optimiser).__name__ in STATE_TENSORS
 
 
 def allocate_state(optimiser: torch.optim.Optimizer) -> list[Tensor]:
@@ -78,7 +78,7 @@ def allocate_state(optimiser: torch.optim.Optimizer) -> list[Tensor]:
     """
     if not has_shareable_state(optimiser):
         return []
-    memory = MEMORIES[type(optimiser).__name__]
+    parts = STATE_TENSORS[type(optimiser).__name__]
     for group in optimiser.param_groups:
         if group.get("momentum") and group.get("dampening"):
             raise ParameterError(
@@ -87,7 +87,7 @@ def allocate_state(optimiser: torch.optim.Optimizer) -> list[Tensor]:
             )
         for parameter in (one for one in group["params"] if one.requires_grad):
             state = optimiser.state[parameter]
-            for name, (fill, option) in memory.items():
+            for name, (fill, option) in parts.items():
                 if name not in state and (option is None or group[option]):
                     state[name] = fill(parameter, group)
     return state_tensors(optimiser)
@@ -100,7 +100,9 @@ def state_tensors(optimiser: torch.optim.Optimizer) -> list[Tensor]:
     ]  # fmt: skip
 
 
-def make_optimiser(rule: Any, parameters: Iterable[Any]) -> torch.optim.Optimizer:
+def make_optimiser(
+    rule: torch.optim.Optimizer | Callable[..., object], parameters: Iterable[Tensor]
+) -> torch.optim.Optimizer:
     """Return an optimiser made by a class or a factory; return an existing optimiser unchanged.
 
     Raise :class:`ParameterError` if the factory makes anything else.

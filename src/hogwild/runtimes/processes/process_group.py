@@ -9,7 +9,7 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,12 @@ class WorkerProcess:
     origin: ForkServer  # fork server that forked the process, and that knows its exit status
     reports: int  # file descriptor from which the process's reports are read
     orders: int  # file descriptor of the socket to which orders for the process are written
-    heard: bytes = b""  # start of a report whose end has not arrived yet
+    received: bytes = b""  # start of a report whose end has not arrived yet
     failure: dict[str, Any] = field(default_factory=dict)  # report of the exception that ended the process, if any
     done: bool = False  # whether the process has reported the end of its task
     code: int | None = None  # exit status, or minus the terminating signal; None while the process is running
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Kill the process.
 
         The process id is not reused meanwhile, because the fork server has not yet collected the exit status.
@@ -48,27 +48,27 @@ class WorkerProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
-    def ended(self) -> None:
+    def collect_exit_code(self) -> None:
         """Determine the exit code of a process that has closed its pipe or was killed; kill it if it is running."""
         if self.code is None:
             try:
                 found = self.origin.status(self.pid)
                 if found is None:
-                    self.end()
+                    self.kill()
                     found = self.origin.status(self.pid)
             except (WorkerError, OSError):
                 found = UNKNOWN  # The fork server has terminated as well.
             self.code = UNKNOWN if found is None else found
 
-    def tell(self, what: dict[str, Any], files: Iterable[int] = ()) -> None:
+    def send(self, what: dict[str, Any], files: Iterable[int] = ()) -> None:
         """Send the process an order with open files; do nothing if the process has terminated."""
         with (
             contextlib.suppress(BrokenPipeError, ConnectionResetError),
-            socket.socket(fileno=os.dup(self.orders)) as way,
+            socket.socket(fileno=os.dup(self.orders)) as connection,
         ):
-            socket.send_fds(way, [json.dumps(what).encode() + b"\n"], list(files))
+            socket.send_fds(connection, [json.dumps(what).encode() + b"\n"], list(files))
 
-    def obituary(self) -> str:
+    def crash_report(self) -> str:
         """Return the reason for which the process terminated: a traceback, a signal or an exit status."""
         code = self.code
         if self.failure:
@@ -81,29 +81,33 @@ class WorkerProcess:
 
 
 class ProcessGroup:
-    """Processes with the same shared tensors (``arena``) and shared counters (``board``).
+    """Processes with the same shared tensors (``arena``) and shared counters.
 
     Every process has one end of a pipe whose other end is held here. If this process terminates, even by SIGKILL, the
     pipe closes, and the processes of the group terminate.
     """
 
-    def __init__(self, arena: SharedTensors, board: SharedCounters, environment: dict[str, str] | None = None) -> None:
-        self._arena, self._board = arena, board
+    def __init__(
+        self, arena: SharedTensors, counters: SharedCounters, environment: dict[str, str] | None = None
+    ) -> None:
+        self._arena, self._counters = arena, counters
         self._environment = {**os.environ, **(environment or {})}
-        self._lifeline, self._held = os.pipe()
+        self._parent_pipe, self._parent_pipe_end = os.pipe()
         self._selector = selectors.DefaultSelector()
-        self._shelf = SharedArrays()
+        self._arrays = SharedArrays()
         self.members: list[WorkerProcess] = []
 
-    def start(self, run: Any, work: Any, names: Iterable[str], first: int = 0) -> list[WorkerProcess]:
-        """Start a process for each name, which calls ``run(work, rank, board, ...)``; ranks begin with ``first``."""
-        content = frame(self._arena.describe(), dumps((run, work), self._arena, self._shelf))
+    def start(
+        self, run: Callable[..., None], work: object, names: Iterable[str], first: int = 0
+    ) -> list[WorkerProcess]:
+        """Start a process for each name, which calls ``run(work, rank, counters, ...)``; ranks begin with ``first``."""
+        content = frame(self._arena.describe(), dumps((run, work), self._arena, self._arrays))
         main_memory = self._arena.blocks[CPU]
         assert isinstance(main_memory, SharedBlock)
         sent = SharedBlock(len(content))
         try:
             sent.bytes[: len(content)] = content
-            blocks = [sent, main_memory, self._board.block, *self._shelf.blocks]
+            blocks = [sent, main_memory, self._counters.block, *self._arrays.blocks]
             return [self._start_one(name, rank, blocks, len(content)) for rank, name in enumerate(names, first)]
         finally:
             sent.close()
@@ -113,14 +117,15 @@ class ProcessGroup:
         ordered, orders = (end.detach() for end in socket.socketpair())
         given = json.dumps({
             "path": [str(entry) for entry in sys.path], "argv": sys.argv, "folder": str(Path.cwd()),
-            "environment": self._environment, "rank": rank, "workers": self._board.workers, "length": length,
+            "environment": self._environment, "rank": rank, "workers": self._counters.workers, "length": length,
             "sizes": [block.size for block in blocks],
         }).encode()  # fmt: skip
-        told, origin = SharedBlock(len(given)), fork_server()
-        told.bytes[: len(given)] = given
+        task_block, origin = SharedBlock(len(given)), fork_server()
+        task_block.bytes[: len(given)] = given
         try:
-            files = [self._lifeline, report, ordered, *(block.fd for block in blocks)]
-            member = WorkerProcess(name, rank, origin.copy(told.fd, len(given), files), origin, reports, orders)
+            files = [self._parent_pipe, report, ordered, *(block.fd for block in blocks)]
+            pid = origin.fork(task_block.fd, len(given), files)
+            member = WorkerProcess(name, rank, pid, origin, reports, orders)
         except BaseException:
             for fd in (reports, orders):
                 os.close(fd)
@@ -128,16 +133,16 @@ class ProcessGroup:
         finally:
             for fd in (report, ordered):
                 os.close(fd)
-            told.close()
+            task_block.close()
         os.set_blocking(reports, False)
         self._selector.register(reports, selectors.EVENT_READ, member)
         self.members.append(member)
         return member
 
-    def hear(self, seconds: float) -> Iterator[tuple[WorkerProcess, dict[str, Any]]]:
+    def receive(self, seconds: float) -> Iterator[tuple[WorkerProcess, dict[str, Any]]]:
         """Yield the reports that processes send within ``seconds`` seconds, each with its process.
 
-        A process that has terminated yields ``{"kind": "gone"}``.
+        A process that has terminated yields ``{"kind": "ended"}``.
         """
         for key, _ in self._selector.select(seconds) if self._selector.get_map() else ():
             member: WorkerProcess = key.data
@@ -146,9 +151,9 @@ class ProcessGroup:
             except BlockingIOError:
                 continue
             if not piece:
-                yield from self._gone(member)
+                yield from self._ended(member)
                 continue
-            *lines, member.heard = (member.heard + piece).split(b"\n")
+            *lines, member.received = (member.received + piece).split(b"\n")
             for line in lines:
                 what = json.loads(line)
                 if what["kind"] == "failed":
@@ -156,29 +161,29 @@ class ProcessGroup:
                 member.done = member.done or what["kind"] == "done"
                 yield member, what
 
-    def _gone(self, member: WorkerProcess) -> Iterator[tuple[WorkerProcess, dict[str, Any]]]:
+    def _ended(self, member: WorkerProcess) -> Iterator[tuple[WorkerProcess, dict[str, Any]]]:
         self._selector.unregister(member.reports)
         os.close(member.reports)
-        member.ended()
-        yield member, {"kind": "gone"}
+        member.collect_exit_code()
+        yield member, {"kind": "ended"}
 
     def close(self) -> None:
         """Kill all running processes, and close all files."""
         # This alone terminates the processes, even if a second Ctrl-C interrupts the rest of this method.
-        os.close(self._held)
+        os.close(self._parent_pipe_end)
         for member in self.members:
-            member.end()
+            member.kill()
         for member in self.members:
-            member.ended()
+            member.collect_exit_code()
             if member.reports in self._selector.get_map():
                 self._selector.unregister(member.reports)
                 os.close(member.reports)
             os.close(member.orders)
         self._selector.close()
-        os.close(self._lifeline)
-        self._shelf.close()
+        os.close(self._parent_pipe)
+        self._arrays.close()
 
 
 def worker_error(members: Iterable[WorkerProcess]) -> WorkerError:
     """Return the error of a run whose workers have crashed, with the reason of each."""
-    return WorkerError("\n\n".join(member.obituary() for member in members))
+    return WorkerError("\n\n".join(member.crash_report() for member in members))

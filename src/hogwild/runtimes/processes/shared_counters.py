@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from hogwild.runtimes.processes.shared_memory import SharedBlock
 
 # Columns of ``counts``, an array of integers with one row for each worker. Only the worker writes its row, except for
-# GONE, which the supervisor sets when the worker has terminated. EPOCH counts finished epochs, BATCH the batches of
-# the current epoch. MEETINGS counts barriers of epoch averaging, AVERAGED the iterates that are in the mean.
-SAMPLES, STEPS, EPOCH, BATCH, STATE, GONE, MEETINGS, AVERAGED = range(8)
+# ENDED, which the supervisor sets when the worker has terminated. EPOCH counts finished epochs, BATCH the batches of
+# the current epoch. BARRIERS counts barriers of epoch averaging, AVERAGED the iterates that are in the mean.
+SAMPLES, STEPS, EPOCH, BATCH, STATE, ENDED, BARRIERS, AVERAGED = range(8)
 # Columns of ``sums``, an array of floats with one row for each worker. LOSS is a sum over samples, and BEAT the time of
 # the last heartbeat in seconds (monotonic clock). UNREAD counts samples whose losses are not in LOSS yet.
 LOSS, BEAT, UNREAD = range(3)
@@ -23,7 +23,7 @@ GO, STOP, PAUSE, TURN = range(4)
 STARTING, READY, TRAINING, PAUSED, FINISHED = range(5)
 
 _WIDTH = 8  # 64-bit numbers in a cache line; each worker's row has its own cache line
-LOOKS = 20  # largest number of reads until two of them agree
+MOST_READS = 20  # largest number of reads until two of them agree
 
 
 class SharedCounters:
@@ -31,9 +31,9 @@ class SharedCounters:
 
     Each number has one writer and is written by one store of 8 bytes, so that no process reads half of a number.
 
-    >>> board = SharedCounters(2)
-    >>> board.counts[1, SAMPLES] = 64
-    >>> board.samples, list(board.living())
+    >>> counters = SharedCounters(2)
+    >>> counters.counts[1, SAMPLES] = 64
+    >>> counters.samples, list(counters.running())
     (64, [0, 1])
     """
 
@@ -65,14 +65,14 @@ class SharedCounters:
         """The sum of the losses of all samples, each computed just before the sample's own update."""
         return float(self.sums[:, LOSS].sum())
 
-    def met(self) -> tuple[int, float]:
+    def known_losses(self) -> tuple[int, float]:
         """Return the number of samples whose losses are known, and the sum of these losses, at one moment.
 
-        The two numbers are read until two consecutive reads agree. After ``LOOKS`` reads without agreement the last
-        read is returned, which may mix two moments.
+        The two numbers are read until two consecutive reads agree. After ``MOST_READS`` reads without agreement the
+        last read is returned, which may mix two moments.
         """
         now = self._moment()
-        for _ in range(LOOKS):
+        for _ in range(MOST_READS):
             before, now = now, self._moment()
             if now == before:
                 break
@@ -82,29 +82,29 @@ class SharedCounters:
         return self.samples - int(self.sums[:, UNREAD].sum()), self.loss
 
     def reset(self) -> None:
-        """Set all numbers except GONE to zero; no worker may be training at this time."""
-        gone = self.counts[:, GONE].copy()
+        """Set all numbers except ENDED to zero; no worker may be training at this time."""
+        ended = self.counts[:, ENDED].copy()
         for lines in (self.flags, self.counts, self.sums):
             lines[...] = 0
-        self.counts[:, GONE] = gone
+        self.counts[:, ENDED] = ended
 
-    def living(self) -> Any:
+    def running(self) -> Iterator[int]:
         """Return the ranks of the workers that have not terminated, in ascending order."""
-        return (rank for rank in range(self.workers) if not self.counts[rank, GONE])
+        return (rank for rank in range(self.workers) if not self.counts[rank, ENDED])
 
-    def working(self) -> Any:
+    def working(self) -> Iterator[int]:
         """Return the ranks of the workers that have neither terminated nor finished, in ascending order."""
-        return (rank for rank in self.living() if self.counts[rank, STATE] != FINISHED)
+        return (rank for rank in self.running() if self.counts[rank, STATE] != FINISHED)
 
     def states(self) -> list[int]:
         """Return the STATE of each worker that has not terminated."""
-        return [int(self.counts[rank, STATE]) for rank in self.living()]
+        return [int(self.counts[rank, STATE]) for rank in self.running()]
 
     def pass_turn(self, rank: int) -> None:
         """Give the turn to the next worker after ``rank`` that has neither terminated nor finished."""
         for after in range(1, self.workers + 1):
             following = (rank + after) % self.workers
-            if not self.counts[following, GONE] and self.counts[following, STATE] != FINISHED:
+            if not self.counts[following, ENDED] and self.counts[following, STATE] != FINISHED:
                 self.flags[TURN] = following
                 return
 
@@ -113,13 +113,13 @@ class SharedCounters:
         self.sums[rank, BEAT] = time.monotonic()
 
 
-def wait_for_start(board: SharedCounters, rank: int) -> None:
+def wait_for_start(counters: SharedCounters, rank: int) -> None:
     """Report that a worker is ready, and wait for the start signal of the process that started the worker.
 
     The wait has no timeout: if that process terminates, this process terminates with it.
     """
-    board.counts[rank, STATE] = READY
-    while not board.flags[GO]:
+    counters.counts[rank, STATE] = READY
+    while not counters.flags[GO]:
         time.sleep(0.002)
-    board.beat(rank)
-    board.counts[rank, STATE] = TRAINING
+    counters.beat(rank)
+    counters.counts[rank, STATE] = TRAINING

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from hogwild.errors import HogwildError, ParameterError
 from hogwild.files import format_size
@@ -38,10 +38,10 @@ class SharedBlock:
 
     def __init__(self, size: int, fd: int | None = None) -> None:
         self.size = max(ALIGNED, size)
-        self.fd = _nameless(self.size) if fd is None else fd
+        self.fd = _anonymous_file(self.size) if fd is None else fd
         self.bytes = mmap.mmap(self.fd, self.size)
 
-    def array(self, dtype: Any, shape: tuple[int, ...], offset: int = 0) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike, shape: tuple[int, ...], offset: int = 0) -> NDArray[Any]:
         """Return an array that is a view of the block, from ``offset`` bytes on."""
         count = int(np.prod(shape, dtype=np.int64))
         return np.frombuffer(self.bytes, dtype, count, offset).reshape(shape)
@@ -62,7 +62,7 @@ def check_space(size: int, what: str) -> None:
     if size > room:
         raise ParameterError(
             f"{what} takes {format_size(size)} of shared memory, and {format_size(room)} is free. "
-            "Use a smaller model, an optimiser that remembers less, or a machine with more memory."
+            "Use a smaller model, an optimiser with less state, or a machine with more memory."
         )
 
 
@@ -81,7 +81,7 @@ def offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
     return found, end
 
 
-def _nameless(size: int) -> int:
+def _anonymous_file(size: int) -> int:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("hogwild")
     else:
@@ -140,7 +140,7 @@ class DeviceMemory:
             ctypes.CDLL("libcuda.so.1").cuMemFree_v2(ctypes.c_uint64(self._pointer))
 
 
-def _call(name: str, *given: Any) -> None:
+def _call(name: str, *given: object) -> None:
     status = getattr(ctypes.CDLL("libcuda.so.1"), name)(*given)
     if status:
         raise HogwildError(

@@ -16,15 +16,17 @@ from typing import Any
 import cloudpickle
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from hogwild.errors import ParameterError
 from hogwild.runtimes.processes.shared_memory import ALIGNED, SharedBlock, check_space
 from hogwild.runtimes.processes.shared_tensors import SharedTensors
 
 Key = tuple[Any, ...]  # reference that replaces a shared array in the pickle
+Shared = NDArray[Any] | torch.Tensor
 
 LARGE = 2**16  # size in bytes from which on an array is shared instead of pickled
-FIRST = 2**28  # size in bytes of the first block for arrays; each further block has twice the size of the one before
+FIRST_BLOCK = 2**28  # size in bytes of the first block; each further block has twice the size of the one before
 
 
 class SharedArrays:
@@ -38,20 +40,20 @@ class SharedArrays:
         self.blocks: list[SharedBlock] = []
         self._end = 0  # end of the used part of the last block, in bytes
         self._places: dict[int, Key] = {}  # reference of each stored object, by its id
-        self._alive: list[Any] = []  # stored objects, referenced here so that Python does not reuse their ids
+        self._references: list[Any] = []  # stored objects, referenced here so that Python does not reuse their ids
 
-    def place(self, what: Any, put: Callable[[Any], Key]) -> Key:
-        """Return the reference of an object; store the object with ``put`` if it is not stored yet."""
+    def place(self, what: object, store: Callable[[Any], Key]) -> Key:
+        """Return the reference of an object; store the object with ``store`` if it is not stored yet."""
         if id(what) not in self._places:
-            self._places[id(what)] = put(what)
-            self._alive.append(what)
+            self._places[id(what)] = store(what)
+            self._references.append(what)
         return self._places[id(what)]
 
-    def room(self, size: int) -> tuple[int, int]:
+    def reserve(self, size: int) -> tuple[int, int]:
         """Reserve ``size`` bytes; return the number of the block and the offset in the block in bytes."""
         check_space(size, "The data")
         if not self.blocks or self._end + size > self.blocks[-1].size:
-            self.blocks.append(SharedBlock(max(size, FIRST * 2 ** len(self.blocks))))
+            self.blocks.append(SharedBlock(max(size, FIRST_BLOCK * 2 ** len(self.blocks))))
             self._end = 0
         start, self._end = self._end, -(-(self._end + size) // ALIGNED) * ALIGNED
         return len(self.blocks) - 1, start
@@ -62,14 +64,14 @@ class SharedArrays:
             block.close()
 
 
-def dumps(what: Any, arena: SharedTensors, shelf: SharedArrays) -> bytes:
-    """Pickle an object; refer to its tensors in the arena, and copy its other large arrays into the shelf.
+def dumps(what: object, arena: SharedTensors, arrays: SharedArrays) -> bytes:
+    """Pickle an object; refer to its tensors in the arena, and copy its other large arrays into ``arrays``.
 
     Raise :class:`ParameterError` if the object cannot be pickled.
     """
     buffer = io.BytesIO()
     try:
-        _Pickler(buffer, arena, shelf).dump(what)
+        _Pickler(buffer, arena, arrays).dump(what)
     except ParameterError:
         raise
     except Exception as reason:  # Pickling runs methods of the user's objects, which may raise any exception.
@@ -80,7 +82,7 @@ def dumps(what: Any, arena: SharedTensors, shelf: SharedArrays) -> bytes:
     return buffer.getvalue()
 
 
-def frame(description: Any, content: bytes) -> bytes:
+def frame(description: object, content: bytes) -> bytes:
     """Join the arena's description, and the pickle that refers to its tensors, into one byte string."""
     return pickle.dumps((description, content))
 
@@ -97,57 +99,60 @@ def loads(content: bytes, arena: SharedTensors, blocks: list[SharedBlock]) -> An
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    def __init__(self, file: io.BytesIO, arena: SharedTensors, shelf: SharedArrays) -> None:
+    def __init__(self, file: io.BytesIO, arena: SharedTensors, arrays: SharedArrays) -> None:
         super().__init__(file)
-        self._arena, self._shelf = arena, shelf
+        self._arena, self._arrays = arena, arrays
 
     def persistent_id(self, what: Any) -> Key | None:
         if isinstance(what, torch.Tensor):
             number = self._arena.number(what)
             if number is not None:
                 return "arena", number
-            return self._shelf.place(what, self._tensor) if _is_large_tensor(what) else None
+            return self._arrays.place(what, self._tensor) if _is_large_tensor(what) else None
         if type(what) is np.memmap and _is_whole_file(what):
-            return self._shelf.place(what, _file_of)
+            return self._arrays.place(what, _file_of)
         # A slice of a mapped file is stored as an ordinary array. Other subclasses of ndarray carry more than their
         # values, so they are pickled.
         if type(what) in (np.ndarray, np.memmap) and what.nbytes >= LARGE and not what.dtype.hasobject:
-            return self._shelf.place(what, self._array)
+            return self._arrays.place(what, self._array)
         return None
 
     def _tensor(self, tensor: torch.Tensor) -> Key:
         """Move a tensor into shared memory in place, as ``share_memory_`` does, so that memory holds it once."""
-        number, start = self._shelf.room(tensor.nbytes)
-        shared = _tensor(self._shelf.blocks[number], start, tensor.dtype, tensor.shape)
+        number, start = self._arrays.reserve(tensor.nbytes)
+        shared = _tensor(self._arrays.blocks[number], start, tensor.dtype, tensor.shape)
         shared.copy_(tensor)
         tensor.data = shared
         return "tensor", number, start, tensor.dtype, tuple(tensor.shape)
 
     def _array(self, array: np.ndarray[Any, Any]) -> Key:
-        number, start = self._shelf.room(array.nbytes)
-        self._shelf.blocks[number].array(array.dtype, array.shape, start)[...] = array
+        number, start = self._arrays.reserve(array.nbytes)
+        self._arrays.blocks[number].array(array.dtype, array.shape, start)[...] = array
         return "array", number, start, array.dtype, array.shape
 
 
 class _Unpickler(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, arena: SharedTensors, blocks: list[SharedBlock]) -> None:
         super().__init__(file)
-        self._arena, self._blocks, self._made = arena, blocks, dict[tuple[Any, ...], Any]()
+        self._arena, self._blocks, self._made = arena, blocks, dict[Key, Shared]()
 
-    def persistent_load(self, key: tuple[Any, ...]) -> Any:
+    def persistent_load(self, key: Key) -> Shared:
         if key not in self._made:
             self._made[key] = self._make(*key)
         return self._made[key]
 
-    def _make(self, kind: str, *where: Any) -> Any:
+    def _make(self, kind: str, *where: Any) -> Shared:
         if kind == "arena":
-            return self._arena.tensors[where[0]]
+            tensor: torch.Tensor = self._arena.tensors[where[0]]
+            return tensor
         if kind == "file":
             name, dtype, shape, offset, order = where
-            return np.memmap(name, dtype, "r", offset, shape, order)
+            mapped: NDArray[Any] = np.memmap(name, dtype, "r", offset, shape, order)
+            return mapped
         number, start, dtype, shape = where
         if kind == "array":
-            return self._blocks[number].array(dtype, shape, start)
+            array: NDArray[Any] = self._blocks[number].array(dtype, shape, start)
+            return array
         return _tensor(self._blocks[number], start, dtype, shape)
 
 

@@ -35,12 +35,12 @@ class SharedTensors:
     about 1,000 open files for each process.
     """
 
-    def __init__(self, blocks: Mapping[str, SharedBlock | DeviceMemory], where: Iterable[TensorSlot]) -> None:
-        self.blocks, self.where = dict(blocks), tuple(where)
-        self.tensors = [_view(self.blocks[place.device], place) for place in self.where]
+    def __init__(self, blocks: Mapping[str, SharedBlock | DeviceMemory], slots: Iterable[TensorSlot]) -> None:
+        self.blocks, self.slots = dict(blocks), tuple(slots)
+        self.tensors = [_view(self.blocks[slot.device], slot) for slot in self.slots]
         self._number = {id(tensor): number for number, tensor in enumerate(self.tensors)}
 
-    def number(self, tensor: Any) -> int | None:
+    def number(self, tensor: Tensor) -> int | None:
         """Return the position of a tensor among the shared tensors; None if it is not one of them."""
         return self._number.get(id(tensor))
 
@@ -50,7 +50,7 @@ class SharedTensors:
             device: (block.size, device, block.handle)
             for device, block in self.blocks.items() if isinstance(block, DeviceMemory)
         }  # fmt: skip
-        return handles, self.where
+        return handles, self.slots
 
     def close(self) -> None:
         """Close the file of the block in main memory; the tensors stay valid."""
@@ -78,20 +78,20 @@ def move_to_shared_memory(tensors: Iterable[Tensor]) -> SharedTensors:
     common = _in_common(kept)
     # Offset in bytes, by the id of a tensor or by the address of a storage that several tensors share.
     found: dict[int, int] = {}
-    for device, those in by_device.items():
-        pieces = {common.get(id(tensor), id(tensor)): _extent(tensor, id(tensor) in common) for tensor in those}
+    for device, group in by_device.items():
+        pieces = {common.get(id(tensor), id(tensor)): _extent(tensor, id(tensor) in common) for tensor in group}
         starts, size = offsets(pieces.values())
         found |= dict(zip(pieces, starts, strict=True))
         if device == CPU:
-            check_space(size, "The model with what its optimiser remembers")
+            check_space(size, "The model with the state of its optimiser")
             blocks[device] = SharedBlock(size)
         else:
             blocks[device] = DeviceMemory(size, device)
-    where = [_place(tensor, found[common.get(id(tensor), id(tensor))], id(tensor) in common) for tensor in kept]
+    slots = [_slot(tensor, found[common.get(id(tensor), id(tensor))], id(tensor) in common) for tensor in kept]
     arena = SharedTensors({}, [])
-    arena.blocks, arena.where = blocks, tuple(where)
-    for number, (tensor, place) in enumerate(zip(kept, where, strict=True)):
-        moved = _flat(blocks[place.device], place)
+    arena.blocks, arena.slots = blocks, tuple(slots)
+    for number, (tensor, slot) in enumerate(zip(kept, slots, strict=True)):
+        moved = _flat(blocks[slot.device], slot)
         with torch.no_grad():
             moved.copy_(tensor)
         tensor.data = moved
@@ -102,8 +102,8 @@ def move_to_shared_memory(tensors: Iterable[Tensor]) -> SharedTensors:
 
 def open_shared_tensors(block: SharedBlock, description: tuple[Any, ...]) -> SharedTensors:
     """Open the shared tensors that another process has described with :meth:`SharedTensors.describe`."""
-    handles, where = description
-    return SharedTensors({CPU: block, **{device: DeviceMemory(*given) for device, given in handles.items()}}, where)
+    handles, slots = description
+    return SharedTensors({CPU: block, **{device: DeviceMemory(*given) for device, given in handles.items()}}, slots)
 
 
 def return_freed_memory() -> None:
@@ -133,8 +133,8 @@ def _extent(tensor: Tensor, in_common: bool) -> int:
     return tensor.untyped_storage().nbytes() if in_common else tensor.numel() * tensor.element_size()
 
 
-def _place(tensor: Tensor, offset: int, in_common: bool) -> TensorSlot:
-    """Return the slot of a tensor: at its place within a storage that is shared with other tensors, else without gaps.
+def _slot(tensor: Tensor, offset: int, in_common: bool) -> TensorSlot:
+    """Return the slot of a tensor: at its position within a storage shared with other tensors, else without gaps.
 
     ``offset`` is the position of the storage or of the tensor in the block, in bytes.
     """
@@ -147,24 +147,24 @@ def _place(tensor: Tensor, offset: int, in_common: bool) -> TensorSlot:
     )  # fmt: skip
 
 
-def _flat(block: SharedBlock | DeviceMemory, place: TensorSlot) -> Tensor:
-    if 0 in place.shape:
-        return torch.empty(place.shape, dtype=place.dtype, device=place.device)
-    count = 1 + sum((length - 1) * stride for length, stride in zip(place.shape, place.stride, strict=True))
+def _flat(block: SharedBlock | DeviceMemory, slot: TensorSlot) -> Tensor:
+    if 0 in slot.shape:
+        return torch.empty(slot.shape, dtype=slot.dtype, device=slot.device)
+    count = 1 + sum((length - 1) * stride for length, stride in zip(slot.shape, slot.stride, strict=True))
     if isinstance(block, SharedBlock):
-        flat = torch.frombuffer(block.bytes, dtype=place.dtype, count=count, offset=place.offset)
-        return flat.as_strided(place.shape, place.stride)
+        flat = torch.frombuffer(block.bytes, dtype=slot.dtype, count=count, offset=slot.offset)
+        return flat.as_strided(slot.shape, slot.stride)
     # Views of one tensor share its version counter: autograd would take a change of one parameter for a change of
     # another, and reject the backward pass. So the tensor is no view, but a new tensor over the same storage.
-    empty = torch.empty(0, dtype=place.dtype, device=place.device)
+    empty = torch.empty(0, dtype=slot.dtype, device=slot.device)
     return empty.set_(
-        block.tensor().untyped_storage(), place.offset // place.dtype.itemsize, place.shape, place.stride
+        block.tensor().untyped_storage(), slot.offset // slot.dtype.itemsize, slot.shape, slot.stride
     )  # fmt: skip
 
 
-def _view(block: SharedBlock | DeviceMemory, place: TensorSlot) -> Tensor:
-    tensor = _flat(block, place)
-    return nn.Parameter(tensor, place.requires_grad) if place.parameter else tensor
+def _view(block: SharedBlock | DeviceMemory, slot: TensorSlot) -> Tensor:
+    tensor = _flat(block, slot)
+    return nn.Parameter(tensor, slot.requires_grad) if slot.parameter else tensor
 
 
 def _check(tensor: Tensor) -> None:

@@ -82,7 +82,7 @@ class WorkerConfig:
     labels: NDArray[Any] | None  # labels of the training samples, for samplers that need them
     random: Tensor  # state of each worker's random generators: one row of bytes for each worker
     resumed: bool = False  # whether the run continues from a checkpoint
-    together: DDPConfig | None = None  # options of synchronous workers; None if workers are asynchronous
+    ddp: DDPConfig | None = None  # options of synchronous workers; None if workers are asynchronous
     earlier: float = 0.0  # seconds of training before the checkpoint from which this run resumes
     # Factory of graph-captured steps; None where the steps cannot be captured, such as on the CPU.
     steps: Callable[[Any, torch.optim.Optimizer], CapturedSteps] | None = None

@@ -24,13 +24,13 @@ class StopRequested(Exception):  # noqa: N818  (nothing is wrong)
 
 
 def write_policy(
-    access: str, rank: int, board: SharedCounters, rest: Callable[[], None]
+    access: str, rank: int, counters: SharedCounters, check_flags: Callable[[], None]
 ) -> AbstractContextManager[Any]:
     """Return the context in which a worker takes each step of its optimiser."""
     if access == "locked":
-        return StepLock(rank, board)
+        return StepLock(rank, counters)
     if access == "turns":
-        return RoundRobinTurn(rank, board, rest)
+        return RoundRobinTurn(rank, counters, check_flags)
     return contextlib.nullcontext()
 
 
@@ -42,15 +42,15 @@ class StepLock:
     ``TRIES`` attempts before it sleeps.
     """
 
-    def __init__(self, rank: int, board: SharedCounters) -> None:
-        self._rank, self._board, self._fd = rank, board, board.block.fd
+    def __init__(self, rank: int, counters: SharedCounters) -> None:
+        self._rank, self._counters, self._fd = rank, counters, counters.block.fd
 
     def __enter__(self) -> None:
         # If the holder of the lock hangs, only the holder may time out: a waiting worker never does.
-        self._board.sums[self._rank, at.BEAT] = float("inf")
+        self._counters.sums[self._rank, at.BEAT] = float("inf")
         if not any(self._try() for _ in range(TRIES)):
             fcntl.lockf(self._fd, fcntl.LOCK_EX)
-        self._board.beat(self._rank)
+        self._counters.beat(self._rank)
 
     def _try(self) -> bool:
         try:
@@ -66,58 +66,60 @@ class StepLock:
 class RoundRobinTurn:
     """Turns in the order of the ranks; a worker that has finished or terminated is skipped."""
 
-    def __init__(self, rank: int, board: SharedCounters, rest: Callable[[], None]) -> None:
-        self._rank, self._board, self._rest = rank, board, rest
+    def __init__(self, rank: int, counters: SharedCounters, check_flags: Callable[[], None]) -> None:
+        self._rank, self._counters, self._check_flags = rank, counters, check_flags
 
     def __enter__(self) -> None:
-        for _ in poll(self._rest):
-            if self._board.flags[at.TURN] == self._rank:
+        for _ in poll(self._check_flags):
+            if self._counters.flags[at.TURN] == self._rank:
                 return
 
     def __exit__(self, *failed: object) -> None:
-        self._board.pass_turn(self._rank)
+        self._counters.pass_turn(self._rank)
 
 
 class EpochAveraging:
     """Averaging of workers' own parameters at the end of each epoch; workers continue from the average."""
 
-    def __init__(self, work: WorkerConfig, rank: int, board: SharedCounters, rest: Callable[[], None]) -> None:
+    def __init__(
+        self, work: WorkerConfig, rank: int, counters: SharedCounters, check_flags: Callable[[], None]
+    ) -> None:
         assert work.replicas is not None
-        self._rank, self._board, self._rest, self._replicas = rank, board, rest, work.replicas
+        self._rank, self._counters, self._check_flags, self._replicas = rank, counters, check_flags, work.replicas
         self._shared = [tensor.detach() for tensor in work.values]
-        for tensor in (*work.values, *_memory(work.optimiser)):
+        for tensor in (*work.values, *_state_tensors(work.optimiser)):
             tensor.data = tensor.data.clone()
         self._own = [tensor.detach() for tensor in work.values]
 
-    def bring(self) -> None:
+    def publish(self) -> None:
         """Publish this worker's parameters and buffers: copy them to its replica in shared memory."""
-        for place, own in zip(self._replicas[self._rank], self._own, strict=True):
-            place.copy_(own)
+        for target, own in zip(self._replicas[self._rank], self._own, strict=True):
+            target.copy_(own)
 
-    def average(self, over: Callable[[], None]) -> None:
-        """Publish this worker's parameters, wait for the other workers, and take the mean of all; then call ``over``.
+    def average(self, count_epoch: Callable[[], None]) -> None:
+        """Publish this worker's parameters, wait for the other workers, and take the mean of all; then count the epoch.
 
-        The first of these workers also writes the mean to the shared model. ``over`` counts the epoch.
+        The first of these workers also writes the mean to the shared model.
         """
-        self.bring()
+        self.publish()
         present = self._wait()
         average_tensors(self._own, [self._replicas[rank] for rank in present])
         if present[0] == self._rank:
             for shared, own in zip(self._shared, self._own, strict=True):
                 shared.copy_(own)
-        over()
+        count_epoch()
         self._wait()  # No worker may publish its next parameters before all workers have read these.
 
     def _wait(self) -> list[int]:
-        counts = self._board.counts
-        counts[self._rank, at.MEETINGS] += 1
-        number = counts[self._rank, at.MEETINGS]
-        for _ in poll(self._rest):
+        counts = self._counters.counts
+        counts[self._rank, at.BARRIERS] += 1
+        number = counts[self._rank, at.BARRIERS]
+        for _ in poll(self._check_flags):
             present = [
-                rank for rank in self._board.living()
-                if counts[rank, at.STATE] != at.FINISHED or counts[rank, at.MEETINGS] >= number
+                rank for rank in self._counters.running()
+                if counts[rank, at.STATE] != at.FINISHED or counts[rank, at.BARRIERS] >= number
             ]  # fmt: skip
-            if all(counts[rank, at.MEETINGS] >= number for rank in present):
+            if all(counts[rank, at.BARRIERS] >= number for rank in present):
                 return present
         raise AssertionError  # Unreachable, as polling has no limit: the supervisor terminates a worker that hangs.
 
@@ -125,25 +127,25 @@ class EpochAveraging:
 @torch.no_grad()
 def average_tensors(into: Tensors, replicas: Sequence[Tensors]) -> None:
     """Overwrite tensors with the mean of several workers' replicas; the sum is computed in float64."""
-    for number, place in enumerate(into):
+    for number, target in enumerate(into):
         mean = replicas[0][number].to(torch.float64)
         for replica in replicas[1:]:
             mean = mean + replica[number]
-        place.copy_(mean / len(replicas))
+        target.copy_(mean / len(replicas))
 
 
-def poll(rest: Callable[[], None]) -> Iterator[None]:
+def poll(check_flags: Callable[[], None]) -> Iterator[None]:
     """Yield before each read of the shared counters: ``SPINS`` times without a sleep, then every 0.2 milliseconds.
 
     The iterator has no timeout of its own. The supervisor's heartbeat timeout ends a wait for a crashed worker.
     """
-    for looked in range(2**63):
+    for reads in range(2**63):
         yield
-        rest()
-        if looked > SPINS:
+        check_flags()
+        if reads > SPINS:
             time.sleep(0.0002)
 
 
-def _memory(optimiser: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+def _state_tensors(optimiser: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
     for state in optimiser.state.values():
         yield from (value for value in state.values() if isinstance(value, torch.Tensor))

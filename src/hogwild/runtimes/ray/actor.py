@@ -15,8 +15,8 @@ import ray
 
 from hogwild.errors import MessageError
 from hogwild.messaging.job import LocalTrainer, MessageJob, Traffic
-from hogwild.messaging.messages import COORDINATOR, Ack, number_of
-from hogwild.messaging.node import Node
+from hogwild.messaging.messages import COORDINATOR, Ack, is_worker, number_of
+from hogwild.messaging.node import Node, Role
 from hogwild.messaging.protocol import (
     Event,
     Finish,
@@ -30,18 +30,18 @@ from hogwild.messaging.protocol import (
     TimerFired,
 )
 from hogwild.messaging.reliable_channel import RESEND as RESENDING
-from hogwild.messaging.reliable_channel import ReliableChannel, is_durable
+from hogwild.messaging.reliable_channel import ReliableChannel, Table, is_durable
 from hogwild.runtimes.messaging.actor import Actor, Evaluator
 from hogwild.runtimes.messaging.faults import Link
 from hogwild.runtimes.messaging.snapshot_collector import restore_node, snapshotting
-from hogwild.runtimes.ray.actor_context import ActorContext, FaultyTransport, News, Transport
+from hogwild.runtimes.ray.actor_context import ActorContext, ActorHandle, EmittedEvents, FaultyTransport, Transport
 from hogwild.runtimes.ray.state_replication import StateStore
 from hogwild.runtimes.ray.wire_codec import decode_envelopes
 
-PATIENCE = 1.0  # seconds without an acknowledgement after which a message is retransmitted
+RESEND_TIMEOUT = 1.0  # seconds without an acknowledgement after which a message is retransmitted
 MOST_UNREAD = 8192  # unread messages above which a node drops incoming calls; senders retransmit their messages
 
-Peers = dict[str, tuple[int, Any]]
+Peers = dict[str, tuple[int, ActorHandle]]
 """The other running nodes: the incarnation and the Ray handle of each, by name."""
 
 
@@ -51,7 +51,7 @@ class Heartbeat:
 
     events: int = 0
     busy: float = 0.0  # seconds of all bursts
-    longest: float = 0.0  # seconds of the longest burst that the actor knows of
+    longest_burst: float = 0.0  # seconds of the longest burst that the actor knows of
     calls: int = 0  # calls to other actors
     unread: int = 0  # events in the mailbox
     resent: int = 0  # retransmitted messages
@@ -59,8 +59,8 @@ class Heartbeat:
     malformed: int = 0  # calls whose bytes are not valid messages
     traffic: dict[str, Traffic] = field(default_factory=dict)  # sent messages and bytes, by kind of message
     failure: str = ""  # description of the error that stopped the node; empty without one
-    news: News = field(default_factory=list)
-    saves: list[SnapshotPart] = field(default_factory=list)
+    emitted: EmittedEvents = field(default_factory=list)
+    snapshot_parts: list[SnapshotPart] = field(default_factory=list)
     finished: tuple[Finish, float] | None = None  # the end of the run and its seconds; from the coordinator only
     ready: bool = False  # whether the node has finished its preparation and can start
     bursts: int = 0
@@ -73,8 +73,8 @@ class ResumeState:
     """Part of a snapshot from which one node resumes."""
 
     seconds: float  # seconds of the run until the snapshot
-    known: dict[str, Any]  # state of the node in the snapshot
-    news: list[PeerLost | PeerJoined]  # membership changes before the snapshot
+    state: dict[str, Any]  # state of the node in the snapshot
+    changes: list[PeerLost | PeerJoined]  # membership changes before the snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class ActorLocation:
     """
 
     node: str  # id of the Ray node
-    machine: str  # identifier from ``here()``
+    machine: str  # identifier from ``machine_id()``
     process: int  # process id
     created: float  # creation time, in seconds since the Unix epoch
 
 
-def here() -> str:
+def machine_id() -> str:
     """Return an identifier of this machine's process-id namespace.
 
     Two processes with the same identifier have different process ids, and one can send signals to the other. The
@@ -113,81 +113,86 @@ class RayActor:
     ----------
     name : str
         Name of the node, such as "worker-0", or "spare" for a standby process.
-    life : int
+    incarnation : int
         Incarnation of the node, from 0.
     job : MessageJob
         Roles, trainers and configuration of the run.
-    slow : mapping of int to float
+    extra_seconds : mapping of int to float
         Seconds that a worker sleeps after each burst, by worker number.
     link : Link, optional
         Latency, loss, duplication and reordering to inject into the actor's calls.
     """
 
     def __init__(
-        self, name: str, life: int, job: MessageJob, slow: Mapping[int, float], link: Link | None = None
+        self, name: str, incarnation: int, job: MessageJob, extra_seconds: Mapping[int, float], link: Link | None = None
     ) -> None:
-        self.job, self.slow, self.link = job, slow, link
-        self.become(name, life)
-        self._vault = StateStore()
+        self.job, self.extra_seconds, self.link = job, extra_seconds, link
+        self.become(name, incarnation)
+        self._store = StateStore()
         self._actor: Actor | None = None
         self._early: list[Event] = []  # events that arrived before ``begin``
-        self._number = number_of(name) if name.startswith("worker") else -1
-        self._learner: LocalTrainer | None = None
+        self._number = number_of(name) if is_worker(name) else -1
+        self._trainer: LocalTrainer | None = None
         self._ready = False
         self._malformed = 0
-        threading.Thread(target=self._prepare, name="hogwild-prepares", daemon=True).start()
+        threading.Thread(target=self._prepare, name="hogwild-prepare", daemon=True).start()
 
-    def become(self, name: str, life: int) -> None:
+    def become(self, name: str, incarnation: int) -> None:
         """Assume the name and the incarnation of a node.
 
         The constructor calls this method. The driver calls it again to turn a standby process into a server.
         """
-        self.name, self.life = name, life
-        lines = None
+        self.name, self.incarnation = name, incarnation
+        transport = None
         if self.link is not None:
-            rough = FaultyTransport(self.link, [self.job.seed, life, *name.encode()], Transport())
-            lines = Transport(rough.call, rough.unanswered, rough.wait)
-        self._desk = ActorContext(name, life, lines)
+            faulty = FaultyTransport(self.link, [self.job.seed, incarnation, *name.encode()], Transport())
+            transport = Transport(faulty.call, faulty.unanswered, faulty.wait)
+        self._context = ActorContext(name, incarnation, transport)
 
-    def where(self) -> ActorLocation:
+    def location(self) -> ActorLocation:
         """Return the location of this process."""
         me = psutil.Process()
-        return ActorLocation(ray.get_runtime_context().get_node_id(), here(), me.pid, me.create_time())
+        return ActorLocation(ray.get_runtime_context().get_node_id(), machine_id(), me.pid, me.create_time())
 
-    def begin(self, peers: Peers, kept: Any, sitting: ResumeState | None = None) -> None:
+    def begin(
+        self, peers: Peers, persisted: tuple[Table, object] | None, resume_state: ResumeState | None = None
+    ) -> None:
         """Start the node.
 
         Parameters
         ----------
         peers : Peers
             The other running nodes.
-        kept : Any
+        persisted : tuple or None
             State that the previous incarnation of a server persisted; None without one.
-        sitting : ResumeState, optional
+        resume_state : ResumeState, optional
             Part of the snapshot from which the run resumes.
         """
-        desk, name = self._desk, self.name
+        context, name = self._context, self.name
         for peer, (_, handle) in peers.items():
-            desk.outbox.connect(peer, handle)
-        desk.open(peers[COORDINATOR][1] if is_durable(name) else None, kept, sitting.seconds if sitting else 0.0)
+            context.sender.connect(peer, handle)
+        before = resume_state.seconds if resume_state else 0.0
+        context.open(peers[COORDINATOR][1] if is_durable(name) else None, persisted, before)
         try:
-            post = ReliableChannel(name, self.life, {peer: life for peer, (life, _) in peers.items()}, PATIENCE)
-            participant = snapshotting(Node(self.job.roles[name](), post), self.job)
-            first: list[Event] = [Started(kept)]
-            if sitting is not None:
-                restore_node(participant, self._learner, sitting.known)
-                first = [Resumed(sitting.seconds), *(news for news in sitting.news if news.peer != name)]
-            slow = self.slow.get(self._number, 0.0)
-            actor = Actor(desk, name, self.life, participant, self._learner, slow, self.job.seed, None)
+            incarnations = {peer: incarnation for peer, (incarnation, _) in peers.items()}
+            channel = ReliableChannel(name, self.incarnation, incarnations, RESEND_TIMEOUT)
+            node = snapshotting(Node(self.job.roles[name](), channel), self.job)
+            first: list[Event] = [Started(persisted)]
+            if resume_state is not None:
+                restore_node(node, self._trainer, resume_state.state)
+                changes = [change for change in resume_state.changes if change.peer != name]
+                first = [Resumed(resume_state.seconds), *changes]
+            extra_seconds = self.extra_seconds.get(self._number, 0.0)
+            actor = Actor(context, name, self.incarnation, node, self._trainer, extra_seconds, self.job.seed, None)
         except Exception as error:
-            desk.fail(name, error)
+            context.fail(name, error)
             return
         for event in (*first, *self._early):
             actor.put(event)
         self._actor = actor
         actor.thread.start()
 
-    def deliver(self, *parts: Any) -> None:
+    def deliver(self, *parts: object) -> None:
         """Receive a batch of messages from another node.
 
         The actor drops the batch if its mailbox is too long, or if the bytes are malformed. The sender then retransmits
@@ -202,38 +207,38 @@ class RayActor:
             self._malformed += 1
             return
         for envelope in envelopes:
-            if actor is not None and isinstance(envelope.body, Ack) and not actor.participant.post.crowded:
-                actor.receipt(Received(envelope))
+            if actor is not None and isinstance(envelope.body, Ack) and not actor.node.channel.window_full:
+                actor.put_ack(Received(envelope))
             else:
                 self._put(Received(envelope))
 
-    def joined(self, peer: str, life: int, handle: Any) -> None:
+    def joined(self, peer: str, incarnation: int, handle: ActorHandle) -> None:
         """Add a node to the membership: it has started, or restarted as a new incarnation."""
-        self._desk.outbox.connect(peer, handle)
-        self._put(PeerJoined(peer, life))
+        self._context.sender.connect(peer, handle)
+        self._put(PeerJoined(peer, incarnation))
         if is_durable(peer):
             # A restarted server has lost the messages that it had not persisted, so they are retransmitted at once.
             self._put(TimerFired(RESENDING))
 
-    def lost(self, peer: str, life: int) -> None:
+    def lost(self, peer: str, incarnation: int) -> None:
         """Remove a crashed node from the membership."""
-        self._desk.outbox.disconnect(peer)
-        self._put(PeerLost(peer, life))
+        self._context.sender.disconnect(peer)
+        self._put(PeerLost(peer, incarnation))
 
     def interrupt(self) -> None:
         """Interrupt the node: skip its injected delays, and pass the interrupt to its role.
 
         The driver interrupts the coordinator only, which then ends the run with the parameters that it has.
         """
-        self._desk.hurry.set()
+        self._context.skip_delays.set()
         self._put(Interrupted())
 
-    def pulse(self, longest: float, sent: tuple[int, int]) -> Heartbeat:
+    def heartbeat(self, longest_burst: float, sent: tuple[int, int]) -> Heartbeat:
         """Return a heartbeat, with the events since the previous one.
 
         Parameters
         ----------
-        longest : float
+        longest_burst : float
             Seconds of the longest burst of any worker.
         sent : tuple of int
             Messages and bytes that all nodes have sent.
@@ -243,41 +248,40 @@ class RayActor:
         Heartbeat
             Counters and events of this actor.
         """
-        desk, actor = self._desk, self._actor
-        desk.sent = sent
+        context, actor = self._context, self._actor
+        context.sent = sent
         if actor is None:
-            return Heartbeat(failure=desk.failure, malformed=self._malformed, ready=self._ready)
-        mine, desk.longest = desk.longest, max(longest, desk.longest)
-        post, finished = actor.participant.post, desk.finished
+            return Heartbeat(failure=context.failure, malformed=self._malformed, ready=self._ready)
+        own_longest, context.longest_burst = context.longest_burst, max(longest_burst, context.longest_burst)
+        channel, finished = actor.node.channel, context.finished
         return Heartbeat(
-            actor.events, actor.busy, mine, desk.outbox.calls, actor.unread, post.resent, post.refused, self._malformed,
-            dict(actor.traffic), desk.failure, desk.news(), desk.saves(), finished, True, actor.bursts,
-            actor.updates, _delays(self.name, actor.participant.role),
+            actor.events, actor.busy, own_longest, context.sender.calls, actor.unread, channel.resent, channel.refused,
+            self._malformed, dict(actor.traffic), context.failure, context.take_events(), context.take_snapshot_parts(),
+            finished, True, actor.bursts, actor.updates, _delays(self.name, actor.node.role),
         )  # fmt: skip
 
-    def keep(self, name: str, life: int, what: Any) -> bool:
+    def store_state(self, name: str, incarnation: int, what: object) -> bool:
         """Store a server's state in this actor's state store; return whether the store has accepted it."""
-        return self._vault.keep(name, life, what)
+        return self._store.put(name, incarnation, what)
 
-    def kept(self, name: str, life: int) -> Any:
+    def stored_state(self, name: str, incarnation: int) -> object:
         """Return the stored state for a new incarnation of a server; None without one."""
-        return self._vault.kept(name, life)
+        return self._store.load(name, incarnation)
 
     def _prepare(self) -> None:
-        """Prepare the node in a separate thread: read the data, compile the kernels, and rehearse a burst."""
-        desk = self._desk
+        """Prepare the node in a separate thread: read the data, compile the kernels, and warm the trainer up."""
+        context = self._context
         try:
             if self.name == COORDINATOR:
-                desk.measurer = Evaluator(self.job.measure, desk.measured, desk.fail)
-                desk.measurer.thread.start()
+                context.evaluator = Evaluator(self.job.measure, context.evaluated, context.fail)
+                context.evaluator.thread.start()
             elif self._number >= 0:
-                self._learner = self.job.learner(self._number)
-                if hasattr(self._learner, "rehearse"):
-                    # Without a rehearsal the first burst includes compilation, and its delta has the largest staleness.
-                    self._learner.rehearse(self.job.config.start)
+                self._trainer = self.job.make_trainer(self._number)
+                # Otherwise the first burst includes compilation, and its delta has the largest staleness.
+                self._trainer.warm_up(self.job.config.start)
             self._ready = True
         except BaseException as error:
-            desk.fail(self.name, error)
+            context.fail(self.name, error)
 
     def _put(self, event: Event) -> None:
         if self._actor is None:
@@ -286,13 +290,13 @@ class RayActor:
             self._actor.put(event)
 
 
-def _delays(name: str, role: Any) -> dict[str, dict[int, int]]:
+def _delays(name: str, role: Role) -> dict[str, dict[int, int]]:
     """Return how often each staleness occurred, by worker.
 
     A ``Counter`` in the role is about the node's own exchanges. A mapping of counters, as in a parameter server, is
-    about each worker that sends to the node. A role without ``delays`` counts nothing.
+    about each worker that sends to the node.
     """
-    found = getattr(role, "delays", {})
+    found = role.delays
     if isinstance(found, Counter):
         return {name: dict(found)}
     return {worker: dict(counts) for worker, counts in list(found.items())}

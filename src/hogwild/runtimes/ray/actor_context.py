@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import ray
@@ -19,19 +19,42 @@ import ray
 from hogwild.delays import Delay, named
 from hogwild.messaging.messages import Ack, Envelope, JoinReply
 from hogwild.messaging.protocol import Emit, Evaluate, Evaluated, Finish, SnapshotPart
+from hogwild.messaging.reliable_channel import Table
 from hogwild.runtimes.messaging.actor import Actor, Evaluator, now
 from hogwild.runtimes.messaging.faults import Link
-from hogwild.runtimes.ray.batching_sender import A_WHILE, LOOK, BatchingSender, Call, Unanswered
+from hogwild.runtimes.ray.batching_sender import MAX_DELAY, POLL_INTERVAL, BatchingSender, Call, Unanswered
 from hogwild.runtimes.ray.state_replication import StateReplicator
 from hogwild.runtimes.ray.wire_codec import Parts
 
 IDLE = 1.0  # seconds after which an idle sender thread checks for work
 
-News = list[tuple[str, float, dict[str, Any]]]
+EmittedEvents = list[tuple[str, float, dict[str, Any]]]
 """Events for the driver: the name, the seconds since the start of the run, and further fields."""
 
 
-def send_batch(handle: Any, parts: Parts) -> Any:
+class RemoteMethod(Protocol):
+    """Method of an actor in another process."""
+
+    def remote(self, *arguments: object) -> object:
+        """Call the method; return the object reference of its result."""
+
+
+class ActorHandle(Protocol):
+    """Handle of a ``RayActor`` in another process, with the methods that are called from elsewhere."""
+
+    become: RemoteMethod
+    location: RemoteMethod
+    begin: RemoteMethod
+    deliver: RemoteMethod
+    joined: RemoteMethod
+    lost: RemoteMethod
+    interrupt: RemoteMethod
+    heartbeat: RemoteMethod
+    store_state: RemoteMethod
+    stored_state: RemoteMethod
+
+
+def send_batch(handle: ActorHandle, parts: Parts) -> object:
     """Send a batch of messages to an actor; return the object reference of the call."""
     return handle.deliver.remote(*parts)
 
@@ -63,61 +86,61 @@ class ActorContext:
     parts of snapshots wait until the driver requests a heartbeat.
     """
 
-    def __init__(self, name: str, life: int, lines: Transport | None = None) -> None:
-        self.name, self.life = name, life
+    def __init__(self, name: str, incarnation: int, transport: Transport | None = None) -> None:
+        self.name, self.incarnation = name, incarnation
         self.latency: Delay = named(0.0)
-        self.hurry, self.longest = threading.Event(), 0.0
-        self.lines = lines or Transport()
-        self.outbox = BatchingSender(self.lines.call, self.lines.unanswered)
-        self.keeping: StateReplicator | None = None
-        self.measurer: Evaluator | None = None
+        self.skip_delays, self.longest_burst = threading.Event(), 0.0
+        self.transport = transport or Transport()
+        self.sender = BatchingSender(self.transport.call, self.transport.unanswered)
+        self.replicator: StateReplicator | None = None
+        self.evaluator: Evaluator | None = None
         self.sent = (0, 0)  # messages and bytes that all nodes have sent, according to the driver's last request
         self.failure = ""
         self.finished: tuple[Finish, float] | None = None
         self.began = now()
-        self._news: deque[tuple[str, float, dict[str, Any]]] = deque()
-        self._saves: deque[SnapshotPart] = deque()
+        self._events: deque[tuple[str, float, dict[str, Any]]] = deque()
+        self._parts: deque[SnapshotPart] = deque()
 
-    def open(self, vault: Any, kept: Any, before: float) -> None:
+    def open(self, store_actor: ActorHandle | None, persisted: tuple[Table, object] | None, before: float) -> None:
         """Start the sender thread, and for a server the replication of its state.
 
         Parameters
         ----------
-        vault : ray.actor.ActorHandle or None
+        store_actor : ActorHandle or None
             The coordinator's actor, which stores the state of servers; None for all other nodes.
-        kept : tuple or None
+        persisted : tuple or None
             Table and state that the previous incarnation of a server has persisted.
         before : float
             Seconds of the run before this call.
         """
         self.began = now() - before
-        if vault is not None:
-            store = partial(_keep, vault, self.name, self.life)
-            self.keeping = StateReplicator(store, _taken, dict(kept[0]) if kept is not None else {})
-        threading.Thread(target=self._clerk, name="hogwild-clerk", daemon=True).start()
+        if store_actor is not None:
+            store = partial(_store_state, store_actor, self.name, self.incarnation)
+            self.replicator = StateReplicator(store, _accepted, dict(persisted[0]) if persisted is not None else {})
+        threading.Thread(target=self._send_loop, name="hogwild-sender", daemon=True).start()
 
-    def news(self) -> News:
+    def take_events(self) -> EmittedEvents:
         """Remove and return the events since the previous call."""
-        return [self._news.popleft() for _ in range(len(self._news))]
+        return [self._events.popleft() for _ in range(len(self._events))]
 
-    def saves(self) -> list[SnapshotPart]:
+    def take_snapshot_parts(self) -> list[SnapshotPart]:
         """Remove and return the parts of snapshots since the previous call."""
-        return [self._saves.popleft() for _ in range(len(self._saves))]
+        return [self._parts.popleft() for _ in range(len(self._parts))]
 
-    def _clerk(self) -> None:
+    def _send_loop(self) -> None:
         """Run the sender thread: send delayed messages, and replicate the state of a server."""
-        late, stuck, keeping = self.outbox.late, self.outbox.stuck, self.keeping
+        pending, blocked, replicator = self.sender.pending, self.sender.blocked, self.replicator
         try:
             while True:
-                late.wait(IDLE)
-                if stuck.wait(A_WHILE) and (calls := self.outbox.awaited()):
-                    self.lines.wait(calls, A_WHILE)
-                if keeping is not None:
-                    for envelope in keeping.catch_up(now()):
-                        self.outbox.put(envelope)
-                self.outbox.catch_up()
-                if keeping is not None and keeping.busy:
-                    late.set()
+                pending.wait(IDLE)
+                if blocked.wait(MAX_DELAY) and (calls := self.sender.awaited()):
+                    self.transport.wait(calls, MAX_DELAY)
+                if replicator is not None:
+                    for envelope in replicator.catch_up(now()):
+                        self.sender.put(envelope)
+                self.sender.catch_up()
+                if replicator is not None and replicator.busy:
+                    pending.set()
         except BaseException as error:
             self.fail(self.name, error)
 
@@ -129,42 +152,42 @@ class ActorContext:
         A server acknowledges as persisted only the messages whose effect is replicated. It delays its reply to a
         joining worker until the replicated state includes that worker.
         """
-        if self.keeping is not None and isinstance(envelope.body, Ack):
-            envelope = self.keeping.honest(envelope)
-        if self.keeping is not None and isinstance(envelope.body, JoinReply):
-            self.keeping.hold(envelope)
+        if self.replicator is not None and isinstance(envelope.body, Ack):
+            envelope = self.replicator.limit_ack(envelope)
+        if self.replicator is not None and isinstance(envelope.body, JoinReply):
+            self.replicator.hold(envelope)
         else:
-            self.outbox.put(envelope)
+            self.sender.put(envelope)
 
-    def turned(self) -> None:
+    def after_reaction(self) -> None:
         """Send the messages of the reaction that has ended."""
-        self.outbox.turned()
+        self.sender.after_reaction()
 
-    def keep(self, name: str, what: Any) -> None:
+    def persist(self, name: str, what: object) -> None:
         """Replicate the state of a server for its next incarnation; ignore the state of other nodes."""
-        if self.keeping is not None:
-            self.keeping.keep(what)
-            self.outbox.late.set()
+        if self.replicator is not None:
+            self.replicator.put(what)
+            self.sender.pending.set()
 
-    def measure(self, actor: Actor, action: Evaluate) -> None:
+    def evaluate(self, actor: Actor, action: Evaluate) -> None:
         """Queue parameters for evaluation in the evaluator's thread."""
-        assert self.measurer is not None
-        self.measurer.put(actor, action)
+        assert self.evaluator is not None
+        self.evaluator.put(actor, action)
 
-    def measured(self, actor: Actor, action: Evaluate, figures: dict[str, float]) -> None:
+    def evaluated(self, actor: Actor, action: Evaluate, figures: dict[str, float]) -> None:
         """Pass the results of an evaluation to the actor that requested it."""
         actor.put(Evaluated(action.number, figures))
 
-    def tell(self, action: Emit) -> None:
+    def emit(self, action: Emit) -> None:
         """Queue an event for the driver, with the time and, for an epoch, the traffic of all nodes."""
         seconds = now() - self.began
         if action.event == "epoch":
             action.what.update(seconds=seconds, messages=self.sent[0], bytes=self.sent[1])
-        self._news.append((action.event, seconds, action.what))
+        self._events.append((action.event, seconds, action.what))
 
     def save(self, actor: Actor, action: SnapshotPart) -> None:
         """Queue this node's part of a snapshot for the driver, which collects the parts of all nodes."""
-        self._saves.append(SnapshotPart(action.number, action.what))
+        self._parts.append(SnapshotPart(action.number, action.what))
 
     def finish(self, action: Finish) -> None:
         """Record the end of the run for the next heartbeat."""
@@ -172,18 +195,18 @@ class ActorContext:
 
     def fail(self, name: str, error: BaseException) -> None:
         """Record an error that stops this node, with the last three entries of its traceback."""
-        told = "".join(traceback.format_exception(error)[-3:])
-        self.failure = f"{name} failed: {type(error).__name__}: {error}\n{told}"
+        trace = "".join(traceback.format_exception(error)[-3:])
+        self.failure = f"{name} failed: {type(error).__name__}: {error}\n{trace}"
 
 
-def _keep(vault: Any, name: str, life: int, what: Any) -> Any:
-    return vault.keep.remote(name, life, what)
+def _store_state(store_actor: ActorHandle, name: str, incarnation: int, what: object) -> object:
+    return store_actor.store_state.remote(name, incarnation, what)
 
 
-def _taken(call: Any) -> bool | None:
+def _accepted(call: ray.ObjectRef[bool]) -> bool | None:
     """Return whether the state store has accepted a state; None as long as the store has not answered."""
-    done, _ = ray.wait([call], timeout=0)
-    if not done:
+    answered_calls, _ = ray.wait([call], timeout=0)
+    if not answered_calls:
         return None
     try:
         return bool(ray.get(call))
@@ -195,8 +218,8 @@ def _taken(call: Any) -> bool | None:
 class Packet:
     """Call under fault injection, which is made once, twice or never."""
 
-    ahead: int  # number of copies that are still to be made
-    made: list[Any] = field(default_factory=list)  # unanswered copies that were made
+    pending_copies: int  # number of copies that are still to be made
+    calls: list[Any] = field(default_factory=list)  # unanswered copies that were made
 
 
 class FaultyTransport:
@@ -208,52 +231,52 @@ class FaultyTransport:
         Latency, bandwidth, loss, duplication and reordering to inject.
     seed : sequence of int
         Seed of the random numbers.
-    lines : Transport
+    transport : Transport
         Transport that makes the calls.
     """
 
-    def __init__(self, link: Link, seed: Sequence[int], lines: Transport) -> None:
-        self._link, self._lines = link, lines
+    def __init__(self, link: Link, seed: Sequence[int], transport: Transport) -> None:
+        self._link, self._transport = link, transport
         self._random = np.random.default_rng(seed)
-        self._free = 0.0  # time from which the uplink is free, in seconds
+        self._uplink_free = 0.0  # time from which the uplink is free, in seconds
         self._numbers = count()
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._changed = threading.Condition()
-        threading.Thread(target=self._carry, name="hogwild-rough", daemon=True).start()
+        threading.Thread(target=self._send_loop, name="hogwild-faulty-transport", daemon=True).start()
 
-    def call(self, handle: Any, parts: Parts) -> Packet:
+    def call(self, handle: object, parts: Parts) -> Packet:
         """Schedule the copies of a call; return the packet that stands for the call."""
         with self._changed:
             number = next(self._numbers)
             arrivals = self._link.arrivals(self._random, 0, number)
             size = sum(part.nbytes if isinstance(part, np.ndarray) else len(part) for part in parts)
-            self._free = max(self._free, now()) + size / self._link.bandwidth
+            self._uplink_free = max(self._uplink_free, now()) + size / self._link.bandwidth
             packet = Packet(len(arrivals))
             for after in arrivals:
-                make: Callable[[], None] = partial(self._make, packet, handle, parts)
-                heapq.heappush(self._later, (self._free + after, next(self._numbers), make))
+                make: Callable[[], None] = partial(self._make_call, packet, handle, parts)
+                heapq.heappush(self._later, (self._uplink_free + after, next(self._numbers), make))
             self._changed.notify()
             return packet
 
     def unanswered(self, packets: list[Packet]) -> list[Packet]:
         """Return the packets that are not answered yet. A lost packet counts as answered, so no caller waits for it."""
-        return [packet for packet in packets if packet.ahead or self._unanswered_calls(packet)]
+        return [packet for packet in packets if packet.pending_copies or self._unanswered_calls(packet)]
 
     def wait(self, packets: list[Packet], limit: float) -> None:
         """Wait until at least one of the packets is answered, for at most ``limit`` seconds."""
         until = now() + limit
         while now() < until and len(self.unanswered(packets)) == len(packets):
-            time.sleep(LOOK)  # Ray has no reference of a delayed call, so this loop polls
+            time.sleep(POLL_INTERVAL)  # Ray has no reference of a delayed call, so this loop polls
 
     def _unanswered_calls(self, packet: Packet) -> bool:
-        packet.made = self._lines.unanswered(packet.made) if packet.made else []
-        return bool(packet.made)
+        packet.calls = self._transport.unanswered(packet.calls) if packet.calls else []
+        return bool(packet.calls)
 
-    def _make(self, packet: Packet, handle: Any, parts: Parts) -> None:
-        packet.made = [*packet.made, self._lines.call(handle, parts)]
-        packet.ahead -= 1
+    def _make_call(self, packet: Packet, handle: object, parts: Parts) -> None:
+        packet.calls = [*packet.calls, self._transport.call(handle, parts)]
+        packet.pending_copies -= 1
 
-    def _carry(self) -> None:
+    def _send_loop(self) -> None:
         """Make each scheduled call at its time, in the transport's thread."""
         while True:
             with self._changed:

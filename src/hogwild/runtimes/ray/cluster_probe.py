@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from hogwild.errors import HogwildError, WorkerError
@@ -46,51 +48,51 @@ def probe_cluster(address: str, limit: float = LIMIT) -> dict[str, Any]:
         raise WorkerError(f"The cluster at {address!r} has not answered for {limit:g} s.") from None
     lines = ended.stdout.strip().splitlines()
     if ended.returncode != 0 or not lines:
-        last = (ended.stderr.strip().splitlines() or [f"the process that asked ended with code {ended.returncode}"])[-1]
-        raise WorkerError(f"The cluster at {address!r} cannot be asked: {last}")
+        last = (ended.stderr.strip().splitlines() or [f"the probe ended with code {ended.returncode}"])[-1]
+        raise WorkerError(f"The cluster at {address!r} cannot be probed: {last}")
     found: dict[str, Any] = json.loads(lines[-1])
     if "error" in found:
         raise WorkerError(found["error"])
     return found
 
 
-def look(address: str) -> dict[str, Any]:
+def collect_versions(address: str) -> dict[str, Any]:
     """Connect to a cluster, and request the versions of every Ray node; return the result of the probe."""
     with connected(address, 0) as ray:
         nodes = [node for node in ray.nodes() if node["Alive"]]
         affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        versions = ray.remote(num_cpus=0, max_retries=0)(_probe())
+        versions = ray.remote(num_cpus=0, max_retries=0)(_versions_function())
         calls = {
             versions.options(scheduling_strategy=affinity(node["NodeID"], soft=False)).remote(): node for node in nodes
         }
         answered, _ = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWERS)
-        said = {calls[call]["NodeID"]: _answer(ray, call) for call in answered}
+        answers = {calls[call]["NodeID"]: _answer(ray, call) for call in answered}
         return {
             "address": ray.get_runtime_context().gcs_address,
-            "nodes": [_row(node, said.get(node["NodeID"])) for node in nodes],
-            "mine": _probe()(),
+            "nodes": [_row(node, answers.get(node["NodeID"])) for node in nodes],
+            "mine": _versions_function()(),
         }
 
 
-def _row(node: dict[str, Any], said: dict[str, Any] | None) -> dict[str, Any]:
+def _row(node: dict[str, Any], answer: dict[str, Any] | None) -> dict[str, Any]:
     resources = node["Resources"]
     return {
         "node": node["NodeID"], "host": node["NodeManagerHostname"], "address": node["NodeManagerAddress"],
         "head": "node:__internal_head__" in resources, "cpus": resources.get("CPU", 0.0),
         "memory": int(resources.get("memory", 0)),
-        **(said or {"error": f"it has not answered for {ANSWERS:g} s"}),
+        **(answer or {"error": f"it has not answered for {ANSWERS:g} s"}),
     }  # fmt: skip
 
 
-def _answer(ray: Any, call: Any) -> dict[str, Any]:
+def _answer(ray: ModuleType, call: object) -> dict[str, Any]:
     try:
-        said: dict[str, Any] = ray.get(call)
+        answer: dict[str, Any] = ray.get(call)
     except ray.exceptions.RayError as error:
         return {"error": str(error).strip().splitlines()[0]}
-    return said
+    return answer
 
 
-def _probe() -> Any:
+def _versions_function() -> Callable[[], dict[str, Any]]:
     """Return a function that collects versions.
 
     Ray serialises a local function by value. So the Ray node does not need an installation of hogwild.
@@ -113,7 +115,7 @@ def _probe() -> Any:
 
 def _main() -> None:
     try:
-        found = look(sys.argv[1])
+        found = collect_versions(sys.argv[1])
     except HogwildError as error:
         found = {"error": str(error)}
     sys.stdout.write(json.dumps(found) + "\n")

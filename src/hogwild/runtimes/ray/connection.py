@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 from hogwild.errors import MissingExtraError, ParameterError, WorkerError
 from hogwild.machine import usable_cores
@@ -15,7 +16,7 @@ from hogwild.messaging.job import MessageJob
 from hogwild.runtimes.ray.preflight import preflight
 
 
-def put_job(ray: Any, job: MessageJob) -> tuple[Any, Any]:
+def put_job(ray: ModuleType, job: MessageJob) -> tuple[Any, Any]:
     """Put a job into the object store, without the callbacks of the driver.
 
     Parameters
@@ -35,10 +36,10 @@ def put_job(ray: Any, job: MessageJob) -> tuple[Any, Any]:
     ParameterError
         If a part of the job cannot be pickled.
     """
-    save = None if job.save is None else _nothing
-    sent = replace(job, tell=_nobody, interrupted=bool, save=save, resumed=None)
+    save = None if job.save is None else _ignore_snapshot
+    sent = replace(job, emit=_ignore_event, interrupted=bool, save=save, resumed=None)
     try:
-        return ray.put(sent), ray.put(replace(sent, learner=_has_none, measure=_has_none))
+        return ray.put(sent), ray.put(replace(sent, make_trainer=_without_data, measure=_without_data))
     except TypeError as error:
         what = re.search(r"cannot pickle .*", str(error))
         raise ParameterError(
@@ -47,24 +48,24 @@ def put_job(ray: Any, job: MessageJob) -> tuple[Any, Any]:
         ) from error
 
 
-def _nothing(cut: dict[str, Any]) -> None:
+def _ignore_snapshot(snapshot: dict[str, Any]) -> None:
     """Ignore a snapshot. Only the driver saves it; other processes need to know only whether the run saves any."""
 
 
-def _nobody(event: str, **what: Any) -> None:
+def _ignore_event(event: str, **what: object) -> None:
     """Ignore an event, because only the driver records events."""
 
 
-def _has_none(_: Any) -> Any:
+def _without_data(_: object) -> NoReturn:
     """Raise ``AssertionError``, because a server has no data."""
-    raise AssertionError("a server was asked for something that needs data")
+    raise AssertionError("a server has no data for a trainer or an evaluation")
 
 
 ANYWHERE = "auto"  # address of the cluster on this machine, on any port
 OWN = "local"  # address of a cluster that this program starts
 
 
-def load() -> Any:
+def load() -> ModuleType:
     """Import and return the module ``ray``; raise ``MissingExtraError`` without it."""
     try:
         import ray
@@ -74,11 +75,12 @@ def load() -> Any:
         if missing.name is None or missing.name.partition(".")[0] != "ray":
             raise
         raise MissingExtraError("The runtime Ray", "ray", "ray") from None
-    return ray
+    module: ModuleType = ray
+    return module
 
 
 @contextmanager
-def connected(address: str | None, cpus: float) -> Iterator[Any]:
+def connected(address: str | None, cpus: float) -> Iterator[ModuleType]:
     """Provide a connection to a Ray cluster within the block.
 
     The cluster is the one to which this process is connected already, or else the one at the address. Without an

@@ -1,6 +1,6 @@
 """Statistics of the nodes of a run, for tables and for Ray's metrics.
 
-The driver records all metrics, with the tags ``run`` and ``participant``.
+The driver records all metrics, with the tags ``run`` and ``node``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ PUSHES = tuple(kind.__name__ for kind in (Push, GossipPush, GossipReply))  # mes
 class NodeStats:
     """State of one node. Rates are means over the time between its last two heartbeats."""
 
-    participant: str
-    node: str = ""  # id of the Ray node
+    node: str
+    ray_node: str = ""  # id of the Ray node
     process: int = 0  # process id
-    life: int = 0  # incarnation
+    incarnation: int = 0
     state: str = "starting"  # "starting", "preparing", "ready", "working", "silent" or "gone"
     bursts: int = 0
     updates_rate: float = 0.0  # updates per second
@@ -48,10 +48,10 @@ class Throughput:
     delays: Mapping[str, Counter[int]] = field(default_factory=dict)  # for each worker: staleness -> occurrences
 
 
-def done(before: Heartbeat, after: Heartbeat, seconds: float) -> Throughput:
+def throughput(before: Heartbeat, after: Heartbeat, seconds: float) -> Throughput:
     """Return the work between two heartbeats of one incarnation, which are ``seconds`` apart.
 
-    >>> done(Heartbeat(updates=10), Heartbeat(updates=30), 0.5).updates
+    >>> throughput(Heartbeat(updates=10), Heartbeat(updates=30), 0.5).updates
     20
     """
     delays = {
@@ -64,12 +64,12 @@ def done(before: Heartbeat, after: Heartbeat, seconds: float) -> Throughput:
     )  # fmt: skip
 
 
-def _pushes(pulse: Heartbeat) -> int:
-    return sum(each.messages for kind, each in pulse.traffic.items() if kind in PUSHES)
+def _pushes(heartbeat: Heartbeat) -> int:
+    return sum(each.messages for kind, each in heartbeat.traffic.items() if kind in PUSHES)
 
 
-def _bytes(pulse: Heartbeat) -> int:
-    return sum(each.bytes for each in pulse.traffic.values())
+def _bytes(heartbeat: Heartbeat) -> int:
+    return sum(each.bytes for each in heartbeat.traffic.values())
 
 
 class ClusterStats:
@@ -80,19 +80,19 @@ class ClusterStats:
         self._rates: dict[str, Throughput] = {}
         self._staleness: dict[str, float] = {}
 
-    def note(self, place: ActorRecord) -> Throughput | None:
+    def add_heartbeat(self, record: ActorRecord) -> Throughput | None:
         """Record a heartbeat; return the work since the previous one, or None if the node does not take part yet."""
-        pulse, name, began = place.pulse, place.name, place.since
+        heartbeat, name, began = record.heartbeat, record.name, record.since
         if began is None:
             return None
-        life, when, before = self._last.get(name, (place.life, began, Heartbeat()))
-        if life != place.life:
+        incarnation, when, before = self._last.get(name, (record.incarnation, began, Heartbeat()))
+        if incarnation != record.incarnation:
             # A restarted server restores its counts of staleness, so only those continue from the last heartbeat.
             when, before = began, Heartbeat(delays=before.delays if is_durable(name) else {})
-        if place.seen <= when:
+        if record.last_answer <= when:
             return None
-        self._last[name] = place.life, place.seen, pulse
-        since = self._rates[name] = done(before, pulse, place.seen - when)
+        self._last[name] = record.incarnation, record.last_answer, heartbeat
+        since = self._rates[name] = throughput(before, heartbeat, record.last_answer - when)
         for worker, counts in since.delays.items():
             mean = sum(delay * times for delay, times in counts.items()) / counts.total()
             self._staleness[worker] = mean
@@ -100,63 +100,64 @@ class ClusterStats:
 
     def rows(
         self,
-        cast: Iterable[str],
-        places: Mapping[str, ActorRecord],
-        deaths: Mapping[str, int],
+        names: Iterable[str],
+        records: Mapping[str, ActorRecord],
+        crashes: Mapping[str, int],
         now: float,
-        heartbeat: float,
+        timeout: float,
     ) -> list[dict[str, Any]]:
-        """Return the statistics of all nodes as plain values, in the order of ``cast``.
+        """Return the statistics of all nodes as plain values, in the order of ``names``.
 
         Parameters
         ----------
-        cast : iterable of str
+        names : iterable of str
             Names of all nodes.
-        places : mapping of str to ActorRecord
+        records : mapping of str to ActorRecord
             Running and starting nodes.
-        deaths : mapping of str to int
+        crashes : mapping of str to int
             Number of crashes of each node.
         now : float
             Present time, in seconds.
-        heartbeat : float
+        timeout : float
             Heartbeat timeout, in seconds. A node is "silent" after half of it without an answer.
         """
         rows = []
-        for name in cast:
-            row = NodeStats(name, restarts=deaths.get(name, 0), staleness=self._staleness.get(name))
-            place = places.get(name)
-            rows.append(asdict(self._of(row, place, now, heartbeat) if place else replace(row, state="gone")))
+        for name in names:
+            row = NodeStats(name, restarts=crashes.get(name, 0), staleness=self._staleness.get(name))
+            record = records.get(name)
+            rows.append(asdict(self._row(row, record, now, timeout) if record else replace(row, state="gone")))
         return rows
 
-    def _of(self, row: NodeStats, place: ActorRecord, now: float, heartbeat: float) -> NodeStats:
-        rates = self._rates.get(place.name, Throughput(1.0))
-        silent = max(0.0, now - place.seen)
-        where: dict[str, Any] = {}
-        if place.where is not None:
-            where = {"node": place.where.node, "process": place.where.process}
+    def _row(self, row: NodeStats, record: ActorRecord, now: float, timeout: float) -> NodeStats:
+        rates = self._rates.get(record.name, Throughput(1.0))
+        silent = max(0.0, now - record.last_answer)
+        location: dict[str, Any] = {}
+        if record.location is not None:
+            location = {"ray_node": record.location.node, "process": record.location.process}
         return replace(
-            row, **where, life=place.life, state=_state(place, silent > heartbeat / 2), bursts=place.pulse.bursts,
-            updates_rate=rates.updates / rates.seconds, pushes_rate=rates.pushes / rates.seconds,
-            bytes_rate=rates.bytes / rates.seconds, silent=silent if place.where is not None else 0.0,
+            row, **location, incarnation=record.incarnation, state=_state(record, silent > timeout / 2),
+            bursts=record.heartbeat.bursts, updates_rate=rates.updates / rates.seconds,
+            pushes_rate=rates.pushes / rates.seconds, bytes_rate=rates.bytes / rates.seconds,
+            silent=silent if record.location is not None else 0.0,
         )  # fmt: skip
 
 
-def _state(place: ActorRecord, silent: bool) -> str:
-    if place.where is None:
+def _state(record: ActorRecord, silent: bool) -> str:
+    if record.location is None:
         return "starting"
     if silent:
         return "silent"
-    return "working" if place.begun else "ready" if place.ready else "preparing"
+    return "working" if record.started else "ready" if record.ready else "preparing"
 
 
-TAGS = ("run", "participant")
+TAGS = ("run", "node")
 STALENESS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]  # bounds of the histogram, in deltas by other workers
 COUNTED = {
     "updates": "Updates by a worker.",
     "bursts": "Bursts of updates by a worker.",
-    "pushes": "Messages with parameters, or changes of them, by a participant.",
-    "bytes": "Bytes in messages by a participant.",
-    "restarts": "Times that a participant died and was started again.",
+    "pushes": "Messages with parameters, or changes of them, by a node.",
+    "bytes": "Bytes in messages by a node.",
+    "restarts": "Times that a node crashed and was restarted.",
 }
 
 
@@ -170,28 +171,28 @@ class Metrics:
         from ray.util.metrics import Counter, Histogram
 
         self.run = run
-        self._counters = {name: Counter(f"hogwild_{name}", words, TAGS) for name, words in COUNTED.items()}
+        self._counters = {name: Counter(f"hogwild_{name}", description, TAGS) for name, description in COUNTED.items()}
         # Ray requires boundaries above zero. With an offset of 0.5, staleness 0 falls below the first boundary.
         boundaries = [bound + 0.5 for bound in STALENESS]
-        words = "Changes by others between the reading and the arrival of a worker's change."
-        self._staleness = Histogram("hogwild_staleness", words, boundaries, TAGS)
+        description = "Changes by others between the reading and the arrival of a worker's change."
+        self._staleness = Histogram("hogwild_staleness", description, boundaries, TAGS)
 
-    def note(self, participant: str, done: Throughput) -> None:
+    def record(self, node: str, work: Throughput) -> None:
         """Record the work of a node between two heartbeats."""
         for name in ("updates", "bursts", "pushes", "bytes"):
-            self._count(name, participant, getattr(done, name))
-        for worker, counts in done.delays.items():
+            self._count(name, node, getattr(work, name))
+        for worker, counts in work.delays.items():
             for delay, times in counts.items():
                 for _ in range(times):
                     self._staleness.observe(delay, self._tags(worker))
 
-    def restarted(self, participant: str) -> None:
+    def restarted(self, node: str) -> None:
         """Count a restart of a node."""
-        self._count("restarts", participant, 1)
+        self._count("restarts", node, 1)
 
-    def _count(self, name: str, participant: str, more: float) -> None:
+    def _count(self, name: str, node: str, more: float) -> None:
         if more > 0:
-            self._counters[name].inc(more, self._tags(participant))
+            self._counters[name].inc(more, self._tags(node))
 
-    def _tags(self, participant: str) -> dict[str, str]:
-        return {"run": self.run, "participant": participant}
+    def _tags(self, node: str) -> dict[str, str]:
+        return {"run": self.run, "node": node}

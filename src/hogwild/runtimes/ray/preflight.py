@@ -12,15 +12,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal
 
-QUESTION = "/ray.rpc.NodeInfoGcsService/GetClusterId"  # the first request that Ray itself makes; its answer is short
+if TYPE_CHECKING:
+    import grpc
+
+REQUEST = "/ray.rpc.NodeInfoGcsService/GetClusterId"  # the first request that Ray itself makes; its answer is short
 TLS_FILES = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_SERVER_CERT")  # variables with the paths of files
 LIMIT = 5.0  # seconds until a request times out
 
 # Results of a request: accepted, token required, server without TLS, no answer, connection closed by the server, TLS
 # handshake refused.
-Heard = Literal["welcome", "token", "no TLS", "nobody", "closed", "refused"]
+Result = Literal["accepted", "token", "no TLS", "no answer", "closed", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def preflight(address: str, environment: Mapping[str, str] = os.environ) -> Pref
     The first request has no token, because only such a request shows whether the cluster requires one.
 
     >>> preflight("127.0.0.1:1").refusal
-    "There is no Ray cluster at '127.0.0.1:1': nobody answers there."
+    "There is no Ray cluster at '127.0.0.1:1': no server answers there."
     """
     try:
         import grpc
@@ -63,16 +67,16 @@ def preflight(address: str, environment: Mapping[str, str] = os.environ) -> Pref
     if missing:
         return Preflight(address, refusal=f"RAY_USE_TLS is set: {', '.join(missing)} must name files that are there.")
     with _quiet(), _channel(grpc, address, environment if tls else None) as channel:
-        heard, words = _asked(grpc, channel, "")
-        if heard == "welcome":
+        result, details = _request(grpc, channel, "")
+        if result == "accepted":
             return Preflight(address, token=False, tls=tls)
-        if heard != "token":
-            return _without_answer(address, heard, words, tls)
+        if result != "token":
+            return _without_answer(address, result, details, tls)
         token = own_token(environment)
         if not token:
-            why = f"The Ray cluster at {address!r} asks for a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH."  # noqa: E501
+            why = f"The Ray cluster at {address!r} requires a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH."  # noqa: E501
             return Preflight(address, True, tls, why)
-        if _asked(grpc, channel, token)[0] == "token":
+        if _request(grpc, channel, token)[0] == "token":
             return Preflight(
                 address, True, tls, f"The Ray cluster at {address!r} has another token than the one given."
             )
@@ -93,38 +97,38 @@ def own_token(environment: Mapping[str, str]) -> str:
     return token or (path.read_text().strip() if path.is_file() else "")
 
 
-def _without_answer(address: str, heard: Heard, words: str, tls: bool) -> Preflight:
-    if heard == "no TLS":
-        why = f"The Ray cluster at {address!r} does not speak TLS: leave out RAY_USE_TLS, or turn it on there."
+def _without_answer(address: str, result: Result, details: str, tls: bool) -> Preflight:
+    if result == "no TLS":
+        why = f"The Ray cluster at {address!r} does not use TLS: leave out RAY_USE_TLS, or turn it on there."
         return Preflight(address, None, False, why)
-    if heard == "closed" and not tls:
-        why = f"Somebody at {address!r} closes the connection. If the cluster speaks TLS, set RAY_USE_TLS=1, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT."  # noqa: E501
+    if result == "closed" and not tls:
+        why = f"The server at {address!r} closes the connection. If the cluster uses TLS, set RAY_USE_TLS=1, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT."  # noqa: E501
         return Preflight(address, None, None, why)
-    if heard in ("closed", "refused") and tls:
-        return Preflight(address, None, None, f"The certificates are not accepted at {address!r}: {words}.")
-    return Preflight(address, refusal=f"There is no Ray cluster at {address!r}: nobody answers there.")
+    if result in ("closed", "refused") and tls:
+        return Preflight(address, None, None, f"The certificates are not accepted at {address!r}: {details}.")
+    return Preflight(address, refusal=f"There is no Ray cluster at {address!r}: no server answers there.")
 
 
-def _asked(grpc: Any, channel: Any, token: str) -> tuple[Heard, str]:
+def _request(grpc: ModuleType, channel: grpc.Channel, token: str) -> tuple[Result, str]:
     """Make a request with a token, or without one if it is empty; return its result and the server's message."""
-    head = [("authorization", f"Bearer {token}")] if token else []
+    metadata = [("authorization", f"Bearer {token}")] if token else []
     try:
-        channel.unary_unary(QUESTION)(b"", timeout=LIMIT, metadata=head)
+        channel.unary_unary(REQUEST)(b"", timeout=LIMIT, metadata=metadata)
     except grpc.RpcError as error:
-        said = str(error.details())
+        details = str(error.details())
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
-            return "token", said
+            return "token", details
         if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-            return "welcome", said  # the server has accepted the connection and the credentials
-        last = said.rpartition(": ")[2] if "andshake" not in said else said[said.index("andshake") - 1 :]
-        if "WRONG_VERSION_NUMBER" in said:
+            return "accepted", details  # the server has accepted the connection and the credentials
+        last = details.rpartition(": ")[2] if "andshake" not in details else details[details.index("andshake") - 1 :]
+        if "WRONG_VERSION_NUMBER" in details:
             return "no TLS", last
-        return ("refused" if "andshake" in said else "closed" if "closed" in said else "nobody"), last
-    return "welcome", ""
+        return ("refused" if "andshake" in details else "closed" if "closed" in details else "no answer"), last
+    return "accepted", ""
 
 
 @contextmanager
-def _channel(grpc: Any, address: str, secure: Mapping[str, str] | None) -> Iterator[Any]:
+def _channel(grpc: ModuleType, address: str, secure: Mapping[str, str] | None) -> Iterator[grpc.Channel]:
     options = [("grpc.enable_http_proxy", 0)]  # Ray itself ignores HTTP proxies too
     if secure is None:
         channel = grpc.insecure_channel(address, options)

@@ -26,25 +26,25 @@ class StateStore:
     The store refuses the state of an incarnation whose successor has started. Otherwise the server would acknowledge
     messages as persisted, and the successor would not have their effect.
 
-    >>> vault = StateStore()
-    >>> vault.keep("server-0", 0, "a"), vault.kept("server-0", 1), vault.keep("server-0", 0, "b")
+    >>> store = StateStore()
+    >>> store.put("server-0", 0, "a"), store.load("server-0", 1), store.put("server-0", 0, "b")
     (True, 'a', False)
     """
 
-    _what: dict[str, Any] = field(default_factory=dict)  # last state of each server
-    _life: dict[str, int] = field(default_factory=dict)  # latest incarnation that has read its state, by server
+    _states: dict[str, Any] = field(default_factory=dict)  # last state of each server
+    _incarnations: dict[str, int] = field(default_factory=dict)  # latest incarnation that has read its state, by server
 
-    def keep(self, name: str, life: int, what: Any) -> bool:
+    def put(self, name: str, incarnation: int, what: object) -> bool:
         """Store the state of an incarnation; return whether the store has accepted it."""
-        if life < self._life.get(name, 0):
+        if incarnation < self._incarnations.get(name, 0):
             return False
-        self._what[name] = what
+        self._states[name] = what
         return True
 
-    def kept(self, name: str, life: int) -> Any:
+    def load(self, name: str, incarnation: int) -> object:
         """Return the state for a new incarnation, or None; refuse states of earlier incarnations from now on."""
-        self._life[name] = life
-        return self._what.get(name)
+        self._incarnations[name] = incarnation
+        return self._states.get(name)
 
 
 EVERY = 0.5  # seconds between two replications
@@ -65,26 +65,26 @@ class StateReplicator:
         Function that sends a state to the state store.
     answer : Answer
         Function that returns the store's answer.
-    safe : Table, default {}
+    replicated : Table, default {}
         Replicated messages: for each sender its incarnation, and the number of the first message that is not
         replicated. Senders may delete all earlier messages.
     """
 
     store: Put
     answer: Answer
-    safe: Table = field(default_factory=dict)
-    _what: Any = None  # the latest state, if its replication has not started
+    replicated: Table = field(default_factory=dict)
+    _state: Any = None  # the latest state, if its replication has not started
     _next: float = 0.0  # earliest time of the next replication, in seconds
-    _going: tuple[Any, Table] | None = None  # the replication in progress: its call, and the table of its messages
+    _in_progress: tuple[Any, Table] | None = None  # the replication in progress: its call, and its table
     _held: list[Envelope] = field(default_factory=list)  # replies that wait for the next replication
-    _freed: list[Envelope] = field(default_factory=list)  # replies that wait for the replication in progress
-    _said: dict[str, Envelope] = field(default_factory=dict)  # last acknowledgement to each sender, not yet limited
+    _held_in_progress: list[Envelope] = field(default_factory=list)  # replies that wait for the replication in progress
+    _last_acks: dict[str, Envelope] = field(default_factory=dict)  # last acknowledgement to each sender, unlimited
     _lock: Any = field(default_factory=threading.Lock)
 
-    def keep(self, what: Any) -> None:
+    def put(self, what: object) -> None:
         """Set the latest state, which replaces an earlier one whose replication has not started."""
         with self._lock:
-            self._what = what
+            self._state = what
 
     def hold(self, envelope: Envelope) -> None:
         """Hold a reply until the latest state is replicated, and make that replication due at once."""
@@ -92,48 +92,50 @@ class StateReplicator:
             self._held.append(envelope)
             self._next = 0.0
 
-    def honest(self, receipt: Envelope) -> Envelope:
+    def limit_ack(self, ack: Envelope) -> Envelope:
         """Return an acknowledgement that confirms as persisted only the replicated messages."""
-        assert isinstance(receipt.body, Ack)
+        assert isinstance(ack.body, Ack)
         with self._lock:
-            self._said[receipt.to] = receipt
-            return self._capped(receipt, receipt.body)
+            self._last_acks[ack.to] = ack
+            return self._limited(ack, ack.body)
 
-    def _capped(self, receipt: Envelope, body: Ack) -> Envelope:
-        life, expected = self.safe.get(receipt.to, (-1, 0))
-        return replace(receipt, body=Ack(body.received, min(body.kept, expected if life == receipt.life else 0)))
+    def _limited(self, ack: Envelope, body: Ack) -> Envelope:
+        incarnation, expected = self.replicated.get(ack.to, (-1, 0))
+        return replace(
+            ack, body=Ack(body.received, min(body.kept, expected if incarnation == ack.receiver_incarnation else 0))
+        )
 
     @property
     def busy(self) -> bool:
         """Whether a replication is pending or in progress, or a reply is held."""
-        return self._what is not None or self._going is not None or bool(self._held)
+        return self._state is not None or self._in_progress is not None or bool(self._held)
 
     def catch_up(self, now: float) -> list[Envelope]:
         """Finish and start replications; return the messages to send now. Only the sender thread calls this."""
         with self._lock:
-            envelopes = self._arrived()
-            if self._going is None and self._what is None:  # the latest state is replicated
+            envelopes = self._finish_replication()
+            if self._in_progress is None and self._state is None:  # the latest state is replicated
                 envelopes += self._held
                 self._held = []
-            elif self._going is None and now >= self._next:
-                what, self._what, self._next = self._what, None, now + EVERY
-                self._going, self._freed, self._held = (self.store(what), what[0]), self._held, []
+            elif self._in_progress is None and now >= self._next:
+                what, self._state, self._next = self._state, None, now + EVERY
+                self._in_progress, self._held_in_progress, self._held = (self.store(what), what[0]), self._held, []
             return envelopes
 
-    def _arrived(self) -> list[Envelope]:
+    def _finish_replication(self) -> list[Envelope]:
         """Finish the replication in progress; return its held replies, and acknowledgements with the new limit."""
-        if self._going is None:
+        if self._in_progress is None:
             return []
-        call, table = self._going
-        taken = self.answer(call)
-        if taken is None:
+        call, table = self._in_progress
+        accepted = self.answer(call)
+        if accepted is None:
             return []
-        self._going = None
-        if not taken:
+        self._in_progress = None
+        if not accepted:
             return []
-        self.safe, freed = table, self._freed
-        self._freed = []
-        return freed + [
-            self._capped(receipt, receipt.body) for to, receipt in self._said.items()
-            if to in table and isinstance(receipt.body, Ack)
+        self.replicated, held = table, self._held_in_progress
+        self._held_in_progress = []
+        return held + [
+            self._limited(ack, ack.body) for to, ack in self._last_acks.items()
+            if to in table and isinstance(ack.body, Ack)
         ]  # fmt: skip

@@ -7,7 +7,7 @@ It never unpickles or executes received data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any, get_args
 
 import msgpack
@@ -76,8 +76,9 @@ def decode_envelopes(parts: Parts, size: int) -> list[Envelope]:
     ``size`` is the number of parameters that the run exchanges, and the maximal length of an array.
     """
     try:
-        pieces, apart = [part for part in parts if type(part) is bytes], [part for part in parts if _is_array(part)]
-        if type(parts[0]) is not bytes or len(pieces) + len(apart) != len(parts):
+        pieces = [part for part in parts if type(part) is bytes]
+        large_arrays = [part for part in parts if _is_array(part)]
+        if type(parts[0]) is not bytes or len(pieces) + len(large_arrays) != len(parts):
             raise MessageError("a message is not made of bytes.")
         data = pieces[0]
         length = int.from_bytes(data[:ALIGNED], "little")
@@ -85,21 +86,21 @@ def decode_envelopes(parts: Parts, size: int) -> list[Envelope]:
             raise MessageError("a message is cut off, or too large.")
         table = msgpack.unpackb(memoryview(data)[ALIGNED : ALIGNED + length], strict_map_key=False)
         start = ALIGNED + length + -length % ALIGNED
-        reader = _Reader(pieces, start, size, apart)
+        reader = _Reader(pieces, start, size, large_arrays)
         envelopes = [_envelope(reader, row) for row in _list(table)]
     except MessageError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, msgpack.UnpackException) as error:
         raise MessageError(f"a message cannot be read ({type(error).__name__}: {error}).") from error
     if not reader.is_done:
-        raise MessageError("a message has more bytes than it says.")
+        raise MessageError("a message has more bytes than its table describes.")
     return envelopes
 
 
-def _envelope(reader: _Reader, row: Any) -> Envelope:
+def _envelope(reader: _Reader, row: object) -> Envelope:
     *head, kind, content = _list(row)
     if kind not in BODIES or len(head) != len(_HEAD):
-        raise MessageError(f"nothing of the kind {kind!r} can be said.")
+        raise MessageError(f"there is no message of the kind {kind!r}.")
     known = fields(BODIES[kind])
     if len(_list(content)) != len(known):
         raise MessageError(f"a {kind} has {len(known)} parts, not {len(content)}.")
@@ -128,14 +129,14 @@ class _Reader:
     pieces: list[bytes]  # unread pieces; the first of them is read next
     at: int  # offset of the next array in the first piece, in bytes
     size: int  # maximal length of an array
-    apart: list[Any]  # unread large arrays, which are not in the pieces
+    large_arrays: list[Any]  # unread large arrays, which are not in the pieces
 
     @property
     def is_done(self) -> bool:
         """Whether all bytes and all large arrays were read."""
-        return len(self.pieces) == 1 and self.at == len(self.pieces[0]) and not self.apart
+        return len(self.pieces) == 1 and self.at == len(self.pieces[0]) and not self.large_arrays
 
-    def array(self, found: Any, kinds: tuple[str, ...] = FLOATS) -> Floats:
+    def array(self, found: object, kinds: tuple[str, ...] = FLOATS) -> Floats:
         """Return the next array, as a read-only view of the received bytes."""
         kind, length = _list(found)
         if kind not in kinds or type(length) is not int or not 0 <= length <= self.size:
@@ -144,7 +145,7 @@ class _Reader:
             return frozen(np.zeros(0, kind))
         size = np.dtype(kind).itemsize * length
         if _is_large(size):
-            array: Floats = self.apart.pop(0).view(kind)
+            array: Floats = self.large_arrays.pop(0).view(kind)
             if array.shape != (length,):
                 raise MessageError(f"an array has the shape {array.shape}, not {length:,} numbers.")
             return frozen(array)
@@ -156,7 +157,7 @@ class _Reader:
         return frozen(array)
 
 
-def _vector_out(writer: _Writer, vector: Vector | None) -> Any:
+def _vector_out(writer: _Writer, vector: Vector | None) -> list[Any] | None:
     if vector is None:
         return None
     if isinstance(vector, SparseDelta):
@@ -164,17 +165,18 @@ def _vector_out(writer: _Writer, vector: Vector | None) -> Any:
     return writer.array(vector)
 
 
-def _vector_in(reader: _Reader, found: Any) -> Vector:
-    if len(_list(found)) == 2:
-        return reader.array(found)
-    size, indices, values = found
+def _vector_in(reader: _Reader, found: object) -> Vector:
+    entry = _list(found)
+    if len(entry) == 2:
+        return reader.array(entry)
+    size, indices, values = entry
     if _int(reader, size) > reader.size:
         raise MessageError(f"a vector of {size:,} is none of a run of {reader.size:,} numbers.")
     sparse = SparseDelta(reader.array(indices, (np.dtype(INDEX).name,)), reader.array(values), size)
     return checked(sparse, size)
 
 
-def _floats_in(reader: _Reader, found: Any) -> Floats:
+def _floats_in(reader: _Reader, found: object) -> Floats:
     return reader.array(found)
 
 
@@ -183,7 +185,7 @@ def _maybe(read: Callable[[_Reader, Any], Any]) -> Callable[[_Reader, Any], Any]
 
 
 def _is(kind: type) -> Callable[[_Reader, Any], Any]:
-    def read(reader: _Reader, found: Any) -> Any:
+    def read(reader: _Reader, found: object) -> object:
         if type(found) is not kind:
             raise MessageError(f"{found!r} is no {kind.__name__}.")
         return found
@@ -194,40 +196,40 @@ def _is(kind: type) -> Callable[[_Reader, Any], Any]:
 _int, _str, _float, _bool, _dict = _is(int), _is(str), _is(float), _is(bool), _is(dict)
 
 
-def _is_array(part: Any) -> bool:
+def _is_array(part: object) -> bool:
     return type(part) is np.ndarray and part.dtype == np.uint8
 
 
-def _list(found: Any) -> list[Any]:
+def _list(found: object) -> list[Any]:
     if not isinstance(found, list):
         raise MessageError(f"{found!r} is no list.")
     return found
 
 
-def _pairs(reader: _Reader, found: Any) -> tuple[tuple[int, int], ...]:
+def _pairs(reader: _Reader, found: object) -> tuple[tuple[int, int], ...]:
     return tuple((_int(reader, first), _int(reader, second)) for first, second in _list(found))
 
 
-def _names(reader: _Reader, found: Any) -> tuple[str, ...]:
+def _names(reader: _Reader, found: object) -> tuple[str, ...]:
     return tuple(_str(reader, name) for name in _list(found))
 
 
-def _number(reader: _Reader, found: Any) -> float:
+def _number(reader: _Reader, found: object) -> float:
     return float(found) if type(found) is int else _float(reader, found)
 
 
-def _as_is(writer: _Writer, value: Any) -> Any:
+def _as_is(writer: _Writer, value: object) -> object:
     return value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Convert a number of NumPy to one of Python, for msgpack."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"A {type(value).__name__} cannot be sent.")
 
 
-def _type(field: Any) -> str:
+def _type(field: Field[Any]) -> str:
     return str(field.type).replace(" ", "")
 
 

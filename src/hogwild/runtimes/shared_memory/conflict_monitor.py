@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hogwild.data.statistics import row_lengths
 from hogwild.kernels.conflict_counters import COLLIDED, WHOLE, ConflictCounters
+from hogwild.rules.rule import Rule
 
 GROUPS = 24  # largest number of groups of coordinates, from the most frequent coordinates to the rarest
 MOMENTS = 48  # intervals of equal numbers of updates into which a run is divided
@@ -16,9 +17,9 @@ MOST = 4096  # bins of the staleness histogram; the last bin counts a staleness 
 
 
 class ConflictMonitor:
-    """Conflict counters of one run: one set of counters for each worker (``eyes``), and their sums."""
+    """Conflict counters of one run: one set of counters for each worker, and their sums."""
 
-    def __init__(self, problem: Any, rule: Any, workers: int, updates: int) -> None:
+    def __init__(self, problem: Any, rule: Rule, workers: int, updates: int) -> None:
         frequencies = problem.source.frequencies()
         self.groups, self.starts = group_by_frequency(frequencies)
         # Share of the rows that have each coordinate, in descending order.
@@ -26,7 +27,7 @@ class ConflictMonitor:
         stamps, clock = np.zeros(len(frequencies), np.int64), np.zeros(16, np.int64)
         longest = max(1, row_lengths(problem.data)[0])
         numbers = np.array(rule.initial, rule.precision)
-        self.eyes = [
+        self.counters = [
             ConflictCounters(stamps, clock, self.groups, np.zeros(longest, np.int64), _notes(updates),
                 np.zeros(MOST, np.int64), np.zeros((len(self.starts) - 1, 4), np.int64),
                 np.zeros((MOMENTS, len(self.starts) - 1), np.int64), np.zeros((1, len(numbers)), numbers.dtype))
@@ -36,7 +37,7 @@ class ConflictMonitor:
     @property
     def collided(self) -> int:
         """The number of updates of which another worker changed a coordinate between its read and its write."""
-        return sum(int(eye.notes[COLLIDED]) for eye in self.eyes)
+        return sum(int(one.notes[COLLIDED]) for one in self.counters)
 
     @property
     def delays(self) -> NDArray[np.int64]:
@@ -44,7 +45,7 @@ class ConflictMonitor:
 
         Element (w, s) counts worker w's updates between whose read and write other workers made s updates.
         """
-        return np.array([eye.delays for eye in self.eyes])
+        return np.array([one.delays for one in self.counters])
 
     @property
     def tally(self) -> NDArray[np.int64]:
@@ -53,13 +54,13 @@ class ConflictMonitor:
         The columns are the writes; the writes to a coordinate that others had changed since its read; the number of
         these changes; and the changes by others that were overwritten unread.
         """
-        found: NDArray[np.int64] = np.sum([eye.tally for eye in self.eyes], axis=0)
+        found: NDArray[np.int64] = np.sum([one.tally for one in self.counters], axis=0)
         return found
 
     @property
     def heat(self) -> NDArray[np.int64]:
         """The number of writes, of shape (workers, ``MOMENTS``, groups)."""
-        return np.array([eye.heat for eye in self.eyes])
+        return np.array([one.heat for one in self.counters])
 
 
 def group_by_frequency(frequencies: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from hogwild.kernels.work_queue import (
 from hogwild.runtimes.shared_memory import thread_team
 from hogwild.runtimes.shared_memory.thread_team import pin_round_robin
 
+if TYPE_CHECKING:
+    from hogwild.runtimes.shared_memory.threads import Session
+
 State = tuple[NDArray[Any], ...]
 # Function of the number of earlier updates and of the number of updates to come; it returns the step size of each.
 Rates = Callable[[int, int], NDArray[Any]]
@@ -56,13 +59,13 @@ class EpochSegment:
 class EpochRunner:
     """Base class of the runners: counts chunks, updates and losses of a segment.
 
-    ``walk`` is the epoch, ``first`` its first chunk to train on, ``updates`` the number of updates before this segment.
+    ``first`` is the first chunk of the epoch to train on, ``updates`` the number of updates before this segment.
     """
 
     def __init__(
-        self, session: Any, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event
+        self, session: Session, epoch: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event
     ) -> None:
-        self.session, self.walk, self.rates, self.halt = session, walk, rates, halt
+        self.session, self.epoch, self.rates, self.halt = session, epoch, rates, halt
         self.lock, self.next, self.started, self.done = threading.Lock(), first, updates, updates
         self.loss, self.worst, self.interrupted = 0.0, 0.0, False
         # Replicas whose worker got a chunk; the other replicas would only dilute the mean.
@@ -82,7 +85,7 @@ class EpochRunner:
         """Make workers stop at the end of their present chunks."""
         self.halt.set()
 
-    def watch(self, futures: list[Future[None]], tick: Callable[[int], None]) -> None:
+    def wait_for_workers(self, futures: list[Future[None]], tick: Callable[[int], None]) -> None:
         """Wait for workers; call ``tick`` every ``TICK`` seconds and at the end.
 
         After an exception or Ctrl-C, stop all workers and wait for them. Ctrl-C is noted; other exceptions propagate.
@@ -102,7 +105,7 @@ class EpochRunner:
                 raise
             self.interrupted = True
 
-    def leg(self) -> EpochSegment:
+    def segment(self) -> EpochSegment:
         """Return the result of this segment."""
         return EpochSegment(self.next, self.done, self.loss, self.worst, self.interrupted)
 
@@ -118,12 +121,18 @@ class ChunkedRunner(EpochRunner):
         states = replicas(session)
         # A single worker with a single chunk runs in this thread, which saves waking up a thread and waiting for it.
         # Workers always train on a chunk to its end, so this thread would have nothing to stop meanwhile.
-        submit = _done_at_once if session.workers == 1 == len(self.walk) - self.next else session.pool.submit
-        self.watch([submit(self.work, state, worker) for worker, state in enumerate(states)], tick)
+        here = session.workers == 1 == len(self.epoch) - self.next
+        self.wait_for_workers(
+            [
+                _run_here(self.work, state, worker) if here else session.pool.submit(self.work, state, worker)
+                for worker, state in enumerate(states)
+            ],
+            tick,
+        )
         if session.buffers is not None:
             session.buffers.scatter(session.state)
         average_replicas(list(self.moved.values()), session.state)
-        return self.leg()
+        return self.segment()
 
     def work(self, state: State, worker: int) -> None:
         """Claim chunks and train on them, until none is left or the run halts."""
@@ -134,17 +143,17 @@ class ChunkedRunner(EpochRunner):
         while not self.halt.is_set():
             with self.lock:
                 number, self.next = self.next, self.next + 1
-                if number >= len(self.walk):
+                if number >= len(self.epoch):
                     self.next = number
                     break
                 self.moved[id(state)] = state
-            chunk = self.walk[number]
+            chunk = self.epoch[number]
             terms = len(chunk.order)
             with self.lock:
                 before, self.started = self.started, self.started + terms
             loss = descend(chunk, self.rates(before, terms), state, session.sync)
             session.average(state)
-            self.walk.done(number)
+            self.epoch.done(number)
             self.count(terms, loss)
         if session.buffers is not None:
             session.buffers.settle(worker, session.state)
@@ -156,9 +165,9 @@ class CompiledRunner(EpochRunner):
     ``meanwhile`` of :meth:`run` is a task that the main thread may run once, while the other workers train.
     """
 
-    def __init__(self, session: Any, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event,
+    def __init__(self, session: Session, epoch: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event,
                  whole: EpochPlan) -> None:  # fmt: skip
-        super().__init__(session, walk, first, updates, rates, halt)
+        super().__init__(session, epoch, first, updates, rates, halt)
         self.whole, self.first, self.before = whole, first, updates
         self.steps = rates(updates, self._terms_before(len(whole.starts) - 1))
         self.tallies = [new_tally() for _ in range(session.workers)]
@@ -170,10 +179,10 @@ class CompiledRunner(EpochRunner):
         self.started_at = time.perf_counter()
         session, chunks = self.session, len(self.whole.starts) - 1
         parts = 1 if session.strategy.replicas else claims_per_chunk(self.whole.starts, session.workers)
-        reset_queue(session.crew.board, self.first, chunks, parts)
+        reset_queue(session.team.queue, self.first, chunks, parts)
         self._begin(self.tallies)
-        self._walk(tick)
-        stopped = int(session.crew.board[STOPPED])
+        self._run_team(tick)
+        stopped = int(session.team.queue[STOPPED])
         if stopped >= 0:  # The halt may be within a chunk, but the next segment must begin at a chunk.
             chunks = -(-stopped // parts)
             if stopped < chunks * parts:
@@ -191,19 +200,19 @@ class CompiledRunner(EpochRunner):
         for tally in tallies:
             tally[BEGINS] = tally[ENDS] = 1
 
-    def _walk(self, tick: Callable[[int], None]) -> None:
-        team = self.session.crew
+    def _run_team(self, tick: Callable[[int], None]) -> None:
+        team = self.session.team
 
-        def look() -> None:
+        def poll() -> None:
             """Report the number of updates to ``tick``, and stop the workers if ``halt`` is set."""
-            tick(self.before + self._terms_before(self._claimed() // int(team.board[PARTS])))
+            tick(self.before + self._terms_before(self._claimed() // int(team.queue[PARTS])))
             if self.halt.is_set():
-                halt(team.board)
+                halt(team.queue)
 
         try:
-            team.run(self._work, look)
+            team.run(self._work, poll)
         except BaseException as reason:
-            halt(team.board)
+            halt(team.queue)
             self._work(0)  # Worker 0 finds no more parts to claim, but merges the deltas of its hot replica.
             team.finish()
             if not isinstance(reason, KeyboardInterrupt):
@@ -211,9 +220,9 @@ class CompiledRunner(EpochRunner):
             self.interrupted = True
 
     def _claimed(self) -> int:
-        board = self.session.crew.board
-        stopped = int(board[STOPPED])
-        return int(board[NEXT]) if stopped < 0 else stopped
+        queue = self.session.team.queue
+        stopped = int(queue[STOPPED])
+        return int(queue[NEXT]) if stopped < 0 else stopped
 
     def _work(self, worker: int) -> bool:
         """Train on parts of the epoch; return whether there may be more parts.
@@ -223,23 +232,23 @@ class CompiledRunner(EpochRunner):
         session, tally, started, parts = self.session, self.tallies[worker], time.perf_counter(), 0
         if worker == 0:
             waits = self.meanwhile is not _nothing
-            parts = session.slices.lasting(SETTLED if waits else thread_team.TICK)
+            parts = session.slices.parts_for(SETTLED if waits else thread_team.TICK)
             tally[LIMIT] = parts
-        session.descents[worker].walk(
-            self.whole, session.crew.board, tally, self.steps, self.states[worker], session.sync
+        session.descents[worker].descend(
+            self.whole, session.team.queue, tally, self.steps, self.states[worker], session.sync
         )
         if worker == 0 and tally[LEFT]:
             ended = time.perf_counter()
-            session.slices.lasted(parts, ended - started)
+            session.slices.record(parts, ended - started)
             if ended - self.started_at > SETTLED:
                 now, self.meanwhile = self.meanwhile, _nothing
                 now()
         return bool(tally[LEFT])
 
     def _finish_chunk(self, part: int, chunks: int, parts: int) -> None:
-        board = self.session.crew.board
-        reset_queue(board, self.first, chunks, parts)
-        board[NEXT] = part
+        queue = self.session.team.queue
+        reset_queue(queue, self.first, chunks, parts)
+        queue[NEXT] = part
         self._begin(self.tallies[:1])
         while self._work(0):
             pass
@@ -275,7 +284,7 @@ def claims_per_chunk(starts: NDArray[Any], workers: int) -> int:
     return max(1, -(-int(starts[1] - starts[0]) // rows))
 
 
-def replicas(session: Any) -> list[State]:
+def replicas(session: Session) -> list[State]:
     """Return the state that each worker updates: the shared state, or a copy of it for a strategy with replicas."""
     if not session.strategy.replicas or session.workers == 1:
         return [session.state] * session.workers
@@ -298,27 +307,29 @@ class RoundRobinRunner(EpochRunner):
     def run(self, tick: Callable[[int], None]) -> EpochSegment:
         """Train on the remaining chunks, one after the other, until the last or until the run halts."""
         session = self.session
-        while self.next < len(self.walk) and not self.halt.is_set():
-            chunk = self.walk[self.next]
+        while self.next < len(self.epoch) and not self.halt.is_set():
+            chunk = self.epoch[self.next]
             terms = len(chunk.order)
             rates = self.rates(self.done, terms)
             restart(session.sync)
             losses: list[float] = []
 
-            def work(worker: int, chunk: Chunk = chunk, rates: Any = rates, losses: list[float] = losses) -> None:
+            def work(
+                worker: int, chunk: Chunk = chunk, rates: NDArray[Any] = rates, losses: list[float] = losses
+            ) -> None:
                 stride = session.workers
                 pin_round_robin(worker)
                 losses.append(session.descents[worker](chunk, rates, session.state, session.sync, worker, stride))
 
-            self.watch([session.pool.submit(work, worker) for worker in range(session.workers)], tick)
+            self.wait_for_workers([session.pool.submit(work, worker) for worker in range(session.workers)], tick)
             session.average(session.state)
-            self.walk.done(self.next)
+            self.epoch.done(self.next)
             self.next += 1
             self.count(terms, sum(losses))
-        return self.leg()
+        return self.segment()
 
 
-def _done_at_once(work: Callable[..., None], *given: Any) -> Future[None]:
+def _run_here(work: Callable[..., None], *given: object) -> Future[None]:
     """Run ``work`` in this thread; return a finished future with its result or exception, as an executor does."""
     future: Future[None] = Future()
     try:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hogwild.jit import compiled
 
 
 @compiled
-def _move_towards(mean: Any, state: Any, share: Any) -> None:
+def _move_towards(mean: NDArray[Any], state: NDArray[Any], share: float) -> None:
     for p in range(mean.shape[0]):
         mean[p, 0] += share * (state[p, 0] - mean[p, 0])
 

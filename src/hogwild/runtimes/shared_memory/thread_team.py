@@ -22,88 +22,88 @@ Task = Callable[[int], bool]  # function of the worker's number; it returns whet
 
 
 class ThreadTeam:
-    """Workers that share one work queue (``board``): the calling thread, which is worker 0, and further threads.
+    """Workers that share one work queue: the calling thread, which is worker 0, and further threads.
 
-    >>> crew, done = ThreadTeam(3), []
-    >>> crew.run(lambda worker: bool(done.append(worker)))
-    >>> crew.close(); sorted(done)
+    >>> team, done = ThreadTeam(3), []
+    >>> team.run(lambda worker: bool(done.append(worker)))
+    >>> team.close(); sorted(done)
     [0, 1, 2]
     """
 
     def __init__(self, workers: int) -> None:
-        self.board: NDArray[Any] = new_queue()
+        self.queue: NDArray[Any] = new_queue()
         self._task: Task | None = None
         self._failure: BaseException | None = None
-        self._looked = 0.0
+        self._last_poll = 0.0
         self._workers = workers
         # The threads start with the first task, because threads that wait for a task take processor time.
         self._threads: list[threading.Thread] = []
 
-    def run(self, task: Task, look: Callable[[], None] = lambda: None) -> None:
-        """Run a task in every worker, including this thread; call ``look`` every ``TICK`` seconds and at the end.
+    def run(self, task: Task, poll: Callable[[], None] = lambda: None) -> None:
+        """Run a task in every worker, including this thread; call ``poll`` every ``TICK`` seconds and at the end.
 
-        Exceptions of ``look`` and of Ctrl-C propagate at once, while other workers are running. The caller must then
+        Exceptions of ``poll`` and of Ctrl-C propagate at once, while other workers are running. The caller must then
         stop the workers and call :meth:`finish`.
         """
-        self._looked = time.perf_counter()
+        self._last_poll = time.perf_counter()
         if len(self._threads) < self._workers - 1:
             self._start()
-        self._give(task)
+        self._announce(task)
         while task(0):
-            self._look(look)
-        self.finish(look)
+            self._poll(poll)
+        self.finish(poll)
 
-    def finish(self, look: Callable[[], None] = lambda: None) -> None:
-        """Wait until all workers have finished all tasks, and call ``look`` once more.
+    def finish(self, poll: Callable[[], None] = lambda: None) -> None:
+        """Wait until all workers have finished all tasks, and call ``poll`` once more.
 
         If tasks raised exceptions in workers other than this thread, raise the last of them.
         """
-        wanted, limit = int(self.board[TASKS]) * len(self._threads), int(TICK * 1e6)
-        while self._threads and not await_workers(self.board, wanted, limit):
-            self._look(look)
-        look()
+        wanted, limit = int(self.queue[TASKS]) * len(self._threads), int(TICK * 1e6)
+        while self._threads and not await_workers(self.queue, wanted, limit):
+            self._poll(poll)
+        poll()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
     def close(self) -> None:
         """Terminate the threads and join them."""
-        self._give(None)
+        self._announce(None)
         for thread in self._threads:
             thread.join()
 
     def _start(self) -> None:
         self._threads = [
-            threading.Thread(target=self._attend, args=(worker,), name=f"hogwild_{worker}", daemon=True)
+            threading.Thread(target=self._serve_tasks, args=(worker,), name=f"hogwild_{worker}", daemon=True)
             for worker in range(1, self._workers)
         ]
         for thread in self._threads:
             thread.start()
         pin_round_robin(0)
 
-    def _give(self, task: Task | None) -> None:
+    def _announce(self, task: Task | None) -> None:
         self._task = task
         # The gate stays locked until this thread enters compiled code, so that no other worker competes for the GIL.
-        self.board[GATE] = 0 if task is None else 1
+        self.queue[GATE] = 0 if task is None else 1
         if self._threads:
-            announce_task(self.board)
+            announce_task(self.queue)
 
-    def _look(self, look: Callable[[], None]) -> None:
-        if time.perf_counter() >= self._looked + TICK:
-            look()
-            self._looked = time.perf_counter()
+    def _poll(self, poll: Callable[[], None]) -> None:
+        if time.perf_counter() >= self._last_poll + TICK:
+            poll()
+            self._last_poll = time.perf_counter()
 
-    def _attend(self, worker: int) -> None:
+    def _serve_tasks(self, worker: int) -> None:
         done = 0
         pin_round_robin(worker)
         while True:
             report = done > 0
-            while not await_task(self.board, done, report):
+            while not await_task(self.queue, done, report):
                 report = False
             done += 1
             task = self._task
             if task is None:
-                self.board[GATE] = 0
+                self.queue[GATE] = 0
                 return
             try:
                 while task(worker):
@@ -133,19 +133,19 @@ class SliceTuner:
     of the slice before, because parts differ in duration.
 
     >>> slices = SliceTuner()
-    >>> slices.lasting(0.05)
+    >>> slices.parts_for(0.05)
     1
-    >>> slices.lasted(4, 0.01); slices.lasting(0.05), slices.lasting(0.005)
+    >>> slices.record(4, 0.01); slices.parts_for(0.05), slices.parts_for(0.005)
     (8, 2)
     """
 
     def __init__(self) -> None:
         self._parts, self._seconds = 1, math.inf
 
-    def lasting(self, seconds: float) -> int:
+    def parts_for(self, seconds: float) -> int:
         """Return the number of parts for the next slice, so that it takes about ``seconds`` seconds."""
         return max(1, min(2 * self._parts, int(self._parts * seconds / max(self._seconds, 1e-9))))
 
-    def lasted(self, parts: int, seconds: float) -> None:
+    def record(self, parts: int, seconds: float) -> None:
         """Record that a slice of ``parts`` parts took ``seconds`` seconds."""
         self._parts, self._seconds = parts, seconds

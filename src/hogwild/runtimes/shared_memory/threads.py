@@ -20,7 +20,7 @@ from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import ParameterError
 from hogwild.jit import is_cached
 from hogwild.kernels.work_queue import LEFT, LIMIT, halt, new_tally, reset_queue
-from hogwild.problems.problem import QueueKernel
+from hogwild.problems.problem import BoundKernel, QueueKernel, RowProblem
 from hogwild.rules.rule import Rule
 from hogwild.runtimes.runtime import Runtime
 from hogwild.runtimes.shared_memory import thread_team
@@ -39,7 +39,8 @@ from hogwild.strategies.strategy import Strategy
 
 LONG = 2.0  # seconds of training by one worker, over all runs of this process, after which a missing kernel is compiled
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_alone_for: defaultdict[Any, float] = defaultdict(float)  # seconds of training by one worker, by the missing kernel
+# Seconds of training by one worker, by the missing kernel.
+_single_worker_seconds: defaultdict[Any, float] = defaultdict(float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Threads(Runtime):
     shares_memory = True
 
     def session(
-        self, problem: Any, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
+        self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
     ) -> Session:
         """Allocate the parameters, and compile the kernels.
 
@@ -92,7 +93,7 @@ class Session:
     """
 
     def __init__(
-        self, problem: Any, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
+        self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
     ) -> None:
         self.problem, self.strategy = problem, strategy
         self.state: State = problem.start(rule)
@@ -104,14 +105,17 @@ class Session:
         self.workers = workers if self.planned is None else 1
         self.access = strategy.access if self.workers > 1 else "free"  # A single worker needs no synchronisation.
         self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters of its own
-        descent = partial(problem.kernel, rule, self.access, 1 if self.alone else self.workers, self.alone)
+        kernel: Callable[..., BoundKernel] = problem.kernel  # Only some problems take an ``eye``.
+        descent = partial(kernel, rule, self.access, 1 if self.alone else self.workers, self.alone)
         self.sync = problem.sync_buffer(self.access)
-        self.descents = [descent(eye=eye) for eye in watching.eyes] if watching else [descent()] * self.workers
+        self.descents: list[Any] = (
+            [descent(eye=eye) for eye in watching.counters] if watching else [descent()] * self.workers
+        )
         self.descend = self.descents[0]
-        self.crew = ThreadTeam(self.workers)
+        self.team = ThreadTeam(self.workers)
         # Slice sizes of the main thread: one tuner for training, one for evaluation.
-        self.slices, self._surveyed_slices = SliceTuner(), SliceTuner()
-        self._looked = time.perf_counter()
+        self.slices, self._evaluation_slices = SliceTuner(), SliceTuner()
+        self._last_check = time.perf_counter()
         self._compiling: Future[None] | None = None
         try:
             self.compile_seconds = self._compile()
@@ -126,12 +130,12 @@ class Session:
 
     def close(self) -> None:
         """Terminate the threads, and wait for a compilation in progress."""
-        self._let_go()
+        self._close_threads()
         if self._compiling is not None:
             wait([self._compiling])  # A process must not exit while its compiler is running.
 
-    def _let_go(self) -> None:
-        self.crew.close()
+    def _close_threads(self) -> None:
+        self.team.close()
         if "pool" in self.__dict__:
             self.__dict__.pop("pool").shutdown(wait=True, cancel_futures=True)
 
@@ -144,7 +148,7 @@ class Session:
         except NumbaError as error:
             raise ParameterError(
                 "A function that is part of this run, such as a loss of your own, cannot be compiled. It must be plain "
-                f"arithmetic on numbers that returns the loss and its derivative. Numba says: {_said(error)}"
+                f"arithmetic on numbers that returns the loss and its derivative. Numba says: {_first_line(error)}"
             ) from error
         return time.perf_counter() - started
 
@@ -153,41 +157,41 @@ class Session:
         chunk = self.problem.data.in_order()[0]
         return Chunk(chunk.rows, chunk.order[:0])
 
-    def take_buffers(self) -> None:
+    def enable_replicas(self) -> None:
         """Begin with hot replicas, if they are planned and their kernel is cached on disk.
 
         If the user has set the number of rows between merges, compile the kernel now instead of during the run.
         """
         if self.planned is not None and (self.strategy.buffer != "auto" or is_cached(self.planned.kernel)):
             self._compile_buffers()
-            self._go_over()
+            self._switch_to_replicas()
 
     def _compile_buffers(self) -> None:
         self.planned.compile(self._nothing, tuple(part.copy("K") for part in self.state))
 
-    def _watch(self, tick: Callable[[int], None], halt: threading.Event, updates: int) -> None:
+    def _monitor_compilation(self, tick: Callable[[int], None], halt: threading.Event, updates: int) -> None:
         """Call ``tick``; start to compile the kernel of hot replicas after ``LONG`` seconds of training by one worker.
 
         When the compilation is finished, end this segment, so that the next one uses hot replicas.
         """
         tick(updates)
-        now, before = time.perf_counter(), self._looked
-        self._looked = now
-        _alone_for[self.planned.kernel] += now - before
-        if self._compiling is None and _alone_for[self.planned.kernel] > LONG:
-            self._compiling = _begun(self._compile_buffers)
+        now, before = time.perf_counter(), self._last_check
+        self._last_check = now
+        _single_worker_seconds[self.planned.kernel] += now - before
+        if self._compiling is None and _single_worker_seconds[self.planned.kernel] > LONG:
+            self._compiling = _start_in_thread(self._compile_buffers)
         if self._compiling is not None and self._compiling.done():
             halt.set()
 
-    def _go_over(self) -> None:
+    def _switch_to_replicas(self) -> None:
         """Switch to hot replicas and to all workers."""
-        self._let_go()
+        self._close_threads()
         self.buffers, self.workers = self.planned, self.planned.workers
         self.descents = [self.planned.descent(worker) for worker in range(self.workers)]
-        self.crew, self.slices, self._surveyed_slices = ThreadTeam(self.workers), SliceTuner(), SliceTuner()
+        self.team, self.slices, self._evaluation_slices = ThreadTeam(self.workers), SliceTuner(), SliceTuner()
 
     @property
-    def precision(self) -> Any:
+    def precision(self) -> np.dtype[Any]:
         """The floating-point type of the step sizes: that of the most precise parameters."""
         return np.result_type(*self.state)
 
@@ -195,12 +199,12 @@ class Session:
         """Return a copy of the parameters alone, without the rule's state of each."""
         return tuple(part.copy() for part in self._rule.values(self.state))
 
-    def met(self) -> float:
+    def take_objective(self) -> float:
         """Return the objective summed over the terms since the last call, if the rule tracks it."""
         return self._rule.take_objective(self.state)
 
     def advance(
-        self, walk: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None],
+        self, epoch: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None],
         meanwhile: Callable[[], None] = lambda: None,
     ) -> EpochSegment:  # fmt: skip
         """Train on the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set.
@@ -211,16 +215,16 @@ class Session:
         """
         if self._compiling is not None and self.buffers is None and self._compiling.done():
             self._compiling.result()
-            self._go_over()
+            self._switch_to_replicas()
         if self.planned is not self.buffers:
-            self._looked = time.perf_counter()
-            tick = partial(self._watch, tick, halt)
+            self._last_check = time.perf_counter()
+            tick = partial(self._monitor_compilation, tick, halt)
         if self.access == "turns":
-            return RoundRobinRunner(self, walk, first, updates, rates, halt).run(tick)
-        whole = walk.whole() if self.mean is None and isinstance(self.descend, QueueKernel) else None
+            return RoundRobinRunner(self, epoch, first, updates, rates, halt).run(tick)
+        whole = epoch.whole() if self.mean is None and isinstance(self.descend, QueueKernel) else None
         if whole is not None:
-            return CompiledRunner(self, walk, first, updates, rates, halt, whole).run(tick, meanwhile)
-        return ChunkedRunner(self, walk, first, updates, rates, halt).run(tick)
+            return CompiledRunner(self, epoch, first, updates, rates, halt, whole).run(tick, meanwhile)
+        return ChunkedRunner(self, epoch, first, updates, rates, halt).run(tick)
 
     def average(self, state: State) -> None:
         """Add the parameters at the end of a chunk to the mean of the iterates, if there is one."""
@@ -233,50 +237,50 @@ class Session:
 
     def measure(self, data: Dataset, state: State) -> NDArray[np.float64]:
         """Evaluate the problem on all chunks with all workers; return the sums over chunks."""
-        walk = data.in_order()
+        epoch = data.in_order()
         # After an evaluation, threads of the team spin for up to 1 millisecond in wait of the next task. Workers that
         # take turns need all cores, so they evaluate in the thread pool instead.
-        whole = walk.whole() if self.access != "turns" else None
+        whole = epoch.whole() if self.access != "turns" else None
         # The sum is in the order of the chunks, so that equal parameters always give equal results.
         total: NDArray[np.float64] = np.sum(
-            self._measured(walk, state) if whole is None else self._surveyed(whole, state), axis=0
+            self._evaluate_chunks(epoch, state) if whole is None else self._evaluate_whole(whole, state), axis=0
         )
         return total
 
-    def _measured(self, walk: Epoch, state: State) -> list[NDArray[np.float64]]:
+    def _evaluate_chunks(self, epoch: Epoch, state: State) -> list[NDArray[np.float64]]:
 
         def one(number: int) -> NDArray[np.float64]:
-            sums: NDArray[np.float64] = self.problem.measure(walk[number], state)
-            walk.done(number)
+            sums: NDArray[np.float64] = self.problem.measure(epoch[number], state)
+            epoch.done(number)
             return sums
 
-        return list(self.pool.map(one, range(len(walk))))
+        return list(self.pool.map(one, range(len(epoch))))
 
-    def _surveyed(self, whole: EpochPlan, state: State) -> NDArray[np.float64]:
+    def _evaluate_whole(self, whole: EpochPlan, state: State) -> NDArray[np.float64]:
         """Return the sums of each chunk of an epoch that is wholly in memory; workers claim chunks in compiled code."""
-        chunks, board = len(whole.starts) - 1, self.crew.board
+        chunks, queue = len(whole.starts) - 1, self.team.queue
         sums = np.zeros((chunks, self.problem.n_sums))
 
         def work(worker: int) -> bool:
             tally, started, parts = new_tally(), time.perf_counter(), 0
             if worker == 0:
-                tally[LIMIT] = parts = self._surveyed_slices.lasting(thread_team.TICK)
-            self.problem.evaluate_parts(whole, board, tally, sums, state)
+                tally[LIMIT] = parts = self._evaluation_slices.parts_for(thread_team.TICK)
+            self.problem.evaluate_parts(whole, queue, tally, sums, state)
             if worker == 0 and tally[LEFT]:
-                self._surveyed_slices.lasted(parts, time.perf_counter() - started)
+                self._evaluation_slices.record(parts, time.perf_counter() - started)
             return bool(tally[LEFT])
 
-        reset_queue(board, 0, chunks)
+        reset_queue(queue, 0, chunks)
         try:
-            self.crew.run(work)
+            self.team.run(work)
         except BaseException:
-            halt(board)
-            self.crew.finish()
+            halt(queue)
+            self.team.finish()
             raise
         return sums
 
 
-def _begun(task: Callable[[], None]) -> Future[None]:
+def _start_in_thread(task: Callable[[], None]) -> Future[None]:
     """Run a task in a thread of its own; return its future."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="hogwild-compiler")
     future = pool.submit(task)
@@ -284,8 +288,8 @@ def _begun(task: Callable[[], None]) -> Future[None]:
     return future
 
 
-def _said(error: NumbaError) -> str:
+def _first_line(error: NumbaError) -> str:
     """Return the first informative line of a message of numba, without the colour codes that colorama adds."""
     lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("During:", "File", "<source", "Failed in nopython"))]
-    return telling[0] if telling else "nothing"
+    informative = [line for line in lines if not line.startswith(("During:", "File", "<source", "Failed in nopython"))]
+    return informative[0] if informative else "nothing"

@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 
 from hogwild.messaging.deltas import SparseDelta
+from hogwild.messaging.messages import Begin, ParametersReply, PullReply, ViewState
 from hogwild.messaging.node import Node
+from hogwild.messaging.protocol import Train, Trained
 from hogwild.messaging.snapshot import SnapshottingNode
 
+# Messages, events and actions that carry parameters.
+WITH_VALUES = (Begin, ParametersReply, PullReply, ViewState, Train, Trained)
 
-def held_bytes(people: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
+
+def held_bytes(nodes: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
     """Return the bytes of all arrays that roles hold: with each array counted once, and once per holder."""
     once: dict[int, int] = {}
     apart = 0
-    for person in people:
-        for array in _arrays(vars(person.role).values(), depth=3):
+    for node in nodes:
+        for array in _arrays(vars(node.role).values(), depth=3):
             owner = array if array.base is None else array.base
             once[id(owner)] = getattr(owner, "nbytes", array.nbytes)
             apart += array.nbytes
@@ -35,5 +40,5 @@ def _arrays(things: Iterable[Any], depth: int) -> Iterable[np.ndarray]:
             yield from _arrays(thing.values(), depth - 1)
         elif depth and isinstance(thing, (list, tuple)):
             yield from _arrays(thing, depth - 1)
-        elif depth and hasattr(thing, "values") and isinstance(thing.values, np.ndarray):
+        elif depth and isinstance(thing, WITH_VALUES) and thing.values is not None:
             yield thing.values

@@ -22,6 +22,7 @@ from hogwild.messaging.messages import (
     Stopped,
     ViewChange,
     ViewState,
+    is_worker,
     number_of,
     worker,
 )  # fmt: skip
@@ -42,7 +43,7 @@ class BroadcastWorker:
         self, me: int, config: RunConfig, period: int, mean: bool = False, compression: Compression | None = None
     ) -> None:
         self.me, self.config, self.period, self.mean, self.sender = me, config, period, mean, Sender(compression)
-        self.labour, self.iterates = ShardCursor(config), IterateAverage(config)
+        self.cursor, self.iterates = ShardCursor(config), IterateAverage(config)
         self.clock = 0  # Bursts that the worker has completed.
         self.view = -1  # The membership view, or -1 before the first.
         self.members: tuple[int, ...] = ()
@@ -52,8 +53,9 @@ class BroadcastWorker:
         self.version = self.seen = 0
         self.progress = 0  # Terms of all workers whose deltas are added.
         self.early: list[tuple[str, GossipPush]] = []  # Deltas of a membership view that this worker has not begun.
-        self.training = self.paused = self.halting = self.ended = self.silent = False
-        self.asked: int | None = None  # Membership view for which the worker reports its state after its burst.
+        self.training = self.paused = self.stopping = self.ended = self.stop_reported = False
+        # Membership view for which the worker reports its state after its burst.
+        self.requested_view: int | None = None
         self.here: set[int] = set()  # Other workers that are running.
         self.awaited: set[int] = set()  # Members whose Leave message the worker waits for.
         self.left: set[int] = set()  # Workers whose Leave message has arrived.
@@ -62,122 +64,122 @@ class BroadcastWorker:
     @property
     def epoch(self) -> int:
         """The epoch that the worker is in, if all workers are equally fast."""
-        return self.labour.epoch
+        return self.cursor.epoch
 
     def react(self, event: Event) -> Iterable[Action]:
         """React to an event with actions."""
         if isinstance(event, Started):
-            self.here = {number_of(name) for name in event.here if name.startswith("worker")}
+            self.here = {number_of(name) for name in event.here if is_worker(name)}
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
-            yield from self._heard(event.sender, event.body)
+            yield from self._delivered(event.sender, event.body)
         elif isinstance(event, Trained):
             yield from self._trained(event)
-        elif isinstance(event, PeerLost) and event.peer.startswith("worker"):
+        elif isinstance(event, PeerLost) and is_worker(event.peer):
             self.here.discard(number_of(event.peer))
             self.awaited.discard(number_of(event.peer))
-            yield from self._halted()
-        elif isinstance(event, PeerJoined) and event.peer.startswith("worker"):
+            yield from self._report_stopped()
+        elif isinstance(event, PeerJoined) and is_worker(event.peer):
             self.here.add(number_of(event.peer))
             self.left.discard(number_of(event.peer))
 
-    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+    def _delivered(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, GossipPush):
-            self._changed(sender, body)
+            self._received(sender, body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
         elif isinstance(body, Assign):
-            self.labour.take(body)
+            self.cursor.take(body)
         elif isinstance(body, ViewChange):
-            self.asked = body.view
+            self.requested_view = body.view
             if not self.training:
-                yield from self._stand()
+                yield from self._report_state()
         elif isinstance(body, ParametersRequest):
             yield Send(COORDINATOR, ParametersReply(body.number, self.iterates.best(self.values), 0, self.clock))
         elif isinstance(body, Leave):
             self.left.add(number_of(sender))
-            yield from self._halted()
-        elif isinstance(body, Stop) and not self.halting:
-            self.halting = True
+            yield from self._report_stopped()
+        elif isinstance(body, Stop) and not self.stopping:
+            self.stopping = True
             if not self.training:
                 yield from self._end()
 
     def _begin(self, body: Begin) -> Iterator[Action]:
-        self.labour.take(body)
+        self.cursor.take(body)
         self.view, self.members = body.view, tuple(number_of(name) for name in body.members)
         self.values = (self.config.start if body.values is None else body.values).copy()
         self.version, self.progress, self.clock = 0, body.progress, max(self.clock, body.clock)
         self.awaited = self.here.intersection(self.members)
         self.paused = False
         early, self.early = self.early, []
-        for sender, mix in early:
-            self._changed(sender, mix)
+        for sender, push in early:
+            self._received(sender, push)
         yield from self._leave() if self.ended else self._next()
 
     # Bursts.
 
     def _next(self) -> Iterator[Action]:
-        left = self.period if self.config.goal is None else self.config.goal - self.labour.done
-        if self.halting or left <= 0:
+        left = self.period if self.config.goal is None else self.config.goal - self.cursor.done
+        if self.stopping or left <= 0:
             yield from self._end()
             return
         self.training, self.seen = True, self.version
         self.before = frozen(self.values.copy())
-        yield self.labour.burst(self.before, min(self.period, left), self.progress, len(self.members))
+        yield self.cursor.burst(self.before, min(self.period, left), self.progress, len(self.members))
 
     def _trained(self, event: Trained) -> Iterator[Action]:
         self.training = False
         self.clock += 1
-        yield from self.labour.trained(event, self.clock)
-        mix = GossipPush(self.sender(change(self.before, event.values)), self.clock, self.view, event.terms, self.seen)
-        if self.asked is not None:
+        yield from self.cursor.trained(event, self.clock)
+        push = GossipPush(self.sender(change(self.before, event.values)), self.clock, self.view, event.terms, self.seen)
+        if self.requested_view is not None:
             # No other worker gets this delta any more. It is scaled by the number of members, so that their mean is the
             # same as if all had added it.
-            add(self.values, mix.vector, self._times() * (1 + len(self.here.intersection(self.members))))
+            add(self.values, push.vector, self._scale() * (1 + len(self.here.intersection(self.members))))
             self.progress += event.terms
-            yield from self._stand()
+            yield from self._report_state()
         else:
-            exact = self.version == self.seen and self.sender.compression is None and self._times() == 1.0
-            self._add(worker(self.me), mix)
+            exact = self.version == self.seen and self.sender.compression is None and self._scale() == 1.0
+            self._add(worker(self.me), push)
             if exact:
                 self.values = event.values.copy()
             for member in self.members:
                 if member in self.here:
-                    yield Send(worker(member), mix)
-        if self.halting or not self.paused:
+                    yield Send(worker(member), push)
+        if self.stopping or not self.paused:
             yield from self._next()
 
     # Deltas.
 
-    def _times(self) -> float:
+    def _scale(self) -> float:
         return 1 / len(self.members) if self.mean else 1.0
 
-    def _changed(self, sender: str, mix: GossipPush) -> None:
-        checked(mix.vector, self.config.size)
-        if mix.view == self.view:
-            self._add(sender, mix)
-        elif mix.view > self.view:
-            self.early.append((sender, mix))
+    def _received(self, sender: str, push: GossipPush) -> None:
+        checked(push.vector, self.config.size)
+        if push.view == self.view:
+            self._add(sender, push)
+        elif push.view > self.view:
+            self.early.append((sender, push))
 
-    def _add(self, sender: str, mix: GossipPush) -> None:
-        self.delays.setdefault(sender, Counter())[max(0, self.version - mix.seen)] += 1
-        add(self.values, mix.vector, self._times())
+    def _add(self, sender: str, push: GossipPush) -> None:
+        self.delays.setdefault(sender, Counter())[max(0, self.version - push.seen)] += 1
+        add(self.values, push.vector, self._scale())
         self.version += 1
-        self.progress += round(mix.weight)
+        self.progress += round(push.weight)
         self.iterates.add(self.values, self.progress)
 
     # Changes of the membership view, and the end of the worker.
 
-    def _stand(self) -> Iterator[Action]:
-        assert self.asked is not None
-        view, self.asked, self.paused = self.asked, None, True
-        yield from self.labour.report()
+    def _report_state(self) -> Iterator[Action]:
+        assert self.requested_view is not None
+        view, self.requested_view, self.paused = self.requested_view, None, True
+        yield from self.cursor.report()
         values = None if self.view < 0 else frozen(self.values.copy())
         yield Send(COORDINATOR, ViewState(view, self.clock, self.progress, values))
 
     def _end(self) -> Iterator[Action]:
         self.ended = True
-        yield from self.labour.report()
+        yield from self.cursor.report()
         yield from self._leave()
 
     def _leave(self) -> Iterator[Action]:
@@ -185,11 +187,11 @@ class BroadcastWorker:
         # previous incarnation of this worker as a member.
         for other in sorted(self.here):
             yield Send(worker(other), Leave())
-        yield from self._halted()
+        yield from self._report_stopped()
 
-    def _halted(self) -> Iterator[Action]:
+    def _report_stopped(self) -> Iterator[Action]:
         """Report the end to the coordinator, once all deltas of the other workers have arrived."""
-        if self.ended and not self.silent and self.awaited <= self.left:
-            self.silent = True
+        if self.ended and not self.stop_reported and self.awaited <= self.left:
+            self.stop_reported = True
             delays = {name: dict(counts) for name, counts in self.delays.items()}
-            yield Send(COORDINATOR, Stopped({"terms": self.labour.done, "clock": self.clock, "delays": delays}))
+            yield Send(COORDINATOR, Stopped({"terms": self.cursor.done, "clock": self.clock, "delays": delays}))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.events import Record
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
@@ -21,10 +22,12 @@ from hogwild.messaging.messages import (
     Stop,
     Stopped,
     ViewState,
+    is_worker,
     number_of,
     server,
     worker,
 )  # fmt: skip
+from hogwild.messaging.node import NO_DELAYS
 from hogwild.messaging.protocol import (
     Action,
     BeginSnapshot,
@@ -43,6 +46,7 @@ from hogwild.messaging.protocol import (
     Started,
     TimerFired,
 )
+from hogwild.stopping import stall_of, stop_reason
 from hogwild.strategies.roles.membership import Membership
 
 WATCH, TIME = "watch", "time"  # Names of the timers for the watchdog and for the time limit of the run.
@@ -58,32 +62,34 @@ class Coordinator:
     enough terms. Workers that hold the parameters agree on their membership through ``views``.
     """
 
+    delays = NO_DELAYS
+
     def __init__(self, config: RunConfig, servers: int, rounds: bool, views: Membership | None = None) -> None:
         self.config, self.servers, self.rounds = config, [server(k) for k in range(servers)], rounds
         self.views = views
         self.holding: set[str] = set()  # Workers that hold parameters.
         self.known: Floats = config.start  # Latest parameters that the coordinator has collected.
         self.ready: set[str] = set()  # Nodes that have reported that they are ready.
-        self.living = {worker(k) for k in range(config.workers) if k not in config.late} | set(self.servers)
+        self.running = {worker(k) for k in range(config.workers) if k not in config.late} | set(self.servers)
         self.begun = False
         self.drawn = dict.fromkeys(range(config.workers), 0)  # Terms drawn from each shard.
         self.owners: dict[str, tuple[int, ...]] = {}  # Shards of each worker, by name.
         self.terms = self.samples = self.updates = 0
         self.loss = 0.0
         self.clock = 0
-        self.heard = 0  # Events since the watchdog timer last fired.
+        self.events_since_check = 0  # Events since the watchdog timer last fired.
         self.reason = ""  # Reason for the end of the run; empty until then.
-        self.halted: dict[str, dict[str, Any]] = {}  # Counters of nodes that have ended, by name.
+        self.stopped: dict[str, dict[str, Any]] = {}  # Counters of nodes that have ended, by name.
         self.number = 0  # Number of the last request for parameters.
         self.last = False  # Whether that request is the last of the run.
-        self.answers: dict[str, ParametersReply] = {}
+        self.replies: dict[str, ParametersReply] = {}
         self.asking: set[str] = set()  # Nodes whose parameters are outstanding.
         # Epoch, samples and summed loss at the last request for parameters.
         self.measured: tuple[int, int, float] = (0, 0, 0.0)
-        self.record: dict[str, Any] = {}  # Record of the evaluation that is running; empty if none is.
+        self.record: Record = {}  # Record of the evaluation that is running; empty if none is.
         # Lowest watched loss, its epoch, and its parameters if patience may need them.
         self.best: tuple[float, int, Floats | None] = (math.inf, 0, None)
-        self.records: list[dict[str, Any]] = []
+        self.records: list[Record] = []
         self.finished = False
 
     @property
@@ -95,7 +101,7 @@ class Coordinator:
         """React to an event with actions."""
         if self.finished:
             return
-        self.heard += not isinstance(event, TimerFired)
+        self.events_since_check += not isinstance(event, TimerFired)
         if isinstance(event, Started):
             yield SetTimer(WATCH, self.config.silence)
             if self.config.seconds is not None:
@@ -105,7 +111,7 @@ class Coordinator:
             if self.config.seconds is not None:
                 yield SetTimer(TIME, max(0.0, self.config.seconds - event.seconds))
         elif isinstance(event, Delivered):
-            yield from self._heard(event.sender, event.body)
+            yield from self._delivered(event.sender, event.body)
         elif isinstance(event, PeerLost):
             yield from self._lost(event.peer)
         elif isinstance(event, PeerJoined):
@@ -119,28 +125,28 @@ class Coordinator:
         elif isinstance(event, TimerFired) and event.name == WATCH:
             yield from self._watch()
 
-    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+    def _delivered(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Ready):
             yield from self._is_ready(sender)
         elif isinstance(body, Progress):
             yield from self._progress(body)
         elif isinstance(body, ParametersReply):
-            yield from self._answered(sender, body)
+            yield from self._replied(sender, body)
         elif isinstance(body, ViewState) and self.views is not None:
-            if self.views.heard(sender, body) and not self.reason:
+            if self.views.receive(sender, body) and not self.reason:
                 yield from self._go_on(self.views)
         elif isinstance(body, Stopped):
-            self.halted[sender] = {**self.halted.get(sender, {}), **body.counts}
+            self.stopped[sender] = {**self.stopped.get(sender, {}), **body.counts}
             yield from self._ask_last()
 
     # Membership.
 
     def _is_ready(self, name: str) -> Iterator[Action]:
         self.ready.add(name)
-        self.living.add(name)
-        self.halted.pop(name, None)  # The report of an earlier incarnation is void.
+        self.running.add(name)
+        self.stopped.pop(name, None)  # The report of an earlier incarnation is void.
         if not self.begun:
-            if self.living <= self.ready and any(name.startswith("worker") for name in self.living):
+            if self.running <= self.ready and any(is_worker(name) for name in self.running):
                 yield from self._begin()
         elif name in self.servers:
             yield Send(name, Begin((), 0, self.terms, self._workers(self.ready)))
@@ -150,8 +156,8 @@ class Coordinator:
             yield from self._deal(newcomer=name)
 
     def _workers(self, who: set[str] | None = None) -> tuple[str, ...]:
-        who = self.living if who is None else who
-        return tuple(sorted((name for name in who if name.startswith("worker")), key=number_of))
+        who = self.running if who is None else who
+        return tuple(sorted((name for name in who if is_worker(name)), key=number_of))
 
     def _begin(self) -> Iterator[Action]:
         self.begun = True
@@ -162,11 +168,11 @@ class Coordinator:
         self.holding = set(self._workers())
         if self.views is not None:
             self.views.begin(self._workers())
-            yield Emit("topology", self.views.told())
+            yield Emit("topology", self.views.describe())
         # The run was stopped before it began, and workers that started later have got no Stop.
         if self.reason:
             for name in self._workers():
-                if name not in self.halted:
+                if name not in self.stopped:
                     yield Send(name, Stop())
         yield from self._ask_last()
 
@@ -187,7 +193,7 @@ class Coordinator:
                 yield Send(name, Begin(known, -1, self.terms, names))
             elif name not in before:
                 yield Send(name, Begin(known, 0, self.terms, names))
-            elif before[name] != shards and name not in self.halted:
+            elif before[name] != shards and name not in self.stopped:
                 yield Send(name, Assign(known))
 
     def _share(self, names: tuple[str, ...]) -> None:
@@ -208,17 +214,17 @@ class Coordinator:
         for name in views.members:
             yield Send(name, Begin(self._drawn_by(name), clock, progress, views.members, views.number, self.known))
         self.holding |= set(views.members)
-        yield Emit("topology", views.told())
+        yield Emit("topology", views.describe())
 
     def _lost(self, name: str) -> Iterator[Action]:
-        if name not in self.living:
+        if name not in self.running:
             return
-        self.living.discard(name)
+        self.running.discard(name)
         self.ready.discard(name)
         self.holding.discard(name)
-        yield Emit("lost", {"participant": name})
+        yield Emit("lost", {"node": name})
         if not self.begun:
-            if self.living <= self.ready and self._workers():
+            if self.running <= self.ready and self._workers():
                 yield from self._begin()
             return
         if name not in self.servers:  # Servers restart, so their answers stay outstanding.
@@ -228,24 +234,24 @@ class Coordinator:
         if self._workers(self.ready) and name not in self.servers and not self.reason:
             yield from self._deal()
         yield from self._ask_last()
-        yield from self._all_answered()
+        yield from self._all_replied()
 
     def _joined(self, name: str) -> Iterator[Action]:
         """Record that a node has started. The node itself reports when it is ready."""
-        self.living.add(name)
-        yield Emit("joined", {"participant": name})
+        self.running.add(name)
+        yield Emit("joined", {"node": name})
         if name in self.asking:
             yield Send(name, ParametersRequest(self.number, self.last))
 
     def _watch(self) -> Iterator[Action]:
-        if self.heard == 0:
+        if self.events_since_check == 0:
             missing = (
-                sorted(self.living - self.ready) if not self.begun else sorted(self.asking) or list(self._workers())
+                sorted(self.running - self.ready) if not self.begun else sorted(self.asking) or list(self._workers())
             )
             who = ", ".join(missing[:5]) or "any worker"
             yield from self._finish(None, f"nothing was heard of {who} for {self.config.silence:g} s")
             return
-        self.heard = 0
+        self.events_since_check = 0
         yield SetTimer(WATCH, self.config.silence)
 
     # Progress and evaluation.
@@ -271,7 +277,7 @@ class Coordinator:
             return
         self.reason = reason
         for name in self._workers():
-            if name not in self.halted:
+            if name not in self.stopped:
                 yield Send(name, Stop())
         yield from self._ask_last()
 
@@ -287,7 +293,7 @@ class Coordinator:
     def _ask(self, last: bool = False) -> Iterator[Action]:
         """Request the current parameters of all nodes that hold them."""
         self.number += 1
-        self.last, self.answers, self.asking = last, {}, set(self._holders())
+        self.last, self.replies, self.asking = last, {}, set(self._holders())
         samples, loss = self.samples, self.loss
         _, before, loss_before = self.measured
         met = (loss - loss_before) / (samples - before) if samples > before else math.nan
@@ -295,30 +301,30 @@ class Coordinator:
         self.measured = self.epoch, samples, loss
         for name in sorted(self.asking):
             yield Send(name, ParametersRequest(self.number, last))
-        yield from self._all_answered()  # No node may be left that holds parameters.
+        yield from self._all_replied()  # No node may be left that holds parameters.
 
     def _ask_last(self) -> Iterator[Action]:
         """Request the final parameters, once all workers have ended."""
         if self.last or self.record or not self.begun:
             return
-        if not all(name in self.halted for name in self.living if name.startswith("worker")):
+        if not all(name in self.stopped for name in self.running if is_worker(name)):
             return
-        if not self._workers(set(self.halted)) and not (self.servers and self.reason):
+        if not self._workers(set(self.stopped)) and not (self.servers and self.reason):
             # All workers have crashed with work left, and may restart.
             return
         self.reason = self.reason or "epochs"
         yield from self._ask(last=True)
 
-    def _answered(self, sender: str, body: ParametersReply) -> Iterator[Action]:
+    def _replied(self, sender: str, body: ParametersReply) -> Iterator[Action]:
         if body.number == self.number and sender in self.asking:
-            self.answers[sender] = body
+            self.replies[sender] = body
             self.asking.discard(sender)
-            yield from self._all_answered()
+            yield from self._all_replied()
 
-    def _all_answered(self) -> Iterator[Action]:
+    def _all_replied(self) -> Iterator[Action]:
         if self.asking or not self.record or "consensus" in self.record:
             return
-        values, consensus = self._together() if self.answers else (self.known, 0.0)
+        values, consensus = self._together() if self.replies else (self.known, 0.0)
         self.known = values
         self.record["consensus"] = consensus
         self.record["values"] = values
@@ -330,12 +336,12 @@ class Coordinator:
         The distance is the root mean square of the distances of the replicas from their mean, divided by the norm of
         the mean.
         """
-        answers = sorted(self.answers.values(), key=lambda answer: answer.start)
+        replies = sorted(self.replies.values(), key=lambda answer: answer.start)
         if self.servers:
-            pieces = [answer.values for answer in answers]
+            pieces = [answer.values for answer in replies]
             return (pieces[0] if len(pieces) == 1 else frozen(np.concatenate(pieces))), 0.0
-        mean = np.mean([answer.values for answer in answers], axis=0, dtype=np.float64)
-        apart = math.sqrt(float(np.mean([np.square(answer.values - mean).sum() for answer in answers])))
+        mean = np.mean([answer.values for answer in replies], axis=0, dtype=np.float64)
+        apart = math.sqrt(float(np.mean([np.square(answer.values - mean).sum() for answer in replies])))
         size = math.sqrt(float(np.square(mean).sum()))
         return frozen(mean.astype(self.config.start.dtype)), apart / size if size else apart
 
@@ -347,16 +353,14 @@ class Coordinator:
             yield from self._finish(None, "diverged")
             return
         self.records.append(record)
-        yield Emit("epoch", record)
-        watched = record.get("test_loss", record.get("loss", math.inf))
+        yield Emit("epoch", record, values)
+        watched: float = record["test_loss"] if "test_loss" in record else record.get("loss", math.inf)
         if watched < self.best[0]:
-            self.best = watched, record["epoch"], values if self.config.patience else None
+            self.best = watched, record["epoch"], values if self.config.budget.patience else None
         if self.last:
             yield from self._end(values, record)
-        elif self.config.target is not None and watched <= self.config.target:
-            yield from self._stop("target")
-        elif self.config.patience and record["epoch"] - self.best[1] >= self.config.patience:
-            yield from self._stop("patience")
+        elif reason := self._stop_reason(record):
+            yield from self._stop(reason)
         elif self.epoch > self.measured[0] and not self.reason:
             yield from self._ask()
         if not self.last:
@@ -364,13 +368,20 @@ class Coordinator:
                 yield BeginSnapshot()
             yield from self._ask_last()
 
+    def _stop_reason(self, record: Record) -> str:
+        budget = self.config.budget
+        return stop_reason(
+            budget, record, held_out="test_loss" in record, best_epoch=self.best[1],
+            stalled_epochs=stall_of(self.records, budget).epochs,
+        )  # fmt: skip
+
     def _end(self, values: Floats, record: dict[str, Any]) -> Iterator[Action]:
         best = self.best[2]
-        if self.config.patience and best is not None:
+        if self.config.budget.patience and best is not None:
             values = best
             record = next(each for each in self.records if each["epoch"] == self.best[1])
         yield from self._finish(values, self.reason, record)
 
     def _finish(self, values: Floats | None, reason: str, record: dict[str, Any] | None = None) -> Iterator[Action]:
         self.finished = True
-        yield Finish(values, reason, {"record": record or {}, "halted": self.halted})
+        yield Finish(values, reason, {"record": record or {}, "stopped": self.stopped})

@@ -12,7 +12,7 @@ from hogwild.messaging.messages import ViewChange, ViewState
 from hogwild.messaging.protocol import Action, Send
 
 # Most members with which a changed view is described with its topology. The eigenvalues of a larger view take too long.
-FEW = 256
+MAX_DESCRIBED_MEMBERS = 256
 
 About = Callable[[tuple[str, ...]], dict[str, Any]]
 """Function from the members of a view to the description of their topology."""
@@ -33,33 +33,33 @@ class Membership:
         self.about, self.replicas = about, replicas
         self.number = 0  # Number of the current view.
         self.members: tuple[str, ...] = ()
-        self.standing: dict[str, ViewState] = {}
+        self.states: dict[str, ViewState] = {}
         self.forming = False  # Whether states of members are outstanding.
 
     def begin(self, members: tuple[str, ...]) -> None:
         """Set the members of the first view, which begins with the run."""
         self.members = members
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return the description of the current view for the event log."""
-        news = {"view": self.number, "members": len(self.members)}
-        if self.about is None or (self.number and len(self.members) > FEW):
-            return news
-        return news | self.about(self.members)
+        description = {"view": self.number, "members": len(self.members)}
+        if self.about is None or (self.number and len(self.members) > MAX_DESCRIBED_MEMBERS):
+            return description
+        return description | self.about(self.members)
 
     def form(self, members: tuple[str, ...]) -> Iterator[Action]:
         """Form a new view after a join or a departure, and ask its members for their state."""
         self.number += 1
-        self.members, self.standing, self.forming = members, {}, bool(members)
+        self.members, self.states, self.forming = members, {}, bool(members)
         for name in members:
             yield Send(name, ViewChange(self.number))
 
-    def heard(self, sender: str, standing: ViewState) -> bool:
+    def receive(self, sender: str, state: ViewState) -> bool:
         """Record the state of a member, and return whether all members of the view have reported."""
-        if not self.forming or standing.view != self.number:
+        if not self.forming or state.view != self.number:
             return False
-        self.standing[sender] = standing
-        self.forming = len(self.standing) < len(self.members)
+        self.states[sender] = state
+        self.forming = len(self.states) < len(self.members)
         return not self.forming
 
     def agreed(self) -> tuple[int, int, Floats] | None:
@@ -67,7 +67,7 @@ class Membership:
 
         Return None if no member has parameters.
         """
-        have = [each for name in self.members if (each := self.standing[name]).values is not None]
+        have = [each for name in self.members if (each := self.states[name]).values is not None]
         if not have:
             return None
         clock = max(each.clock for each in have)

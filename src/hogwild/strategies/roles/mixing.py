@@ -15,7 +15,7 @@ from hogwild.messaging.protocol import Trained
 from hogwild.topologies.mixing_matrix import Weights, mixing
 from hogwild.topologies.topology import Links, Topology
 
-MOST_LINKS = 64  # Most sets of links that ``near`` caches.
+MOST_LINKS = 64  # Most sets of links that ``neighbours`` caches.
 
 
 class Exchange(Protocol):
@@ -35,7 +35,7 @@ class Exchange(Protocol):
     def trained(self, event: Trained) -> None:
         """Apply the result of a burst."""
 
-    def alone(self) -> None:
+    def complete_alone(self) -> None:
         """Complete the round without messages of others, because the membership view or the run ends."""
 
     def targets(self, clock: int) -> Iterable[int]:
@@ -71,7 +71,7 @@ class MixingPlan:
             self._rounds[key] = found
         return found
 
-    def near(self, me: int, members: tuple[int, ...], clock: int) -> list[int]:
+    def neighbours(self, me: int, members: tuple[int, ...], clock: int) -> list[int]:
         """Return the neighbours of one worker in a round, sorted.
 
         The worker gives its own list of ``members``, because in AD-PSGD the lists of two workers can differ.
@@ -112,7 +112,7 @@ class AverageExchange:
         self.mass = event.values if self.weight == 1.0 else frozen(self.mass + (event.values - self.values))
         self.values = event.values if self.weight == 1.0 else self._quotient()
 
-    def alone(self) -> None:
+    def complete_alone(self) -> None:
         """Do nothing, because ``trained`` has already applied the burst."""
 
     def targets(self, clock: int) -> Iterable[int]:
@@ -134,7 +134,7 @@ class AverageExchange:
         weight = 0.0
         for source, share in self.at(self.view, self.members, clock)[1][self.me].items():
             own = source == self.me
-            vector = sent if own else _whole(got[source].vector)
+            vector = sent if own else _dense(got[source].vector)
             total += share * vector.astype(np.float64)
             weight += share * (self.weight if own else got[source].weight)
         self.mass = frozen(total.astype(self.mass.dtype))
@@ -143,7 +143,7 @@ class AverageExchange:
         self.values = self._quotient()
 
     def _sent(self) -> Floats:
-        return self.mass if self.compression is None else _whole(self.compression(self.mass))
+        return self.mass if self.compression is None else _dense(self.compression(self.mass))
 
     def _quotient(self) -> Floats:
         return self.mass if self.weight == 1.0 else frozen((self.mass / self.weight).astype(self.mass.dtype))
@@ -174,7 +174,7 @@ class SumExchange:
         """Record the delta of a burst, for the worker to add together with the others' deltas."""
         self.own = GossipPush(self.sender(change(self.values, event.values)), 0, self.view, float(event.samples))
 
-    def alone(self) -> None:
+    def complete_alone(self) -> None:
         """Add the worker's own delta, scaled for the mean from which the next membership view begins.
 
         If all members do so, the mean of their parameters equals the result of a complete round.
@@ -203,5 +203,5 @@ class SumExchange:
         self.values = frozen(values)
 
 
-def _whole(vector: Vector) -> Floats:
+def _dense(vector: Vector) -> Floats:
     return vector.dense() if isinstance(vector, SparseDelta) else vector

@@ -48,7 +48,7 @@ class Nesterov:
         Step size of the outer step.
     momentum : float, default 0.9
         Momentum of the outer step.
-    gathered : array, optional
+    momentum_buffer : array, optional
         Momentum vector; zero if left out.
 
     Examples
@@ -60,14 +60,14 @@ class Nesterov:
 
     rate: float = 0.7
     momentum: float = 0.9
-    gathered: Floats | None = None
+    momentum_buffer: Floats | None = None
 
     accumulates = True
 
     def __call__(self, values: Floats, change: Floats) -> Floats:
-        before = np.zeros_like(change) if self.gathered is None else self.gathered
-        self.gathered = (self.momentum * before + change).astype(values.dtype)
-        return (values + self.rate * (self.momentum * self.gathered + change)).astype(values.dtype)
+        before = np.zeros_like(change) if self.momentum_buffer is None else self.momentum_buffer
+        self.momentum_buffer = (self.momentum * before + change).astype(values.dtype)
+        return (values + self.rate * (self.momentum * self.momentum_buffer + change)).astype(values.dtype)
 
     def copy(self) -> Nesterov:
         """Return a copy that shares the momentum vector, which is never changed in place."""

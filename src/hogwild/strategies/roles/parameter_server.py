@@ -61,7 +61,7 @@ class ParameterServerRole:
         self.pending: dict[int, list[tuple[str, Push]]] = {}
         self.round = 0  # Clock whose deltas are added next (staleness=0 only).
         self.waiting: dict[str, int] = {}  # Clock of the pull that each waiting worker has sent.
-        self.asked: list[ParametersRequest] = []  # Requests of the coordinator that are not answered yet.
+        self.requests: list[ParametersRequest] = []  # Requests of the coordinator that are not answered yet.
         self.begun = False
         # Workers that have completed their terms. They still count in the step sizes of the others.
         self.ended = 0
@@ -71,7 +71,7 @@ class ParameterServerRole:
         self.delays: dict[str, Counter[int]] = {}
         self.lags: Counter[int] = Counter()  # Number of pulls by lag, in clocks ahead of the slowest worker.
         self.reads: dict[str, Floats] = {}  # Parameters that each worker last pulled, kept only for a correction.
-        self._unkept = 0  # Deltas received since the state was last persisted.
+        self._unpersisted = 0  # Deltas received since the state was last persisted.
         self._answered_at = -1  # Slowest clock at the last check of all waiting workers.
 
     @property
@@ -92,36 +92,36 @@ class ParameterServerRole:
                 self._restore(event.kept)
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
-            yield from self._heard(event.sender, event.body)
+            yield from self._delivered(event.sender, event.body)
         elif isinstance(event, PeerLost):
             self.here.discard(event.peer)
-            yield from self._without(event.peer)
+            yield from self._remove(event.peer)
         elif isinstance(event, Resumed):
-            yield from self._keep()
+            yield from self._persist()
         elif isinstance(event, PeerJoined):
             self.here.add(event.peer)
             self.left.discard(event.peer)
             if event.peer == COORDINATOR:
                 yield Send(COORDINATOR, Ready())
 
-    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+    def _delivered(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Push):
             yield from self._pushed(sender, body)
         elif isinstance(body, Pull):
             self.waiting[sender] = body.clock
             self.clocks.at_least(sender, body.clock)
-            yield from self._settle()
+            yield from self._advance()
             if sender in self.waiting:
                 yield from self._answer(sender)
         elif isinstance(body, JoinRequest):
             self.clocks.at_least(sender, max(self.round, self.clocks.least))
             # Without this, a restarted server would not wait for the worker until its next message.
-            yield from self._keep()
+            yield from self._persist()
             yield Send(sender, JoinReply(self.clocks.of(sender)))
         elif isinstance(body, Leave):
             self.ended += sender in self.clocks
             self.left.add(sender)
-            yield from self._without(sender)
+            yield from self._remove(sender)
         elif isinstance(body, Begin) and not self.begun:
             self.begun = True
             # The message may be old, and no event reports members that have left before it arrived. So only members
@@ -129,18 +129,18 @@ class ParameterServerRole:
             for name in body.members:
                 if name in self.here and name not in self.left:
                     self.clocks.at_least(name, 0)
-            yield from self._keep()
-            yield from self._settle()
+            yield from self._persist()
+            yield from self._advance()
         elif isinstance(body, ParametersRequest):
-            self.asked.append(body)
-            yield from self._settle()
+            self.requests.append(body)
+            yield from self._advance()
 
-    def _without(self, worker: str) -> Iterator[Action]:
+    def _remove(self, worker: str) -> Iterator[Action]:
         """Remove a worker that has crashed or left, and answer the workers that waited for it."""
         self.waiting.pop(worker, None)
         self.reads.pop(worker, None)
         if self.clocks.without(worker):
-            yield from self._settle()
+            yield from self._advance()
 
     def _pushed(self, sender: str, push: Push) -> Iterator[Action]:
         checked(push.change, self.stop - self.start)
@@ -150,14 +150,14 @@ class ParameterServerRole:
         else:
             self._add([(sender, push)])
         self.clocks.at_least(sender, push.clock + 1)
-        self._unkept += 1
-        yield from self._settle()
-        if self._unkept >= max(1, len(self.clocks)):
-            yield from self._keep()
+        self._unpersisted += 1
+        yield from self._advance()
+        if self._unpersisted >= max(1, len(self.clocks)):
+            yield from self._persist()
 
     # Addition of deltas.
 
-    def _settle(self) -> Iterator[Action]:
+    def _advance(self) -> Iterator[Action]:
         """Add the deltas of complete clocks, and answer the pulls and requests that no longer have to wait."""
         if not self.begun:
             return
@@ -169,11 +169,11 @@ class ParameterServerRole:
             self._answered_at = self.clocks.least
             for worker in list(self.waiting):
                 yield from self._answer(worker)
-        for ask in [ask for ask in self.asked if not ask.last or not self.clocks]:
-            self.asked.remove(ask)
-            if ask.last:
+        for request in [request for request in self.requests if not request.last or not self.clocks]:
+            self.requests.remove(request)
+            if request.last:
                 yield Send(COORDINATOR, Stopped({"delays": self._delays(), "lags": dict(self.lags)}))
-            yield Send(COORDINATOR, ParametersReply(ask.number, self._best(), self.start, self.clocks.least))
+            yield Send(COORDINATOR, ParametersReply(request.number, self._best(), self.start, self.clocks.least))
 
     def _answer(self, worker: str) -> Iterator[Action]:
         """Send parameters to a worker, if the staleness bound allows it."""
@@ -235,8 +235,8 @@ class ParameterServerRole:
 
     # Persistence across crashes.
 
-    def _keep(self) -> Iterator[Action]:
-        self._unkept = 0
+    def _persist(self) -> Iterator[Action]:
+        self._unpersisted = 0
         yield Persist({
             "values": self.values, "average": None if self.average is None else self.average.copy(),
             "averaged": self.averaged, "version": self.version, "progress": self.progress, "clocks": self.clocks.copy(),
@@ -245,8 +245,8 @@ class ParameterServerRole:
             "outer": self.outer.copy(), "begun": self.begun, "ended": self.ended,
         })  # fmt: skip
 
-    def _restore(self, kept: dict[str, Any]) -> None:
-        for name, value in kept.items():
+    def _restore(self, persisted: dict[str, Any]) -> None:
+        for name, value in persisted.items():
             setattr(self, name, value)
         self.clocks, self.outer = self.clocks.copy(), self.outer.copy()
         for name in self.clocks.missing(self.here):

@@ -24,9 +24,11 @@ from hogwild.messaging.messages import (
     Ready,
     Stop,
     Stopped,
+    is_server,
     number_of,
     server,
 )  # fmt: skip
+from hogwild.messaging.node import NO_DELAYS
 from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, Send, Started, Trained
 from hogwild.strategies.roles.worker_progress import ShardCursor
 
@@ -40,67 +42,69 @@ class ParameterServerWorker:
     terms of a burst use the same parameters, as one large batch does.
     """
 
+    delays = NO_DELAYS
+
     def __init__(
         self, config: RunConfig, parts: tuple[tuple[int, int], ...], *, push_every: int = 1, pull_every: int = 1,
         rounds: bool = False, together: bool = False, compression: Compression | None = None,
     ) -> None:  # fmt: skip
         self.config, self.parts, self.push_every, self.pull_every = config, parts, push_every, pull_every
         self.rounds, self.together = rounds, together
-        self.labour, self.sender = ShardCursor(config), Sender(compression)
+        self.cursor, self.sender = ShardCursor(config), Sender(compression)
         self.clock = 0  # Pushes so far.
         self.values: Floats = config.start
         self.got: dict[int, PullReply] = {}  # Last reply of each server, by number.
         # Clocks that the servers have named, by number, while the worker joins late.
-        self.places: dict[int, int] | None = None
+        self.join_clocks: dict[int, int] | None = None
         self.awaits = False  # Whether the worker waits for parameters.
-        self.halting = False
+        self.stopping = False
         self.ended = False
         self._own = 0  # Pushes since the last pull.
 
     @property
     def epoch(self) -> int:
         """The epoch that the worker is in, if all workers are equally fast."""
-        return self.labour.epoch
+        return self.cursor.epoch
 
     def react(self, event: Event) -> Iterable[Action]:
         """React to an event with actions."""
         if isinstance(event, Started):
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
-            yield from self._heard(event.sender, event.body)
+            yield from self._delivered(event.sender, event.body)
         elif isinstance(event, Trained):
             yield from self._trained(event)
-        elif isinstance(event, PeerJoined) and event.peer.startswith("server"):
-            yield from self._again(number_of(event.peer))
+        elif isinstance(event, PeerJoined) and is_server(event.peer):
+            yield from self._repeat_request(number_of(event.peer))
 
-    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+    def _delivered(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Begin) and not self.ended:  # Stop may arrive before Begin.
-            self.labour.take(body)
+            self.cursor.take(body)
             if body.clock < 0:
-                self.places = {}
+                self.join_clocks = {}
                 for number in range(len(self.parts)):
                     yield Send(server(number), JoinRequest())
             else:
                 yield from self._pull()
         elif isinstance(body, Assign):
-            self.labour.take(body)
-        elif isinstance(body, JoinReply) and self.places is not None:
-            self.places[number_of(sender)] = body.clock
-            if len(self.places) == len(self.parts):
-                self.clock, self.places = max(self.places.values()), None
+            self.cursor.take(body)
+        elif isinstance(body, JoinReply) and self.join_clocks is not None:
+            self.join_clocks[number_of(sender)] = body.clock
+            if len(self.join_clocks) == len(self.parts):
+                self.clock, self.join_clocks = max(self.join_clocks.values()), None
                 yield from self._pull()
         elif isinstance(body, PullReply) and self.awaits and body.clock == self.clock:
             self.got[number_of(sender)] = body
             if len(self.got) == len(self.parts):
                 yield from self._pulled()
         elif isinstance(body, Stop) and not self.ended:
-            self.halting = True
-            if self.awaits or self.places is not None or not self.labour.shards:
+            self.stopping = True
+            if self.awaits or self.join_clocks is not None or not self.cursor.shards:
                 yield from self._leave()
 
-    def _again(self, number: int) -> Iterator[Action]:
+    def _repeat_request(self, number: int) -> Iterator[Action]:
         """Repeat an unanswered request to a restarted server, which may have lost it."""
-        if self.places is not None and number not in self.places:
+        if self.join_clocks is not None and number not in self.join_clocks:
             yield Send(server(number), JoinRequest())
         elif self.awaits and number not in self.got:
             yield Send(server(number), Pull(self.clock))
@@ -120,9 +124,9 @@ class ParameterServerWorker:
         yield self._burst()
 
     def _burst(self) -> Action:
-        heard = self.got[0]
-        progress = heard.progress + self._own * self.push_every * heard.members
-        return self.labour.burst(self.values, self._terms(), progress, heard.members, self.together)
+        reply = self.got[0]
+        progress = reply.progress + self._own * self.push_every * reply.members
+        return self.cursor.burst(self.values, self._terms(), progress, reply.members, self.together)
 
     def _terms(self) -> int:
         """Return the number of terms of the next burst, and 0 if no terms are left."""
@@ -130,7 +134,7 @@ class ParameterServerWorker:
         return max(0, min(self.push_every, limit))
 
     def _left(self) -> int:
-        return self.push_every if self.config.goal is None else self.config.goal - self.labour.done
+        return self.push_every if self.config.goal is None else self.config.goal - self.cursor.done
 
     def _trained(self, event: Trained) -> Iterator[Action]:
         moved = self.sender(change(self.values, event.values))
@@ -139,8 +143,8 @@ class ParameterServerWorker:
             yield Send(server(number), Push(piece, self.clock, read, self._own, event.terms, event.samples, event.step))
         self.clock += 1
         self._own += 1
-        yield from self.labour.trained(event, self.clock)
-        if self.halting or self._terms() == 0:
+        yield from self.cursor.trained(event, self.clock)
+        if self.stopping or self._terms() == 0:
             yield from self._leave()
         elif self._own >= self.pull_every:
             yield from self._pull()
@@ -149,11 +153,11 @@ class ParameterServerWorker:
             yield self._burst()
 
     def _leave(self) -> Iterator[Action]:
-        self.ended, self.awaits, self.places = True, False, None
-        yield from self.labour.report()
+        self.ended, self.awaits, self.join_clocks = True, False, None
+        yield from self.cursor.report()
         for number in range(len(self.parts)):
             yield Send(server(number), Leave())
         yield Send(COORDINATOR, Stopped(self._counts()))
 
     def _counts(self) -> dict[str, Any]:
-        return {"terms": self.labour.done, "clock": self.clock}
+        return {"terms": self.cursor.done, "clock": self.clock}

@@ -22,6 +22,7 @@ from hogwild.messaging.messages import (
     number_of,
     worker,
 )  # fmt: skip
+from hogwild.messaging.node import NO_DELAYS
 from hogwild.messaging.protocol import Action, Delivered, Event, Send, Started, Trained
 from hogwild.strategies.roles.mixing import Exchange
 from hogwild.strategies.roles.worker_progress import IterateAverage, ShardCursor
@@ -39,23 +40,26 @@ class SynchronousWorker:
     view.
     """
 
+    delays = NO_DELAYS
+
     def __init__(self, me: int, config: RunConfig, period: int, exchange: Exchange) -> None:
         self.me, self.config, self.period, self.exchange = me, config, period, exchange
-        self.labour, self.iterates = ShardCursor(config), IterateAverage(config)
+        self.cursor, self.iterates = ShardCursor(config), IterateAverage(config)
         self.clock = 0  # The current round.
         self.view = -1  # The membership view, or -1 before the first.
         self.members = 1  # Number of members of the membership view.
         self.base = 0, 0  # Round in which the membership view began, and the terms that all had trained by then.
         # Messages by membership view and round, then by sender.
         self.inbox: dict[tuple[int, int], dict[int, GossipPush]] = {}
-        self.training = self.waiting = self.halting = self.ended = False
-        self.asked: int | None = None  # Membership view for which the worker reports its state after its burst.
+        self.training = self.waiting = self.stopping = self.ended = False
+        # Membership view for which the worker reports its state after its burst.
+        self.requested_view: int | None = None
         self.bursts = 0
 
     @property
     def epoch(self) -> int:
         """The epoch that the worker is in, if all workers are equally fast."""
-        return self.labour.epoch
+        return self.cursor.epoch
 
     @property
     def progress(self) -> int:
@@ -68,35 +72,35 @@ class SynchronousWorker:
         if isinstance(event, Started):
             yield Send(COORDINATOR, Ready())
         elif isinstance(event, Delivered):
-            yield from self._heard(event.sender, event.body)
+            yield from self._delivered(event.sender, event.body)
         elif isinstance(event, Trained):
             yield from self._trained(event)
 
-    def _heard(self, sender: str, body: Body) -> Iterator[Action]:
+    def _delivered(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, GossipPush):
             yield from self._received(number_of(sender), body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
         elif isinstance(body, Assign):
-            self.labour.take(body)
+            self.cursor.take(body)
         elif isinstance(body, ViewChange):
-            self.asked = body.view
+            self.requested_view = body.view
             if not self.training:
-                yield from self._stand(body.view)
+                yield from self._report_state(body.view)
         elif isinstance(body, ParametersRequest):
             values = self.iterates.best(self.exchange.values)
             yield Send(COORDINATOR, ParametersReply(body.number, values, 0, self.clock))
         elif isinstance(body, Stop) and not self.ended:
-            self.halting = True
+            self.stopping = True
             if not self.training:
-                self._alone()
+                self._complete_alone()
                 yield from self._end()
 
     # Rounds.
 
     def _begin(self, body: Begin) -> Iterator[Action]:
         members = tuple(number_of(name) for name in body.members)
-        self.labour.take(body)
+        self.cursor.take(body)
         self.view, self.members, self.clock = body.view, len(members), body.clock
         self.base = body.clock, body.progress
         self.exchange.begin(body.view, members, body.values)
@@ -111,17 +115,17 @@ class SynchronousWorker:
             yield from self._end()
             return
         self.training = True
-        yield self.labour.burst(self.exchange.values, terms, self.progress, self.members)
+        yield self.cursor.burst(self.exchange.values, terms, self.progress, self.members)
 
     def _trained(self, event: Trained) -> Iterator[Action]:
         self.training, self.waiting = False, True
         self.bursts += 1
         self.exchange.trained(event)
-        yield from self.labour.trained(event, self.clock + 1)
-        if self.asked is not None:
-            yield from self._stand(self.asked)
-        if self.halting:
-            self._alone()
+        yield from self.cursor.trained(event, self.clock + 1)
+        if self.requested_view is not None:
+            yield from self._report_state(self.requested_view)
+        if self.stopping:
+            self._complete_alone()
             yield from self._end()
         elif self.waiting:
             for target in self.exchange.targets(self.clock):
@@ -141,31 +145,31 @@ class SynchronousWorker:
             return
         self.exchange.mix(self.clock, got)
         self.inbox.pop((self.view, self.clock), None)
-        self._on()
+        self._complete_round()
         yield from self._next()
 
-    def _on(self) -> None:
+    def _complete_round(self) -> None:
         self.waiting = False
         self.clock += 1
         self.iterates.add(self.exchange.values, self.progress)
 
-    def _alone(self) -> None:
+    def _complete_alone(self) -> None:
         if self.waiting:
-            self.exchange.alone()
-            self._on()
+            self.exchange.complete_alone()
+            self._complete_round()
 
     # Changes of the membership view, and the end of the worker.
 
-    def _stand(self, view: int) -> Iterator[Action]:
-        self.asked = None
-        self._alone()
-        yield from self.labour.report()
+    def _report_state(self, view: int) -> Iterator[Action]:
+        self.requested_view = None
+        self._complete_alone()
+        yield from self.cursor.report()
         values = None if self.view < 0 else self.exchange.values
         yield Send(COORDINATOR, ViewState(view, self.clock, self.progress, values, self.exchange.weight))
 
     def _end(self) -> Iterator[Action]:
         self.ended = True
         self.inbox = {}
-        yield from self.labour.report()
+        yield from self.cursor.report()
         delays = {worker(self.me): {0: self.bursts}} if self.bursts else {}
-        yield Send(COORDINATOR, Stopped({"terms": self.labour.done, "clock": self.clock, "delays": delays}))
+        yield Send(COORDINATOR, Stopped({"terms": self.cursor.done, "clock": self.clock, "delays": delays}))

@@ -98,7 +98,7 @@ class ShardCursor:
     done: int = 0  # Terms trained in this incarnation of the worker.
     _turn: int = 0  # Bursts so far, which select the next shard.
     _shard: int = 0  # Shard of the current burst.
-    _unsaid: dict[int, Progress] = field(default_factory=dict)  # Unreported progress, by shard.
+    _unreported: dict[int, Progress] = field(default_factory=dict)  # Unreported progress, by shard.
 
     @property
     def epoch(self) -> int:
@@ -125,19 +125,19 @@ class ShardCursor:
         self.done += event.terms
         if self._shard in self.shards:
             self.shards[self._shard] += event.terms
-        before = self._unsaid.get(self._shard, Progress(self._shard, 0, 0, 0.0, 0))
-        said = Progress(
+        before = self._unreported.get(self._shard, Progress(self._shard, 0, 0, 0.0, 0))
+        total = Progress(
             self._shard, before.terms + event.terms, before.samples + event.samples, before.loss + event.loss, clock
         )
-        self._unsaid[self._shard] = said
-        if said.terms * self.config.workers * REPORTS >= self.config.epoch:
+        self._unreported[self._shard] = total
+        if total.terms * self.config.workers * REPORTS >= self.config.epoch:
             yield from self.report()
 
     def report(self) -> Iterator[Action]:
         """Report the progress since the last report to the coordinator."""
-        for progress in self._unsaid.values():
+        for progress in self._unreported.values():
             yield Send(COORDINATOR, progress)
-        self._unsaid = {}
+        self._unreported = {}
 
 
 class IterateAverage:

@@ -19,8 +19,8 @@ from torch.distributed import PrefixStore, TCPStore, rendezvous  # type: ignore[
 
 from hogwild.errors import ParameterError, WorkerError
 
-LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # environment variables that torchrun sets
-HOME = "127.0.0.1"  # address at which workers of one machine find each other
+LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # environment variables that torchrun sets
+LOCALHOST = "127.0.0.1"  # address at which workers of one machine find each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def torchrun_environment() -> tuple[int, int] | None:
 
     Return None if no launcher has started this process. Raise :class:`ParameterError` if the variables are no numbers.
     """
-    if not all(name in os.environ for name in LAUNCHED):
+    if not all(name in os.environ for name in LAUNCHER_VARIABLES):
         return None
     try:
         return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -50,13 +50,13 @@ def torchrun_environment() -> tuple[int, int] | None:
         ) from None
 
 
-def rendezvous_store(startup_timeout: float) -> Any:
+def rendezvous_store(startup_timeout: float) -> TCPStore:
     """Return a rendezvous store for workers of this machine; the store exists as long as the returned object."""
-    return TCPStore(HOME, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=startup_timeout))
+    return TCPStore(LOCALHOST, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=startup_timeout))
 
 
 @contextlib.contextmanager
-def translate_errors(mourning: float = 0.0) -> Iterator[None]:
+def translate_errors(delay: float = 0.0) -> Iterator[None]:
     """Turn errors of collective operations into ``WorkerError``, after a delay in seconds.
 
     During the delay a worker that has crashed by itself can report its own error first.
@@ -66,7 +66,7 @@ def translate_errors(mourning: float = 0.0) -> Iterator[None]:
     except RuntimeError as error:
         if not isinstance(error, dist.DistError) and "gloo" not in str(error).lower():
             raise
-        time.sleep(mourning)
+        time.sleep(delay)
         raise WorkerError(f"another worker does not answer ({error})") from error
 
 
@@ -76,70 +76,70 @@ class Collectives:
     An existing process group is used if its rank and size fit; otherwise a ``ParameterError`` is raised.
     """
 
-    def __init__(self, rank: int, workers: int, device: str, together: DDPConfig) -> None:
+    def __init__(self, rank: int, workers: int, device: str, config: DDPConfig) -> None:
         self.rank, self.workers = rank, workers
-        self._ours = not dist.is_initialized()
-        limit = timedelta(seconds=together.heartbeat_timeout)
-        if not self._ours:
+        self._owned = not dist.is_initialized()
+        limit = timedelta(seconds=config.heartbeat_timeout)
+        if not self._owned:
             if (dist.get_rank(), dist.get_world_size()) != (rank, workers):
-                raise ParameterError("The process group that is there already is not that of this run's workers.")
-        elif together.port:
+                raise ParameterError("The existing process group is not that of this run's workers.")
+        elif config.port:
             # By default gloo resolves the machine's host name, which may have no address.
             os.environ["GLOO_SOCKET_IFNAME"] = _loopback()
-            store = TCPStore(HOME, together.port, is_master=False, timeout=timedelta(seconds=together.startup_timeout))
+            store = TCPStore(LOCALHOST, config.port, is_master=False, timeout=timedelta(seconds=config.startup_timeout))
             # With 60 seconds more than the supervisor, the supervisor terminates the workers first and knows why.
             limit += timedelta(seconds=60)
             backend = _backend(device, workers)
             dist.init_process_group(backend, store=store, rank=rank, world_size=workers, timeout=limit)
         else:
             backend = _backend(device, int(os.environ.get("LOCAL_WORLD_SIZE", workers)))
-            place = _of_this_run(limit)
-            dist.init_process_group(backend, store=place, rank=rank, world_size=workers, timeout=limit)
+            prefixed = _store_of_this_run(limit)
+            dist.init_process_group(backend, store=prefixed, rank=rank, world_size=workers, timeout=limit)
         gloo = dist.get_backend() == "gloo"
-        self._talk = dist.group.WORLD if gloo else dist.new_group(backend="gloo", timeout=limit)
+        self._gloo_group = dist.group.WORLD if gloo else dist.new_group(backend="gloo", timeout=limit)
 
-    def word(self, *numbers: float) -> tuple[float, ...]:
+    def broadcast_numbers(self, *numbers: float) -> tuple[float, ...]:
         """Broadcast the numbers of worker 0; return them in all workers and ignore the other workers' numbers."""
         if self.workers == 1:
             return numbers
-        said = torch.tensor(numbers, dtype=torch.float64)
-        dist.broadcast(said, 0, group=self._talk)
-        return tuple(said.tolist())
+        values = torch.tensor(numbers, dtype=torch.float64)
+        dist.broadcast(values, 0, group=self._gloo_group)
+        return tuple(values.tolist())
 
-    def sizes(self, mine: list[int]) -> Tensor:
+    def gather_sizes(self, own: list[int]) -> Tensor:
         """Return the sizes of all workers' batches: one row for each worker, padded with zeros to equal length."""
-        most = torch.tensor(len(mine))
-        dist.all_reduce(most, dist.ReduceOp.MAX, group=self._talk)
+        most = torch.tensor(len(own))
+        dist.all_reduce(most, dist.ReduceOp.MAX, group=self._gloo_group)
         lines = torch.zeros((self.workers, int(most)), dtype=torch.int64)
-        lines[self.rank, : len(mine)] = torch.tensor(mine, dtype=torch.int64)
-        return self.summed(lines)
+        lines[self.rank, : len(own)] = torch.tensor(own, dtype=torch.int64)
+        return self.all_reduce_sum(lines)
 
-    def summed(self, tensor: Tensor) -> Tensor:
+    def all_reduce_sum(self, tensor: Tensor) -> Tensor:
         """Sum a tensor over all workers, in place."""
-        dist.all_reduce(tensor, group=self._talk)
+        dist.all_reduce(tensor, group=self._gloo_group)
         return tensor
 
-    def take_from_first(self, tensors: Iterable[Tensor]) -> None:
+    def broadcast_tensors(self, tensors: Iterable[Tensor]) -> None:
         """Overwrite tensors in all workers with the values of worker 0."""
         for tensor in tensors:
             sent = tensor.detach().cpu().contiguous()
-            dist.broadcast(sent, 0, group=self._talk)
+            dist.broadcast(sent, 0, group=self._gloo_group)
             with torch.no_grad():
                 tensor.copy_(sent)
 
-    def text(self, mine: str) -> str:
+    def broadcast_text(self, own: str) -> str:
         """Broadcast the text of worker 0; return it in all workers."""
-        content = mine.encode()
-        length = int(self.word(len(content))[0])
+        content = own.encode()
+        length = int(self.broadcast_numbers(len(content))[0])
         sent = torch.zeros(length, dtype=torch.uint8)
         if self.rank == 0:
             sent = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-        dist.broadcast(sent, 0, group=self._talk)
+        dist.broadcast(sent, 0, group=self._gloo_group)
         return bytes(sent.tolist()).decode()
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Close the connections, unless the user's program has opened them."""
-        if self._ours and dist.is_initialized():
+        if self._owned and dist.is_initialized():
             dist.destroy_process_group()
 
 
@@ -147,7 +147,7 @@ _stores: list[Any] = []  # rendezvous store of the launcher, opened once by each
 _runs = itertools.count()  # numbers of the runs of this process, as prefixes in that store
 
 
-def _of_this_run(limit: timedelta) -> Any:
+def _store_of_this_run(limit: timedelta) -> PrefixStore:
     """Return a store with a prefix of its own for this run.
 
     Without the prefix, workers would find the addresses that the previous run has left in the launcher's store.

@@ -24,7 +24,7 @@ from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfig
 from hogwild.runtimes.processes.write_policies import StopRequested
 
-GATHERED = "momentum_buffer"  # name of the momentum in the state of PyTorch's optimisers: a sum of gradients, not steps
+MOMENTUM = "momentum_buffer"  # name of the momentum in the state of PyTorch's optimisers: a sum of gradients, not steps
 
 
 def set_step_with_correction(
@@ -56,12 +56,12 @@ def set_step_with_correction(
     if (steps is not None) != correction:
         return
     for parameter in group["params"]:
-        gathered = optimiser.state.get(parameter, {}).get(steps or GATHERED)
-        if gathered is not None:
-            gathered.mul_(step / before if steps else before / step)
+        momentum = optimiser.state.get(parameter, {}).get(steps or MOMENTUM)
+        if momentum is not None:
+            momentum.mul_(step / before if steps else before / step)
 
 
-GO_ON, PAUSE, STOP = range(3)
+CONTINUE, PAUSE, STOP = range(3)
 # Newer versions of PyTorch call this option forward_sync_buffers, older versions broadcast_buffers.
 _OPTIONS = inspect.signature(DistributedDataParallel).parameters
 OWN_BUFFERS: dict[str, Any] = {
@@ -72,21 +72,21 @@ OWN_BUFFERS: dict[str, Any] = {
 class DDPObserver(Protocol):
     """Protocol of the object that decides on stops and pauses, and that carries the decisions out in each worker."""
 
-    lines: list[int]  # rows of the shared counters that this worker writes
+    rows: list[int]  # rows of the shared counters that this worker writes
 
     def decide(self) -> tuple[int, float]:
         """Return the decision for all workers, and the seconds of training; called in worker 0 only.
 
-        The decision is ``GO_ON``, ``PAUSE`` or ``STOP``.
+        The decision is ``CONTINUE``, ``PAUSE`` or ``STOP``.
         """
 
     def pause(self) -> None:
         """Pause; called when all workers are between the same two steps."""
 
-    def show(self) -> None:
+    def publish(self) -> None:
         """Publish the model; called after the last step of an epoch, before the epoch is counted."""
 
-    def epoch_over(self, epoch: int) -> None:
+    def on_epoch_end(self, epoch: int) -> None:
         """React to the end of an epoch; called in every worker after its last step."""
 
     def waiting(self) -> AbstractContextManager[None]:
@@ -101,17 +101,17 @@ class DDPWorker:
     among workers and batches.
     """
 
-    def __init__(self, work: WorkerConfig, board: SharedCounters, group: Collectives, overseer: DDPObserver) -> None:
-        assert work.together is not None
-        self.work, self.board, self.group, self.overseer = work, board, group, overseer
-        self.accumulate, self.correction = work.together.accumulate, work.together.correction
+    def __init__(self, work: WorkerConfig, counters: SharedCounters, group: Collectives, observer: DDPObserver) -> None:
+        assert work.ddp is not None
+        self.work, self.counters, self.group, self.observer = work, counters, group, observer
+        self.accumulate, self.correction = work.ddp.accumulate, work.ddp.correction
         self.net, self.optimiser = work.problem.net, work.optimiser
         unused = self._leaves_parameters_out()
         # Each worker keeps batch statistics of its own. Its batches are as large as those of a single worker would be.
         self.engine = DistributedDataParallel(self.net, find_unused_parameters=unused, **OWN_BUFFERS)
         self.problem = replace(work.problem, net=self.engine)
         # Samples of all workers, counted here because the shared counters of other workers may be a step apart.
-        self.samples = board.samples
+        self.samples = counters.samples
         self.seconds = 0.0
         self._begun = False
 
@@ -119,11 +119,11 @@ class DDPWorker:
         """Train until the last epoch ends, or until worker 0 stops all workers."""
         self.net.train()
         with contextlib.suppress(StopRequested):
-            for epoch in itertools.count(int(self.board.counts[self.group.rank, at.EPOCH])):
+            for epoch in itertools.count(int(self.counters.counts[self.group.rank, at.EPOCH])):
                 if self.work.epochs is not None and epoch >= self.work.epochs:
                     break
                 self._epoch(epoch)
-                self.overseer.epoch_over(epoch + 1)
+                self.observer.on_epoch_end(epoch + 1)
 
     def _leaves_parameters_out(self) -> bool:
         """Return whether the loss leaves out parameters in any worker, found by a backward pass on one batch.
@@ -136,78 +136,78 @@ class DDPWorker:
             problem.loss(next(iter(problem.training.batches([batch]))))[0].backward()
         found = any(tensor.grad is None for tensor in self.net.parameters() if tensor.requires_grad)
         self.optimiser.zero_grad(set_to_none=True)
-        return bool(self.group.summed(torch.tensor(int(found))))
+        return bool(self.group.all_reduce_sum(torch.tensor(int(found))))
 
     # Epochs and steps.
 
     def _epoch(self, epoch: int) -> None:
         work, rank = self.work, self.group.rank
-        done = int(self.board.counts[rank, at.BATCH])
+        done = int(self.counters.counts[rank, at.BATCH])
         seed_epoch(work, rank, epoch, done > 0)
         share = work.problem.share(rank, self.group.workers, epoch, work.seed, work.labels)
         batches = list(work.problem.batches(share))
-        sizes = self.group.sizes([len(batch) for batch in batches])
+        sizes = self.group.gather_sizes([len(batch) for batch in batches])
         rounds = sizes.shape[1]
         # A worker that has no batches left takes part in the remaining steps with a batch of weight 0.
         spare = batches[0] if batches else np.arange(min(share.batch, share.samples))
         feed = self.problem.training.batches([*batches, *[spare] * (rounds - len(batches))][done:])
         for first in range(done, rounds, self.accumulate):
-            self._heed()
+            self._receive_decision()
             step = sizes[:, first : first + self.accumulate]
-            met = self._descend(feed, step)
+            loss_sum = self._take_step(feed, step)
             if first + self.accumulate >= rounds:
-                self.overseer.show()
-            self._count(step, met)
-        for line in self.overseer.lines:
-            self.board.counts[line, at.BATCH] = 0
-            self.board.counts[line, at.EPOCH] = epoch + 1
+                self.observer.publish()
+            self._count(step, loss_sum)
+        for row in self.observer.rows:
+            self.counters.counts[row, at.BATCH] = 0
+            self.counters.counts[row, at.EPOCH] = epoch + 1
 
-    def _heed(self) -> None:
+    def _receive_decision(self) -> None:
         """Receive the decision of worker 0, so that all workers stop or pause before the same step.
 
         Raise ``StopRequested`` if the decision is ``STOP``.
         """
-        self.board.beat(self.group.rank)
-        mine = self.overseer.decide() if self.group.rank == 0 else (GO_ON, 0.0)
-        with self.overseer.waiting():
-            decision, self.seconds = self.group.word(*mine)
+        self.counters.beat(self.group.rank)
+        own = self.observer.decide() if self.group.rank == 0 else (CONTINUE, 0.0)
+        with self.observer.waiting():
+            decision, self.seconds = self.group.broadcast_numbers(*own)
         if decision == STOP:
             raise StopRequested
         if decision == PAUSE:
-            self.overseer.pause()
+            self.observer.pause()
 
-    def _descend(self, feed: Iterator[Any], step: Tensor) -> float:
+    def _take_step(self, feed: Iterator[Any], step: Tensor) -> float:
         """Take one step of all workers; return the sum of the losses of this worker's samples.
 
         ``step`` has the sizes of the step's batches, one row for each worker. Raise ``DivergedError`` if the sum of the
         losses is not finite.
         """
         self._set_steps()
-        mine, total = step[self.group.rank].tolist(), int(step.sum())
+        sizes, total = step[self.group.rank].tolist(), int(step.sum())
         self.optimiser.zero_grad(set_to_none=True)
-        met = 0.0
-        for number, size in enumerate(mine):
-            later = number + 1 < len(mine)
+        loss_sum = 0.0
+        for number, size in enumerate(sizes):
+            later = number + 1 < len(sizes)
             with self.engine.no_sync() if later else contextlib.nullcontext(), self._buffers_kept(size == 0):
                 loss, _ = self.problem.loss(next(feed))
-                with self.overseer.waiting():
+                with self.observer.waiting():
                     (loss * (size * self.group.workers / total)).backward()
-            met += loss.item() * size
+            loss_sum += loss.item() * size
         self.optimiser.step()
-        if not math.isfinite(met):
-            raise DivergedError(f"the loss of a batch is {met / max(1, sum(mine))}")
-        return met
+        if not math.isfinite(loss_sum):
+            raise DivergedError(f"the loss of a batch is {loss_sum / max(1, sum(sizes))}")
+        return loss_sum
 
-    def _count(self, step: Tensor, met: float) -> None:
-        counts, sizes = self.board.counts, step.sum(1).tolist()
+    def _count(self, step: Tensor, loss_sum: float) -> None:
+        counts, sizes = self.counters.counts, step.sum(1).tolist()
         self.samples += sum(sizes)
         if self.group.rank == 0 and self.work.mean is not None:
             self._average(self.work.mean)
-        self.board.sums[self.group.rank, at.LOSS] += met
-        for line in self.overseer.lines:
-            counts[line, at.STEPS] += line == 0  # All workers take one step together, so only row 0 counts steps.
-            counts[line, at.BATCH] += step.shape[1]
-            counts[line, at.SAMPLES] += sizes[line]
+        self.counters.sums[self.group.rank, at.LOSS] += loss_sum
+        for row in self.observer.rows:
+            counts[row, at.STEPS] += row == 0  # All workers take one step together, so only row 0 counts steps.
+            counts[row, at.BATCH] += step.shape[1]
+            counts[row, at.SAMPLES] += sizes[row]
 
     def _set_steps(self) -> None:
         if self.work.rate.schedule is None:
@@ -230,7 +230,7 @@ class DDPWorker:
     def _average(self, mean: IterateAverage) -> None:
         if mean.decay is None and self.work.rate.spent(self.samples, self.seconds) < mean.begins:
             return
-        averaged = self.board.counts[0, at.AVERAGED] = self.board.counts[0, at.AVERAGED] + 1
+        averaged = self.counters.counts[0, at.AVERAGED] = self.counters.counts[0, at.AVERAGED] + 1
         share = 1 / averaged if mean.decay is None else max(1 - mean.decay, 1 / averaged)
         with torch.no_grad():
             for kept, now in zip(mean.tensors, self.net.parameters(), strict=True):

@@ -29,9 +29,11 @@ class WorkerHandle:
     See :func:`hogwild.shared`.
     """
 
-    def __init__(self, rank: int, board: SharedCounters, seed: int, look: Callable[[], None] | None = None) -> None:
-        self.rank, self.workers = rank, board.workers
-        self._board, self._seed, self._look = board, seed, look
+    def __init__(
+        self, rank: int, counters: SharedCounters, seed: int, check_peers: Callable[[], None] | None = None
+    ) -> None:
+        self.rank, self.workers = rank, counters.workers
+        self._counters, self._seed, self._check_peers = counters, seed, check_peers
         self._epochs: dict[int, int] = {}  # number of epochs begun, by the number of samples of the data
 
     def __repr__(self) -> str:
@@ -40,9 +42,9 @@ class WorkerHandle:
     @property
     def steps(self) -> int:
         """The number of optimiser steps that all workers together have taken in this block."""
-        return self._board.steps
+        return self._counters.steps
 
-    def split(self, data: Any, batch: int | None = None) -> WorkerBatches:
+    def split(self, data: object, batch: int | None = None) -> WorkerBatches:
         """Return this worker's batches of a data set or ``DataLoader``; each iteration over them is one epoch.
 
         All workers divide the same shuffle of the data among them, a new one in each epoch.
@@ -69,35 +71,35 @@ class WorkerHandle:
 
     def stop(self) -> None:
         """Stop all workers: their iterations over batches end before the next batch."""
-        self._board.flags[at.STOP] = 1
+        self._counters.flags[at.STOP] = 1
 
     def _stepped(self) -> None:
-        self._board.counts[self.rank, at.STEPS] += 1
-        self._alive()
+        self._counters.counts[self.rank, at.STEPS] += 1
+        self._beat()
 
-    def _alive(self) -> None:
-        self._board.beat(self.rank)
-        if self._look is not None:
-            self._look()
+    def _beat(self) -> None:
+        self._counters.beat(self.rank)
+        if self._check_peers is not None:
+            self._check_peers()
 
     def _share(self, samples: int, batch: int) -> WorkerShare:
         epoch = self._epochs.get(samples, 0)
         self._epochs[samples] = epoch + 1
-        return WorkerShare(samples, *self._place(), epoch, self._seed, batch)
+        return WorkerShare(samples, *self._part(), epoch, self._seed, batch)
 
-    def _place(self) -> tuple[int, int]:
+    def _part(self) -> tuple[int, int]:
         """Return the number of this worker's part of the data, and the number of parts.
 
         The data of a worker that has terminated is divided among the other workers.
         """
-        living = list(self._board.living())
-        return living.index(self.rank), len(living)
+        running = list(self._counters.running())
+        return running.index(self.rank), len(running)
 
 
 class WorkerBatches:
     """Batches of one worker; each iteration is one epoch."""
 
-    def __init__(self, worker: WorkerHandle, data: Any, batch: int | None) -> None:
+    def __init__(self, worker: WorkerHandle, data: object, batch: int | None) -> None:
         loader = data if isinstance(data, DataLoader) else None
         self._worker, self._feed = worker, _feed(data, loader)
         self._batch, self._whole = _batch(loader, batch), loader is not None and loader.drop_last
@@ -106,15 +108,15 @@ class WorkerBatches:
         """Return the number of this worker's batches in one epoch."""
         samples = len(self._feed) / self._batch
         batches = math.floor(samples) if self._whole else math.ceil(samples)
-        place, places = self._worker._place()
-        return len(range(place, batches, places))
+        part, parts = self._worker._part()
+        return len(range(part, batches, parts))
 
     def __iter__(self) -> Iterator[Any]:
         worker = self._worker
         share = worker._share(len(self._feed), self._batch)
         for batch in self._feed.batches(self._wanted(share)):
-            worker._alive()
-            if worker._board.flags[at.STOP]:
+            worker._beat()
+            if worker._counters.flags[at.STOP]:
                 return
             yield batch
 
@@ -125,21 +127,21 @@ class WorkerBatches:
 
 
 @contextmanager
-def counted_steps(worker: WorkerHandle, optimizer: torch.optim.Optimizer, alone: bool) -> Iterator[None]:
-    """Count the steps of an optimiser within the block; with ``alone``, lock out other workers during each step."""
-    lock: AbstractContextManager[Any] = StepLock(worker.rank, worker._board) if alone else nullcontext()
-    beside_others = concurrent_steps(optimizer) if worker.workers > 1 and not alone else nullcontext()
+def counted_steps(worker: WorkerHandle, optimizer: torch.optim.Optimizer, locked: bool) -> Iterator[None]:
+    """Count the steps of an optimiser within the block; with ``locked``, lock out other workers during each step."""
+    lock: AbstractContextManager[Any] = StepLock(worker.rank, worker._counters) if locked else nullcontext()
+    concurrent = concurrent_steps(optimizer) if worker.workers > 1 and not locked else nullcontext()
 
-    def before(*_: Any) -> None:
+    def before(*_: object) -> None:
         lock.__enter__()
 
-    def after(*_: Any) -> None:
+    def after(*_: object) -> None:
         lock.__exit__(None, None, None)
         worker._stepped()
 
     hooks = optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)
     try:
-        with beside_others:
+        with concurrent:
             yield
     finally:
         for hook in hooks:
@@ -147,10 +149,10 @@ def counted_steps(worker: WorkerHandle, optimizer: torch.optim.Optimizer, alone:
         lock.__exit__(None, None, None)  # A step that raised has not released the lock.
 
 
-def _feed(data: Any, loader: DataLoader[Any] | None) -> BatchLoader:
+def _feed(data: object, loader: DataLoader[Any] | None) -> BatchLoader:
     feed = batch_loader(data if loader is None else loader.dataset, loader)
     if loader is not None:
-        check_sampler(loader, "walk along the loader itself, or split the data set")
+        check_sampler(loader, "iterate over the loader itself, or split the data set")
     return feed
 
 

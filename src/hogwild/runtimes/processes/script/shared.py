@@ -50,7 +50,7 @@ NO_SCRIPT = (
 )
 
 _blocks = 0  # number of blocks that this process has reached
-_others: PeerWorkers | None = None  # peer workers that run this script as well; None before the first block
+_peers: PeerWorkers | None = None  # peer workers that run this script as well; None before the first block
 
 
 def shared(
@@ -132,8 +132,8 @@ class Shared:
     _within: AbstractContextManager[WorkerHandle] | None = None
 
     def __enter__(self) -> WorkerHandle:
-        copy = current_script_worker()
-        self._within = self._lead_script() if copy is None else _follow(copy, self.net, self.optimizer)
+        peer = current_script_worker()
+        self._within = self._lead_script() if peer is None else _follow(peer, self.net, self.optimizer)
         return self._within.__enter__()
 
     def __exit__(
@@ -169,51 +169,51 @@ class Shared:
         0
         """
         workers = self.workers or usable_cores()
-        terms, board, arena = self._terms(workers, keep=False), SharedCounters(workers), self._adopted()
+        handshake, counters, arena = self._handshake(workers, keep=False), SharedCounters(workers), self._move_tensors()
         try:
-            others = PeerWorkers(board, self.runtime, arena, _call, (train, self.net, self.optimizer, terms))
+            peers = PeerWorkers(counters, self.runtime, arena, _call, (train, self.net, self.optimizer, handshake))
             try:
-                with self._lead(others, terms) as worker:
+                with self._lead(peers, handshake) as worker:
                     return train(worker, self.net, self.optimizer)
             finally:
-                others.close()
+                peers.close()
         finally:
             arena.close()
 
     @contextmanager
     def _lead_script(self) -> Iterator[WorkerHandle]:
         """Run the block as worker 0, with peer workers that run the same script."""
-        others = self._those_who_run_the_script()
-        terms, arena = self._terms(others.board.workers, self.keep), self._adopted()
+        peers = self._script_peers()
+        handshake, arena = self._handshake(peers.counters.workers, self.keep), self._move_tensors()
         try:
-            others.board.reset()
-            others.invite(arena, terms)
-            with self._lead(others, terms) as worker:
+            peers.counters.reset()
+            peers.send_handshake(arena, handshake)
+            with self._lead(peers, handshake) as worker:
                 yield worker
         except BaseException:
-            others.close()
+            peers.close()
             raise
         finally:
             arena.close()
-        if not self.keep or others.board.workers == 1:
-            others.close()
+        if not self.keep or peers.counters.workers == 1:
+            peers.close()
 
     @contextmanager
-    def _lead(self, others: PeerWorkers, terms: ScriptHandshake) -> Iterator[WorkerHandle]:
+    def _lead(self, peers: PeerWorkers, handshake: ScriptHandshake) -> Iterator[WorkerHandle]:
         before = torch.get_num_threads()
-        worker = WorkerHandle(0, others.board, terms.seed, others.look)
+        worker = WorkerHandle(0, peers.counters, handshake.seed, peers.check)
         try:
-            if others.board.workers > 1:
-                torch.set_num_threads(terms.threads)
-            others.begin(self.runtime)
-            with counted_steps(worker, self.optimizer, terms.alone):
+            if peers.counters.workers > 1:
+                torch.set_num_threads(handshake.threads)
+            peers.begin(self.runtime)
+            with counted_steps(worker, self.optimizer, handshake.locked):
                 yield worker
-            others.wait()
+            peers.wait()
         finally:
             torch.set_num_threads(before)
 
-    def _those_who_run_the_script(self) -> PeerWorkers:
-        global _others
+    def _script_peers(self) -> PeerWorkers:
+        global _peers
         script = running_script()
         workers = self.workers or (usable_cores() if script else 1)
         if script is None and workers > 1:
@@ -222,75 +222,73 @@ class Shared:
             warnings.warn(f"{NO_SCRIPT}. This time there is one worker.", UserWarning, stacklevel=5)
         if workers == 1:
             return self._start(workers, script)
-        if _others is None:
-            _others = self._start(workers, script)
-            atexit.register(_others.close)
-        if _others.ended:
+        if _peers is None:
+            _peers = self._start(workers, script)
+            atexit.register(_peers.close)
+        if _peers.ended:
             raise ParameterError(
                 "The other workers ended with the block before, because of keep=False or an error: they cannot take "
                 "part in this one. Leave out keep=False, or use hogwild.shared(...).run(train)."
             )
-        if _others.board.workers != workers:
+        if _peers.counters.workers != workers:
             raise ParameterError(
-                f"All blocks of a script have the same number of workers. Got {workers} after {_others.board.workers}."
+                f"All blocks of a script have the same number of workers. Got {workers} "
+                f"after {_peers.counters.workers}."
             )
-        return _others
+        return _peers
 
     def _start(self, workers: int, script: Script | None) -> PeerWorkers:
-        # Peer workers start without tensors, because the invitation to each block carries that block's tensors.
-        board, nothing = (
-            SharedCounters(workers),
-            move_to_shared_memory([]),
-        )
+        # Peer workers start without tensors, because the handshake of each block carries that block's tensors.
+        counters, nothing = SharedCounters(workers), move_to_shared_memory([])
         try:
-            return PeerWorkers(board, self.runtime, nothing, script_worker.run_script_worker, script)
+            return PeerWorkers(counters, self.runtime, nothing, script_worker.run_script_worker, script)
         finally:
             nothing.close()
 
-    def _terms(self, workers: int, keep: bool) -> ScriptHandshake:
+    def _handshake(self, workers: int, keep: bool) -> ScriptHandshake:
         global _blocks
         _blocks += 1
         if workers > 1 and not has_shareable_state(self.optimizer):
             name = type(self.optimizer).__name__
-            warnings.warn(f"What {name} remembers cannot be shared: each worker has a memory of its own.",
+            warnings.warn(f"The state of {name} cannot be shared: each worker has a state of its own.",
                           UserWarning, stacklevel=5)  # fmt: skip
         if workers > 1:
             fuse(self.optimizer)
         given = abs(torch.initial_seed() if self.seed is None else self.seed)
         seed = int(np.random.SeedSequence([given, _blocks]).generate_state(1)[0])
-        alone = workers > 1 and needs_step_lock(self.optimizer)
+        locked = workers > 1 and needs_step_lock(self.optimizer)
         return ScriptHandshake(
-            signature(self.net, self.optimizer), seed, self.runtime.threads_for(workers), alone, keep
+            signature(self.net, self.optimizer), seed, self.runtime.threads_for(workers), locked, keep
         )
 
-    def _adopted(self) -> SharedTensors:
+    def _move_tensors(self) -> SharedTensors:
         return move_to_shared_memory(shared_tensors(self.net, self.optimizer))
 
 
 @contextmanager
-def _follow(copy: ScriptWorker, net: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[WorkerHandle]:
+def _follow(peer: ScriptWorker, net: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[WorkerHandle]:
     """Run the block as a peer worker that runs the script again."""
-    terms = copy.join(net, optimizer)
-    worker = WorkerHandle(copy.rank, copy.board, terms.seed)
+    handshake = peer.join(net, optimizer)
+    worker = WorkerHandle(peer.rank, peer.counters, handshake.seed)
     try:
-        with counted_steps(worker, optimizer, terms.alone):
+        with counted_steps(worker, optimizer, handshake.locked):
             yield worker
     except BaseException:
-        copy.fail()
-    copy.finish()
+        peer.fail()
+    peer.finish()
 
 
 def _call(
     work: tuple[Train[Any], nn.Module, torch.optim.Optimizer, ScriptHandshake],
     rank: int,
-    board: SharedCounters,
-    **_: Any,
+    counters: SharedCounters,
+    **_: object,
 ) -> None:
     """Call the function of :meth:`Shared.run` as a peer worker."""
-    train, net, optimizer, terms = work
-    configure_worker(terms, rank)
-    wait_for_start(board, rank)
-    worker = WorkerHandle(rank, board, terms.seed)
-    with counted_steps(worker, optimizer, terms.alone):
+    train, net, optimizer, handshake = work
+    configure_worker(handshake, rank)
+    wait_for_start(counters, rank)
+    worker = WorkerHandle(rank, counters, handshake.seed)
+    with counted_steps(worker, optimizer, handshake.locked):
         train(worker, net, optimizer)
-    board.counts[rank, at.STATE] = at.FINISHED
+    counters.counts[rank, at.STATE] = at.FINISHED

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hogwild.errors import WorkerError
 from hogwild.runtimes.processes import shared_counters as at
@@ -25,8 +25,12 @@ from hogwild.runtimes.processes.shared_memory import SharedBlock
 from hogwild.runtimes.processes.shared_pickle import loads, unframe
 from hogwild.runtimes.processes.shared_tensors import SharedTensors, open_shared_tensors
 
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
 # Programs that call functions of a file in their own way. Running the file again would not lead to the same call.
-GUESTS = ("_pytest", "unittest", "doctest", "IPython", "ipykernel")
+HOST_PROGRAMS = ("_pytest", "unittest", "doctest", "IPython", "ipykernel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,8 @@ def running_script() -> Script | None:
     if threading.current_thread() is not threading.main_thread():
         return None
     callers = [frame.f_globals for frame in _callers()]
-    guest = any(str(names.get("__name__")).partition(".")[0] in GUESTS for names in callers)
-    if guest or not any(names is vars(main) for names in callers):
+    hosted = any(str(names.get("__name__")).partition(".")[0] in HOST_PROGRAMS for names in callers)
+    if hosted or not any(names is vars(main) for names in callers):
         return None
     spec = getattr(main, "__spec__", None)
     return Script(str(path), None if spec is None or spec.name == "__main__" else spec.name)
@@ -86,9 +90,9 @@ class MutedOutput:
     def on(self) -> None:
         """Discard all output from this call on."""
         sys.stdout.flush()
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, 1)
+        os.close(devnull)
 
     def off(self) -> None:
         """Print output again; output since :meth:`on` stays discarded."""
@@ -102,43 +106,43 @@ class ScriptWorker:
     The worker discards the script's standard output outside blocks, because worker 0 prints the same.
     """
 
-    def __init__(self, rank: int, board: SharedCounters, report: Report, orders: int) -> None:
-        self.rank, self.board, self._report = rank, board, report
+    def __init__(self, rank: int, counters: SharedCounters, report: Report, orders: int) -> None:
+        self.rank, self.counters, self._report = rank, counters, report
         self._orders = socket.socket(fileno=orders)
-        self._invited: tuple[SharedTensors, ScriptHandshake] | None = None
-        self._terms: ScriptHandshake | None = None
+        self._next_block: tuple[SharedTensors, ScriptHandshake] | None = None
+        self._handshake: ScriptHandshake | None = None
         self._mute = MutedOutput()
         self._mute.on()
 
-    def join(self, net: Any, optimiser: Any) -> ScriptHandshake:
+    def join(self, net: nn.Module, optimiser: torch.optim.Optimizer) -> ScriptHandshake:
         """Enter a block: take the shared tensors of worker 0, and wait until all workers are ready.
 
         If this fails, report the exception to worker 0 and terminate this process.
         """
         try:
-            arena, terms = self._invited or self._invitation()
-            attach(net, optimiser, arena, terms)
+            arena, handshake = self._next_block or self._receive_handshake()
+            attach(net, optimiser, arena, handshake)
             arena.close()
         except Exception:  # Every exception is reported to worker 0, and this process terminates.
             self.fail()
-        self._invited, self._terms = None, terms
-        configure_worker(terms, self.rank)
-        wait_for_start(self.board, self.rank)
+        self._next_block, self._handshake = None, handshake
+        configure_worker(handshake, self.rank)
+        wait_for_start(self.counters, self.rank)
         self._mute.off()
-        return terms
+        return handshake
 
     def finish(self) -> None:
         """Leave a block: terminate, or suspend until worker 0 reaches another block.
 
         If worker 0 reaches no other block, this process terminates when worker 0 closes the socket of orders.
         """
-        assert self._terms is not None
+        assert self._handshake is not None
         sys.stdout.flush()
-        self.board.counts[self.rank, at.STATE] = at.FINISHED
-        if not self._terms.keep:
+        self.counters.counts[self.rank, at.STATE] = at.FINISHED
+        if not self._handshake.keep:
             self._report({"kind": "done"})
-            self._leave(0)
-        self._invited = self._invitation()
+            self._exit(0)
+        self._next_block = self._receive_handshake()
         self._mute.on()
 
     def fail(self) -> NoReturn:
@@ -146,22 +150,22 @@ class ScriptWorker:
         error = sys.exc_info()[1]
         self._report({"kind": "failed", "error": f"{type(error).__name__}: {error}",
                       "traceback": traceback.format_exc()})  # fmt: skip
-        self._leave(1)
+        self._exit(1)
 
-    def _leave(self, status: int) -> NoReturn:
+    def _exit(self, status: int) -> NoReturn:
         flush()
         for child in multiprocessing.active_children():  # Data-loading processes of this worker.
             child.kill()
         os._exit(status)
 
-    def _invitation(self) -> tuple[SharedTensors, ScriptHandshake]:
+    def _receive_handshake(self) -> tuple[SharedTensors, ScriptHandshake]:
         message, files, _, _ = socket.recv_fds(self._orders, 2**12, 2)
         if not message:
-            self._leave(0)
+            self._exit(0)
         what = json.loads(message)
-        letter, tensors = (SharedBlock(size, fd) for size, fd in zip(what["sizes"], files, strict=True))
-        description, content = unframe(letter.bytes[: what["length"]])
-        letter.close()
+        message_block, tensors = (SharedBlock(size, fd) for size, fd in zip(what["sizes"], files, strict=True))
+        description, content = unframe(message_block.bytes[: what["length"]])
+        message_block.close()
         arena = open_shared_tensors(tensors, description)
         return arena, loads(content, arena, [])
 
@@ -179,18 +183,18 @@ def current_script_worker() -> ScriptWorker | None:
 
 
 def run_script_worker(
-    script: Script, rank: int, board: SharedCounters, *, report: Report, orders: int, **_: Any
+    script: Script, rank: int, counters: SharedCounters, *, report: Report, orders: int, **_: object
 ) -> None:
     """Run the user's script again as a peer worker; raise ``WorkerError`` if the script ends without a block."""
     global _current
     if hasattr(sys.stdout, "reconfigure"):
         # With line buffering, lines of several workers are not mixed.
         sys.stdout.reconfigure(line_buffering=True)
-    _current = ScriptWorker(rank, board, report, orders)
+    _current = ScriptWorker(rank, counters, report, orders)
     try:
         script.run()
-    except SystemExit as left:
-        raise WorkerError(f"{_ended_early(script)} It left by sys.exit({left.code!r}).") from None
+    except SystemExit as reason:
+        raise WorkerError(f"{_ended_early(script)} It left by sys.exit({reason.code!r}).") from None
     raise WorkerError(_ended_early(script))
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.dataset import Chunk, EpochPlan
+from hogwild.data.csr import Array
+from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained
@@ -39,14 +40,14 @@ def unpack_state(values: Floats, state: State) -> None:
 
 
 @dataclass(eq=False)
-class _Walk:
+class _EpochOrder:
     """Order of the rows of an epoch, with the rows of each shard that has been requested."""
 
     whole: EpochPlan
     shuffled: bool
-    _shards: dict[tuple[int, int], Any] = field(default_factory=dict)
+    _shards: dict[tuple[int, int], Array] = field(default_factory=dict)
 
-    def shard(self, shard: int, shards: int) -> Any:
+    def shard(self, shard: int, shards: int) -> Array:
         """Return the rows of a shard as one contiguous array.
 
         A shard of shuffled rows is one contiguous part of the order. Every n-th row would be the same rows in each
@@ -73,7 +74,7 @@ class RowSource:
     seed: int
     workers: int
     shuffle: bool = True
-    _walks: OrderedDict[int, _Walk] = field(default_factory=OrderedDict)
+    _orders: OrderedDict[int, _EpochOrder] = field(default_factory=OrderedDict)
     _tables: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.Lock)  # lock of the caches: workers may be threads of one process
 
@@ -82,31 +83,32 @@ class RowSource:
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
         if self.workers > (rows := self.problem.data.n_rows):
             raise ParameterError(f"There are {self.workers:,} workers and {rows:,} rows: use no more than those.")
-        self._walk(0)
+        self._order(0)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[RowSource], tuple[object, ...]]:
         """Pickle without the caches: another process computes its own."""
         given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle
         return type(self), given
 
-    def _walk(self, epoch: int) -> _Walk:
+    def _order(self, epoch: int) -> _EpochOrder:
         """Return the order of all rows in an epoch."""
         with self._lock:
-            if epoch not in self._walks:
-                self._walks[epoch] = _Walk(self._whole(epoch), self.shuffle)
-                if len(self._walks) > FEW_EPOCHS:
-                    self._walks.popitem(last=False)
-            return self._walks[epoch]
+            if epoch not in self._orders:
+                self._orders[epoch] = _EpochOrder(self._whole(epoch), self.shuffle)
+                if len(self._orders) > FEW_EPOCHS:
+                    self._orders.popitem(last=False)
+            return self._orders[epoch]
 
     def _whole(self, epoch: int) -> EpochPlan:
         data = self._data
-        walk = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
-        whole: EpochPlan = walk.whole()
+        chunks = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
+        whole = chunks.whole()
+        assert whole is not None
         return whole
 
     @cached_property
-    def _data(self) -> Any:
-        data = self.problem.data
+    def _data(self) -> Dataset:
+        data: Dataset = self.problem.data
         found = data.at_once()
         if found is None:
             raise ParameterError(
@@ -124,8 +126,8 @@ class RowSource:
         while left:
             epoch, place = divmod(first, max(1, size))
             some = min(left, size - place)
-            walk = self._walk(epoch)
-            chunks.append(Chunk(walk.whole.rows, walk.shard(shard, shards)[place : place + some]))
+            order = self._order(epoch)
+            chunks.append(Chunk(order.whole.rows, order.shard(shard, shards)[place : place + some]))
             first, left = first + some, left - some
         return chunks
 
@@ -176,7 +178,7 @@ class RowTrainer:
         self.descend = problem.kernel(self.rows.rule, "free", 1, alone)
         self.sync = problem.sync_buffer("free")
 
-    def rehearse(self, start: Floats) -> None:
+    def warm_up(self, start: Floats) -> None:
         """Run one burst before training, so that kernels are compiled before other nodes wait for this worker."""
         self.burst(Train(start, (0, self.rows.workers), 0, 1, 0, 1))
 

@@ -84,7 +84,7 @@ class BatchSource:
     workers: int
     labels: NDArray[Any] | None
     damping: float = 1.0
-    remembers: bool = False  # whether a checkpoint may need the state of a trainer before its last burst
+    keeps_previous_state: bool = False  # whether a checkpoint may need the state of a trainer before its last burst
     sizes: tuple[int, ...] = field(init=False)  # batches of each shard in an epoch
 
     def __post_init__(self) -> None:
@@ -144,10 +144,10 @@ class BatchTrainer:
         self.flat = FlatParameters(net)
         self._drawn: dict[int, tuple[int, list[Indices]]] = {}  # epoch of each shard, with its batches
         # Random state of each shard, with the number of the term before which it was captured.
-        self._chance: dict[int, tuple[int, rng_state.State]] = {}
+        self._random_states: dict[int, tuple[int, rng_state.State]] = {}
         self._before: tuple[Train, Any] | None = None  # last burst, and the state before it
 
-    def rehearse(self, start: Floats) -> None:
+    def warm_up(self, start: Floats) -> None:
         """Run one burst before training, so that libraries are loaded before other nodes wait for this worker.
 
         A second trainer runs the burst, because the burst changes the optimiser state and random states of its trainer.
@@ -156,18 +156,18 @@ class BatchTrainer:
 
     def burst(self, train: Train) -> Trained:
         """Train on the minibatches of a burst, one after the other or all as one step."""
-        if self.batches.remembers:
+        if self.batches.keeps_previous_state:
             self._before = train, self._memory()
         self.flat.put(train.values, buffers=self.problem.buffers == "shared")
         shard, terms = train.shard[0], list(self._terms(train))
         self._begin(shard, train.first, *terms[0][:2])
         loss, samples, step = self._together(train, terms) if train.together else self._each(train, terms)
-        self._chance[shard] = train.first + train.terms, rng_state.capture()
+        self._random_states[shard] = train.first + train.terms, rng_state.capture()
         return Trained(self._moved(train.values), train.terms, samples, loss, step)
 
     # State besides the parameters
 
-    def memory(self, train: Train | None) -> Any:
+    def memory(self, train: Train | None) -> object:
         """Return the state for a checkpoint; if ``train`` is the last burst, the state before that burst.
 
         After a resume the worker repeats a burst whose result it had not sent.
@@ -176,19 +176,19 @@ class BatchTrainer:
             return self._before[1]
         return self._memory()
 
-    def _memory(self) -> Any:
+    def _memory(self) -> object:
         states = {
             number: {name: plain_array(value) for name, value in state.items()}
             for number, state in self.optimiser.state_dict()["state"].items()
         }  # fmt: skip
         random = {
             shard: (first, (torchs.numpy(), numpys, pythons))
-            for shard, (first, (torchs, numpys, pythons)) in self._chance.items()
+            for shard, (first, (torchs, numpys, pythons)) in self._random_states.items()
         }
         buffers = [plain_array(buffer) for buffer in self.problem.net.buffers()]
         return encode_state({"optimiser": states, "random": random, "buffers": buffers})
 
-    def remember(self, memory: Any) -> None:
+    def remember(self, memory: object) -> None:
         """Restore a state that ``memory`` returned."""
         known = decode_state(memory, None)
         states = {
@@ -198,7 +198,7 @@ class BatchTrainer:
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": states})
         for buffer, kept in zip(self.problem.net.buffers(), known["buffers"], strict=True):
             buffer.copy_(torch.tensor(kept))
-        self._chance = {
+        self._random_states = {
             shard: (first, (torch.tensor(torchs), numpys, pythons))
             for shard, (first, (torchs, numpys, pythons)) in known["random"].items()
         }
@@ -211,9 +211,9 @@ class BatchTrainer:
             if place == 0:
                 rng_state.seed(self.batches.seed, train.shard[0], epoch)
             total += self._set_steps(train.progress + number * train.stride)
-            met, size = self._gradient(indices, 1.0)
+            loss_sum, size = self._gradient(indices, 1.0)
             self.optimiser.step()
-            loss, samples = loss + met, samples + size
+            loss, samples = loss + loss_sum, samples + size
         return loss, samples, total / len(terms)
 
     def _together(self, train: Train, terms: list[Term]) -> tuple[float, int, float]:
@@ -227,8 +227,8 @@ class BatchTrainer:
         for epoch, place, indices in terms:
             if place == 0:
                 rng_state.seed(self.batches.seed, train.shard[0], epoch)
-            met, size = self._gradient(indices, len(indices) / total, fresh=False)
-            loss, samples = loss + met, samples + size
+            loss_sum, size = self._gradient(indices, len(indices) / total, fresh=False)
+            loss, samples = loss + loss_sum, samples + size
         self.optimiser.step()
         return loss, samples, step
 
@@ -259,7 +259,7 @@ class BatchTrainer:
 
     def _begin(self, shard: int, first: int, epoch: int, place: int) -> None:
         """Restore the shard's random state; if another worker has drawn from the shard since, seed a new one."""
-        before, state = self._chance.get(shard, (-1, None))
+        before, state = self._random_states.get(shard, (-1, None))
         if state is not None and before == first:
             rng_state.restore(state)
         else:
@@ -272,7 +272,7 @@ class BatchTrainer:
         return frozen(values)
 
 
-def plain_array(value: Any) -> Any:
+def plain_array(value: object) -> object:
     """Return a copy of a tensor as an array; return any other value as it is.
 
     >>> plain_array(torch.ones(1, dtype=torch.bfloat16)), plain_array(3)

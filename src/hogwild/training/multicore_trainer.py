@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,27 +17,27 @@ from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.runtimes.shared_memory.epoch_runner import average_replicas
-from hogwild.training.local_trainers.rows import RowSource, RowTrainer, pack_state, unpack_state
+from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpack_state
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoreTeam:
     """Strategy of each node's threads in one memory, and the thread pool of all nodes in this process."""
 
-    strategy: Any
+    strategy: strategies.Strategy
     workers: int  # worker threads of each node
     pool: ThreadPoolExecutor
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., CoreTeam], tuple[strategies.Strategy, int]]:
         """Pickle without the pool: another process makes a pool for one node."""
         return _of_one_node, (self.strategy, self.workers)
 
 
-def _of_one_node(strategy: Any, workers: int) -> CoreTeam:
+def _of_one_node(strategy: strategies.Strategy, workers: int) -> CoreTeam:
     return CoreTeam(strategy, workers, ThreadPoolExecutor(workers, thread_name_prefix="hogwild-node"))
 
 
-def inner_strategy(within: Any) -> Any:
+def inner_strategy(within: strategies.Strategy | str | None) -> strategies.Strategy | None:
     """Return the strategy of a node on its own cores; None for one worker per node.
 
     >>> inner_strategy("serial"), inner_strategy(strategies.Locked(workers=2))
@@ -59,7 +58,7 @@ def inner_strategy(within: Any) -> Any:
 
 
 @contextmanager
-def cores_of(within: Any, nodes: int) -> Iterator[CoreTeam | None]:
+def cores_of(within: strategies.Strategy | str | None, nodes: int) -> Iterator[CoreTeam | None]:
     """Yield the threads of the nodes; None where each node has one worker."""
     strategy = inner_strategy(within)
     if strategy is None:
@@ -78,30 +77,30 @@ class MulticoreTrainer:
     def __init__(self, rows: RowSource, cores: CoreTeam) -> None:
         self.rows, self.cores = rows, cores
         problem, strategy = rows.problem, cores.strategy
-        self.alone = RowTrainer(rows)
+        self.single_core = RowTrainer(rows)
         self.state: State = problem.start(rows.rule)
         self.descend = problem.kernel(rows.rule, strategy.access, 1 if strategy.replicas else cores.workers, False)
         self.sync = problem.sync_buffer(strategy.access)
 
-    def rehearse(self, start: Floats) -> None:
+    def warm_up(self, start: Floats) -> None:
         """Run one burst before training, so that kernels are compiled before other nodes wait for this worker."""
-        self.alone.rehearse(start)
+        self.single_core.warm_up(start)
         self.burst(Train(start, (0, self.rows.workers), 0, 2 * self.cores.workers, 0, 1))
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, on all cores; use one core for fewer than two rows per core."""
         if train.together or train.terms < 2 * self.cores.workers:
-            return self.alone.burst(train)
+            return self.single_core.burst(train)
         rates = self.rows.rates(train.progress, train.terms, train.stride)
         unpack_state(train.values, self.state)
         loss, done = 0.0, 0
         for chunk in self.rows.chunks(train):
             terms = len(chunk.order)
-            loss += self._walk(chunk, rates[done : done + terms])
+            loss += self._train_chunk(chunk, rates[done : done + terms])
             done += terms
         return Trained(frozen(pack_state(self.state)), train.terms, train.terms, loss, float(rates.mean()))
 
-    def _walk(self, chunk: Chunk, rates: Floats) -> float:
+    def _train_chunk(self, chunk: Chunk, rates: Floats) -> float:
         strategy, count = self.cores.strategy, self.cores.workers
         if strategy.access == "turns":
             restart(self.sync)
@@ -113,8 +112,8 @@ class MulticoreTrainer:
         def own(worker: int) -> float:
             """Train on every n-th row, so that all threads have similar step sizes."""
             order = np.ascontiguousarray(chunk.order[worker::count])
-            mine = Chunk(chunk.rows, order)
-            loss: float = self.descend(mine, np.ascontiguousarray(rates[worker::count]), states[worker], self.sync)
+            part = Chunk(chunk.rows, order)
+            loss: float = self.descend(part, np.ascontiguousarray(rates[worker::count]), states[worker], self.sync)
             return loss
 
         loss = self._all(own, len(states))

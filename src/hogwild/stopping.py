@@ -1,0 +1,305 @@
+"""Budget of a run, its stop conditions, and the reasons to end early: Ctrl-C and divergence.
+
+The stop conditions are functions of records alone, so that all kinds of runs stop in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.errors import DivergedError
+from hogwild.events import Record
+from hogwild.registry import invalid_parameter
+
+# Values (non-zeros and features) that a default budget passes over in a run: about one second of training.
+AFFORDABLE = 2**27
+
+MONITORED = ("objective", "loss", "training_objective", "score")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of a run; the run stops at the limit that it reaches first.
+
+    Parameters
+    ----------
+    epochs : int, optional
+        Number of epochs. Without ``epochs`` and ``seconds`` the size of the data decides: 1,000 for very small data, 10
+        for large data.
+    seconds : float, optional
+        Seconds of training.
+    target : float, optional
+        Loss at which the run stops: of the held-out data if there is any, else of the training data.
+    patience : int, optional
+        Epochs without a lower held-out loss after which the run stops. The run then returns its best parameters.
+    tolerance : float, optional
+        Least improvement of the monitored value on its best within ``stall_epochs``.
+    stall_epochs : int, default 5
+        Consecutive epochs without an improvement by ``tolerance`` after which the run stops.
+    monitor : {"objective", "loss", "training_objective", "score"}, default "objective"
+        Value that ``tolerance`` applies to. "training_objective" is the objective summed over the updates of an epoch,
+        by a rule that tracks it. "score" is the accuracy or R^2 of the held-out data.
+
+    Raises
+    ------
+    ParameterError
+        If a limit is not a positive number, or ``monitor`` is unknown.
+
+    Examples
+    --------
+    >>> Budget().for_data(work=340_000).epochs, Budget(seconds=60).for_data(10).epochs is None
+    (395, True)
+    """
+
+    epochs: int | None = None
+    seconds: float | None = None
+    target: float | None = None
+    patience: int | None = None
+    tolerance: float | None = None
+    stall_epochs: int = 5
+    monitor: str = "objective"
+
+    def __post_init__(self) -> None:
+        for name, kind, numbers in (
+            ("epochs", "a positive integer", Integral),
+            ("seconds", "a positive number", Real),
+            ("patience", "a positive integer", Integral),
+            ("stall_epochs", "a positive integer", Integral),
+        ):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value, numbers) and value > 0):
+                raise invalid_parameter(name, kind, value)
+        if self.monitor not in MONITORED:
+            raise invalid_parameter("monitor", f"one of {', '.join(MONITORED)}", self.monitor)
+        for name in ("target", "tolerance"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
+                raise invalid_parameter(name, "a number", value)
+
+    def usually(self, epochs: int | None) -> Budget:
+        """Return this budget with a default number of epochs, if neither epochs nor seconds limit it.
+
+        Parameters
+        ----------
+        epochs : int or None
+            Default number of epochs.
+
+        Returns
+        -------
+        Budget
+            This budget, or a copy with ``epochs``.
+
+        Examples
+        --------
+        >>> Budget().usually(30).epochs, Budget(epochs=5).usually(30).epochs
+        (30, 5)
+        """
+        return self if self.epochs is not None or self.seconds is not None else replace(self, epochs=epochs)
+
+    def for_data(self, work: int) -> Budget:
+        """Return this budget with a number of epochs that suits the data, if neither epochs nor seconds limit it.
+
+        Parameters
+        ----------
+        work : int
+            Number of values that an epoch passes over: the non-zeros of the data and the features. The features count
+            because the work done once an epoch visits each of them.
+
+        Returns
+        -------
+        Budget
+            This budget, or a copy with 2**27 / ``work`` epochs, at least 10 and at most 1,000.
+        """
+        if self.epochs is not None or self.seconds is not None:
+            return self
+        return replace(self, epochs=max(10, min(1_000, round(AFFORDABLE / max(1, work)))))
+
+
+def _is_number(value: object, numbers: type) -> bool:
+    return isinstance(value, numbers) and not isinstance(value, bool)
+
+
+def budget_of(budget: Budget | int | None) -> Budget:
+    """Return a budget from a number of epochs; a budget is returned as it is."""
+    return budget if isinstance(budget, Budget) else Budget(epochs=budget)
+
+
+def stop_reason(budget: Budget, record: Record, *, held_out: bool, best_epoch: int, stalled_epochs: int) -> str:
+    """Return the condition on the losses that the record of an epoch meets; empty if it meets none.
+
+    ``held_out`` says whether the run has held-out data. The record of an epoch that was not evaluated has no held-out
+    loss, and then meets neither the target nor the patience.
+
+    >>> stop_reason(Budget(target=0.1), {"epoch": 3, "loss": 0.09}, held_out=False, best_epoch=3, stalled_epochs=0)
+    'target'
+    >>> late = {"epoch": 7, "loss": 0.2, "test_loss": 0.4}
+    >>> stop_reason(Budget(patience=2), late, held_out=True, best_epoch=5, stalled_epochs=0)
+    'patience'
+    """
+    watched = record.get("test_loss" if held_out else "loss")
+    if budget.target is not None and watched is not None and watched <= budget.target:
+        return "target"
+    if budget.patience and "test_loss" in record and record["epoch"] - best_epoch >= budget.patience:
+        return "patience"
+    return "tolerance" if budget.tolerance is not None and stalled_epochs >= budget.stall_epochs else ""
+
+
+def limit_reached(budget: Budget, epoch: int, seconds: float) -> str:
+    """Return the limit of the budget that is reached, "epochs" or "seconds"; empty if neither is.
+
+    >>> limit_reached(Budget(epochs=3), 3, 0.1), limit_reached(Budget(seconds=1), 3, 0.1)
+    ('epochs', '')
+    """
+    if budget.epochs and epoch >= budget.epochs:
+        return "epochs"
+    return "seconds" if budget.seconds is not None and seconds >= budget.seconds else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Lowest monitored value so far, and the number of consecutive epochs that did not improve on it by the tolerance.
+
+    >>> Stall().after(1.0, 0.1).after(0.95, 0.1).after(0.94, 0.1)
+    Stall(best=0.94, epochs=2)
+    """
+
+    best: float = float("inf")
+    epochs: int = 0
+
+    def after(self, value: float, tolerance: float) -> Stall:
+        """Return the stall after another epoch with this value."""
+        fell = value <= self.best - tolerance or self.best == float("inf")
+        return Stall(min(self.best, value), 0 if fell else self.epochs + 1)
+
+
+def monitored_value(record: Record, monitor: str) -> float | None:
+    """Return the value of a record that should fall; None if the record does not have it.
+
+    >>> monitored_value({"loss": 0.3, "test_accuracy": 0.9}, "score")
+    -0.9
+    """
+    if monitor == "score":
+        score = record.get("test_accuracy", record.get("test_r2"))
+        return None if score is None else -float(score)
+    return float(record[monitor]) if monitor in record else None
+
+
+def stall_of(history: Iterable[Record], budget: Budget) -> Stall:
+    """Return the stall at the end of a history, for runs that keep no state but their records.
+
+    >>> stall_of([{"objective": 0.5}, {"objective": 0.49}, {"objective": 0.48}], Budget(tolerance=0.1)).epochs
+    2
+    """
+    stall = Stall()
+    for record in history if budget.tolerance is not None else ():
+        value = monitored_value(record, budget.monitor)
+        if value is not None:
+            stall = stall.after(value, budget.tolerance or 0.0)
+    return stall
+
+
+@dataclass(slots=True)
+class Interrupt:
+    """Flag that records whether Ctrl-C was pressed."""
+
+    pressed: bool = False
+
+
+@contextmanager
+def deferred_sigint() -> Iterator[Interrupt]:
+    """Record the first Ctrl-C within the block instead of raising; the second raises KeyboardInterrupt.
+
+    The block changes nothing outside the main thread, which alone receives signals. The block changes nothing either if
+    the program has its own handler.
+
+    >>> with deferred_sigint() as interrupt:
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     interrupt.pressed
+    True
+    """
+    interrupt = Interrupt()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupt.pressed:
+            signal.default_int_handler(number, frame)
+        interrupt.pressed = True
+
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupt
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Multiple of the initial loss (or of 1, if that is larger) above which a loss counts as diverged.
+DIVERGENCE_FACTOR = 1e3
+MOST_HALVINGS = 5  # number of halvings of the step size after which a run fails
+
+
+@dataclass(slots=True)
+class DivergenceGuard:
+    """Guard that compares losses with the initial loss, and counts the halvings of the step size.
+
+    >>> guard = DivergenceGuard(start=0.7)
+    >>> guard.has_diverged(0.5), guard.has_diverged(float("nan")), guard.has_diverged(1e9)
+    (False, True, True)
+    """
+
+    start: float
+    halvings: int = 0
+    factor: float = DIVERGENCE_FACTOR  # multiple of the initial loss that counts as diverged
+
+    def has_diverged(self, *losses: float) -> bool:
+        """Return whether any loss is not finite, or above ``factor`` times the initial loss (or 1, if larger)."""
+        limit = self.factor * max(self.start, 1.0)
+        return not all(math.isfinite(loss) and loss <= limit for loss in losses)
+
+    def halve(self) -> float:
+        """Halve the step size, and return the remaining factor.
+
+        Raises
+        ------
+        DivergedError
+            After five halvings, because further ones would not help.
+        """
+        if self.halvings == MOST_HALVINGS:
+            raise DivergedError(
+                f"The loss exploded {MOST_HALVINGS + 1} times, the last time with {self.scale:.3g} of the step. "
+                "Give a smaller step (or step='auto'), scale the features to similar sizes, or look for outliers "
+                "among the labels."
+            )
+        self.halvings += 1
+        return self.scale
+
+    @property
+    def scale(self) -> float:
+        """The factor of the step size after all halvings."""
+        return 2.0**-self.halvings
+
+
+def all_finite(parts: Iterable[NDArray[Any]]) -> bool:
+    """Return whether all parameters are finite.
+
+    The loss alone does not show NaN parameters: the hinge loss takes a NaN margin for a good one, with loss 0.
+
+    >>> all_finite([np.ones(3), np.zeros((2, 1))]), all_finite([np.array([1.0, np.nan])])
+    (True, False)
+    """
+    return all(bool(np.isfinite(part).all()) for part in parts)

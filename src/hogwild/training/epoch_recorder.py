@@ -1,0 +1,99 @@
+"""Epoch records of a module in training, with held-out figures from the evaluator, and the reasons to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hogwild.events import Record
+from hogwild.stopping import Budget, stall_of, stop_reason
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.processes.shared_counters import SharedCounters
+    from hogwild.runtimes.processes.worker_config import IterateAverage, StepSize
+
+
+class Evaluator(Protocol):
+    """Process or object that evaluates held-out data on request."""
+
+    def send(self, what: dict[str, Any]) -> None:
+        """Accept a request for an evaluation; its figures arrive later."""
+
+
+@dataclass(eq=False)
+class EpochRecorder:
+    """Recorder of epochs: makes a record at the end of each, requests its evaluation, and finds reasons to stop.
+
+    The evaluator evaluates one epoch at a time, and workers do not wait for it. An epoch that ends during the
+    evaluation of an earlier one may have no held-out figures.
+    """
+
+    board: SharedCounters
+    rate: StepSize
+    budget: Budget
+    mean: IterateAverage | None = None
+    evaluator: Evaluator | None = None
+    watches_test: bool = False  # whether the budget's target applies to the held-out loss
+    epoch: int = 0  # last epoch that has a record
+    history: list[Record] = field(default_factory=list)
+    least: tuple[float, int] = (float("inf"), 0)  # lowest held-out loss, and its epoch
+    # Samples whose losses were known at the last record, and the sum of their losses.
+    seen: tuple[int, float] = (0, 0.0)
+    _waiting: list[Record] = field(default_factory=list)
+    _measuring: bool = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether an evaluation is outstanding."""
+        return self._measuring and self.evaluator is not None
+
+    def make(self, epoch: int, seconds: float) -> None:
+        """Record the end of an epoch; its loss is the mean over its samples, each before its own update."""
+        (count, loss), (before, loss_before), samples = self.board.known_losses(), self.seen, self.board.samples
+        if count > before:
+            met = (loss - loss_before) / (count - before)
+        else:  # two epochs ended between two checks of the counters, so that no loss is known of the second
+            met = (self._waiting or self.history or [{"loss": float("nan")}])[-1]["loss"]
+        self.epoch, self.seen = epoch, (count, loss)
+        self._waiting.append({
+            "epoch": epoch, "updates": samples, "steps": self.board.steps, "seconds": round(seconds, 6),
+            "step": self.rate(samples, seconds)[0], "loss": met, "objective": met,
+        })  # fmt: skip
+
+    def measure(self, seconds: float) -> None:
+        """Request an evaluation of the last epoch, unless the evaluator is busy with an earlier one."""
+        if self._waiting and not self._measuring and self.evaluator is not None:
+            self._measuring = True
+            self.evaluator.send({
+                "epoch": self._waiting[-1]["epoch"], "mean": self.mean_has_begun(seconds), "least": self.least[0],
+            })  # fmt: skip
+
+    def mean_has_begun(self, seconds: float) -> bool:
+        """Return whether the averaging of iterates has begun."""
+        return self.mean is not None and self.rate.spent(self.board.samples, seconds) > self.mean.begins
+
+    def measured(self, what: Record) -> None:
+        """Add the figures of an evaluation to the record of its epoch."""
+        self._measuring = False
+        for record in self._waiting:
+            if record["epoch"] == what["epoch"]:
+                record |= {f"test_{name}": value for name, value in what["figures"].items()}
+        if what["figures"]["loss"] < self.least[0]:
+            self.least = what["figures"]["loss"], what["epoch"]
+
+    def ready(self) -> Iterator[Record]:
+        """Yield the complete records, oldest first."""
+        while self._waiting and not self.busy:
+            if self.evaluator is not None and not any("test_loss" in record for record in self._waiting):
+                return
+            record = self._waiting.pop(0)
+            self.history.append(record)
+            yield record
+
+    def reason_to_stop(self, record: Record) -> str:
+        """Return the reason for which the run should end after this record; empty if there is none."""
+        return stop_reason(
+            self.budget, record, held_out=self.watches_test, best_epoch=self.least[1],
+            stalled_epochs=stall_of(self.history, self.budget).epochs,
+        )  # fmt: skip

@@ -1,1 +1,0 @@
-"""Local trainers of message-passing workers: one module for each kind of problem."""
