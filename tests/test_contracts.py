@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import tomllib
 from pathlib import Path
 
 import hogwild
@@ -93,3 +94,11 @@ def test_imports_form_no_circle() -> None:
         for name in free:
             del needs[name]
     assert not needs, f"these import each other, or modules that do: {sorted(needs)}"
+
+
+def test_the_picture_of_the_layers_is_the_contract() -> None:
+    root = Path(__file__).parent.parent
+    contract = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    picture = (root / "docs" / "design.md").read_text().partition("## Layers")[2].splitlines()
+    shown = [line.strip().partition("  ")[0].strip() for line in picture if line.startswith("    ")]
+    assert shown == [layer.replace("hogwild.", "") for layer in contract]
