@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hogwild.estimators import HogwildOneClassSVM as HogwildOneClassSVM
     from hogwild.estimators import HogwildRecommender as HogwildRecommender
     from hogwild.estimators import HogwildRegressor as HogwildRegressor
+    from hogwild.iterate_average import EMA as EMA
     from hogwild.models import load as load
     from hogwild.models.module import load_weights as load_weights
     from hogwild.nn.csr_dataset import CSRDataset as CSRDataset
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from hogwild.rules import Momentum as Momentum
     from hogwild.rules import PassiveAggressive as PassiveAggressive
     from hogwild.rules import Sequential as Sequential
-    from hogwild.run import EMA as EMA
     from hogwild.run import Run as Run
     from hogwild.run import WarmStart as WarmStart
     from hogwild.runtimes import Local as Local
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from hogwild.runtimes import Ray as Ray
     from hogwild.runtimes import Simulator as Simulator
     from hogwild.runtimes import Threads as Threads
-    from hogwild.runtimes.messaging.faults import Crash as Crash
-    from hogwild.runtimes.messaging.faults import Crashes as Crashes
-    from hogwild.runtimes.messaging.faults import Link as Link
+    from hogwild.runtimes.messaging.injected_faults import Crash as Crash
+    from hogwild.runtimes.messaging.injected_faults import Crashes as Crashes
+    from hogwild.runtimes.messaging.injected_faults import Link as Link
     from hogwild.runtimes.processes.script.shared import shared as shared
     from hogwild.schedules import Adaptive as Adaptive
     from hogwild.schedules import Backoff as Backoff
@@ -92,7 +92,8 @@ _HOMES = {
     "hogwild.training.minimise": ("minimise",),
     "hogwild.training.checkpoints": ("Checkpoints",),
     "hogwild.runtimes.processes.script.shared": ("shared",),
-    "hogwild.run": ("EMA", "Run", "WarmStart"),
+    "hogwild.iterate_average": ("EMA",),
+    "hogwild.run": ("Run", "WarmStart"),
     "hogwild.stopping": ("Budget",),
     "hogwild.problems.graph_cut": ("GraphCut",),
     "hogwild.problems.linear": ("Linear",),
@@ -120,7 +121,7 @@ _HOMES = {
     ),
     "hogwild.strategies.delay_correction": ("DelayAdaptive", "DelayCompensation"),
     "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
-    "hogwild.runtimes.messaging.faults": ("Crash", "Crashes", "Link"),
+    "hogwild.runtimes.messaging.injected_faults": ("Crash", "Crashes", "Link"),
     "hogwild.estimators": (
         "HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM", "HogwildFMClassifier", "HogwildFMRegressor",
         "HogwildRecommender",

@@ -1,4 +1,4 @@
-"""Result of a run, the folder that it can leave, and the start and the averages that it can be given."""
+"""Result of a run, the folder that it can leave, and the start that it can be given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 from hogwild.errors import DataError
 from hogwild.events import Event, Record
-from hogwild.registry import invalid_parameter
 
 # Names in the folder of a run, and the format of its record.
 RECORD, EVENTS_FILE, MODEL, CHECKPOINTS = "run.json", "events.jsonl", "model", "checkpoints"
@@ -190,32 +189,3 @@ def _model(path: Path, record: Record, net: Any) -> Any:
     module = importlib.import_module("hogwild.models.module")
     module.load_weights(net, path)
     return module.ModuleModel(net, record["config"])
-
-
-@dataclass(frozen=True, slots=True)
-class EMA:
-    """Exponential moving average of the iterates, for ``minimise(average=EMA())``.
-
-    Parameters
-    ----------
-    decay : float, default 0.999
-        Weight of each iterate relative to the next one, between 0 and 1.
-
-    Raises
-    ------
-    ParameterError
-        If ``decay`` is not between 0 and 1.
-
-    Examples
-    --------
-    >>> EMA(1.5)
-    Traceback (most recent call last):
-        ...
-    hogwild.errors.ParameterError: The 'decay' parameter must be between 0 and 1. Got 1.5 instead.
-    """
-
-    decay: float = 0.999
-
-    def __post_init__(self) -> None:
-        if not 0 < self.decay < 1:
-            raise invalid_parameter("decay", "between 0 and 1", self.decay)

@@ -11,11 +11,11 @@ import references
 from hogwild import Constant, Hogwild, HogwildClassifier, Linear, Serial, minimise
 from hogwild.data import Chunk
 from hogwild.errors import ParameterError
+from hogwild.iterate_average import IterateAverage
 from hogwild.kernels.linear_replicated import DOOR, LATE
 from hogwild.problems import hot_replicas
 from hogwild.rules import named
 from hogwild.runtimes.shared_memory.epoch_runner import CompiledRunner
-from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 
 RNG = np.random.default_rng(0)
 ROWS, FEATURES = 3_000, 400

@@ -5,8 +5,8 @@ import pytest
 from making import as_dicts, random_rows, visited, walked
 
 from hogwild.data import in_memory
+from hogwild.data.chunks import ChunkExtents, RowBlocks
 from hogwild.data.dataset import BLOCK_ROWS
-from hogwild.data.extents import ChunkExtents, RowBlocks
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather, gather_most, mixed
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from making import as_dicts, random_rows, visited, walked
 
 from hogwild.data import statistics
+from hogwild.data.chunks import rows_per_chunk
 from hogwild.data.dataset import BLOCK_ROWS
-from hogwild.data.extents import rows_per_chunk
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import DataError, ParameterError
 

@@ -16,7 +16,7 @@ from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import COORDINATOR, Begin, GossipPush, GossipReply, Stop, Stopped
 from hogwild.messaging.protocol import Delivered, PeerLost, Send, Train, Trained
 from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
-from hogwild.strategies.roles.mixing import AverageExchange, MixingPlan
+from hogwild.strategies.roles.exchanges import AverageExchange, MixingPlan
 
 ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)
 DIRECTED = networkx.DiGraph([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])

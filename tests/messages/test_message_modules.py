@@ -27,7 +27,7 @@ from hogwild import (
 from hogwild.errors import DataError, DivergedError, ParameterError
 from hogwild.messaging.protocol import Train
 from hogwild.runtimes import RUNTIMES, Simulator
-from hogwild.runtimes.messaging.faults import Crash
+from hogwild.runtimes.messaging.injected_faults import Crash
 from hogwild.strategies import ParameterServer
 from hogwild.training.batch_message_driver import sums_updates
 from hogwild.training.batch_trainer import BatchSource, BatchTrainer
@@ -176,7 +176,7 @@ def test_what_cannot_work_is_refused_before_anything_starts() -> None:
         train(Hogwild(workers=2))
     with pytest.raises(ParameterError, match="leave out 'within'"):
         train(ParameterServer(workers=2, within=Hogwild(workers=2)))
-    with pytest.raises(ParameterError, match="fading mean"):
+    with pytest.raises(ParameterError, match="exponential moving average"):
         train(ParameterServer(workers=2), average=EMA(0.9))
     with pytest.raises(DataError, match="worker 13 of 20 has no batch"):
         train(ParameterServer(workers=20))

@@ -11,7 +11,7 @@ from ledger import Ledger
 from watching import Audited, Watched
 
 from hogwild.messaging.job import MessageJob, Outcome, RunConfig
-from hogwild.runtimes.messaging.faults import Crash, Link
+from hogwild.runtimes.messaging.injected_faults import Crash, Link
 from hogwild.runtimes.simulator import Simulator
 from hogwild.strategies import AllToAll, ElasticAveraging, Gossip, LocalSGD, ParameterServer
 from hogwild.strategies.local_sgd import DiLoCo

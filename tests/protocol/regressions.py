@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from executions import Execution
 
-from hogwild.runtimes.messaging.faults import Crash, Link
+from hogwild.runtimes.messaging.injected_faults import Crash, Link
 from hogwild.strategies import AllToAll, Gossip, ParameterServer
 
 REGRESSIONS = {

@@ -11,7 +11,7 @@ from executions import Execution, executions
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hogwild.runtimes.messaging.faults import Crash, Link
+from hogwild.runtimes.messaging.injected_faults import Crash, Link
 from hogwild.strategies import AllToAll, Gossip
 
 EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "30"))

@@ -14,7 +14,7 @@ from hogwild.messaging.messages import Ready
 from hogwild.messaging.protocol import PeerJoined, PeerLost
 from hogwild.messaging.reliable_channel import WINDOW, ReliableChannel
 from hogwild.runtimes.local import Local
-from hogwild.runtimes.messaging.faults import Crash
+from hogwild.runtimes.messaging.injected_faults import Crash
 from hogwild.strategies import ParameterServer
 
 

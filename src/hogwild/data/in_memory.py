@@ -9,9 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hogwild.data.csr import Array, CSRRows, bytes_of
-from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Dataset, Epoch, Order
-from hogwild.data.extents import (
+from hogwild.data.chunks import (
     ChunkExtents,
     ListedEpoch,
     OrderedEpoch,
@@ -21,6 +19,8 @@ from hogwild.data.extents import (
     row_numbers,
     rows_per_chunk,
 )
+from hogwild.data.csr import Array, CSRRows, bytes_of
+from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Dataset, Epoch, Order
 from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.shuffle import gather_most
 from hogwild.data.statistics import feature_counts

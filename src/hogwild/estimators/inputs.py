@@ -14,9 +14,9 @@ from scipy.sparse import sparray, spmatrix
 
 from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
+from hogwild.data.chunks import number_type, row_numbers
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.extents import number_type, row_numbers
 from hogwild.errors import ParameterError
 from hogwild.jit import compiled
 

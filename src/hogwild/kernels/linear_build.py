@@ -1,4 +1,4 @@
-"""Step size of one term: the scheduled one, or one that depends on the term's loss and length."""
+"""Assembly of the inner loops of linear models: the functions that a loss, a rule, a step and a layout stand for."""
 
 from __future__ import annotations
 

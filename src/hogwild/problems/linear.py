@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hogwild.data import as_dataset
+from hogwild.data.chunks import rows_per_chunk
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
-from hogwild.data.extents import rows_per_chunk
 from hogwild.data.sampling import narrowed, subsample
 from hogwild.errors import ParameterError
 from hogwild.jit import Function, bind

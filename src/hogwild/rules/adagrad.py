@@ -1,4 +1,8 @@
-"""AdaGrad (Duchi et al. 2011): a step size per coordinate, which falls with its squared gradients."""
+"""AdaGrad (Duchi et al. 2011): a step size per coordinate, which falls with its squared gradients.
+
+Workers of ``Hogwild`` apply this update to shared rows without a lock: the kernels bind it with the access "free" of
+:mod:`hogwild.kernels.sync_policies`.
+"""
 
 from __future__ import annotations
 

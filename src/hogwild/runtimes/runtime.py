@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from hogwild.errors import ParameterError
 from hogwild.messaging.job import MessageJob, Outcome
-from hogwild.runtimes.messaging.faults import Fault
+from hogwild.runtimes.messaging.injected_faults import Fault
 
 
 class Runtime:

@@ -14,8 +14,8 @@ from hogwild.registry import invalid_parameter
 from hogwild.strategies.parameter_server import COMBINATIONS
 from hogwild.strategies.roles import peer_roles
 from hogwild.strategies.roles.broadcast_worker import BroadcastWorker
+from hogwild.strategies.roles.exchanges import SumExchange
 from hogwild.strategies.roles.membership import Membership
-from hogwild.strategies.roles.mixing import SumExchange
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
 from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
 from hogwild.topologies import Clique

@@ -15,8 +15,8 @@ from hogwild.messaging.messages import number_of
 from hogwild.messaging.node import Role
 from hogwild.strategies.roles import peer_roles
 from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
+from hogwild.strategies.roles.exchanges import AverageExchange, MixingPlan
 from hogwild.strategies.roles.membership import Membership
-from hogwild.strategies.roles.mixing import AverageExchange, MixingPlan
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
 from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
 from hogwild.topologies.mixing_matrix import about

@@ -16,12 +16,13 @@ import torch
 from hogwild.errors import DataError
 from hogwild.events import EventLog, Parameters
 from hogwild.files import to_jsonable
+from hogwild.iterate_average import EMA
 from hogwild.machine import usable_cores
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.models.module import ModuleModel
 from hogwild.nn.batch_loader import BatchLoader
 from hogwild.problems.module import Module
-from hogwild.run import EMA, Run
+from hogwild.run import Run
 from hogwild.runtimes.processes import rng_state
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.batch_trainer import BatchSource, BatchTrainer, FlatParameters

@@ -1,4 +1,8 @@
-"""Checkpoints: snapshots of a run, and files from which it continues as if it had not stopped."""
+"""Checkpoints: snapshots of a run, and files from which it continues as if it had not stopped.
+
+This is the format of runs on threads. :mod:`hogwild.training.module_checkpoints` has that of modules, and
+:mod:`hogwild.training.message_launch` that of message-passing runs.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.errors import CheckpointError
+from hogwild.iterate_average import IterateAverage
 from hogwild.registry import invalid_parameter
-from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 
 State = tuple[NDArray[Any], ...]
 Arrays = dict[str, NDArray[Any]]

@@ -15,8 +15,9 @@ from typing import Any
 
 from hogwild import schedules, strategies
 from hogwild.errors import ParameterError
+from hogwild.iterate_average import EMA
 from hogwild.registry import invalid_parameter
-from hogwild.run import EMA, WarmStart
+from hogwild.run import WarmStart
 from hogwild.stopping import DIVERGENCE_FACTOR
 from hogwild.training.job import Job
 
@@ -70,9 +71,9 @@ def _average(job: Job) -> Iterator[Refusal]:
     average = job.options.average
     if isinstance(average, EMA):
         if job.problem.terms != "batches":
-            yield "A fading mean is for a Module: give 'average' a number between 0 and 1."
+            yield "An exponential moving average is for a Module: give 'average' a number between 0 and 1."
         elif job.runtime.passes_messages:
-            yield "A fading mean is for runtime=Processes(): give 'average' a number between 0 and 1."
+            yield "An exponential moving average is for runtime=Processes(): give 'average' a number between 0 and 1."
     elif not isinstance(average, int | float) or not 0 <= average <= 1:
         yield invalid_parameter("average", "between 0 and 1", average)
     if average and job.problem.terms == "batches" and job.strategy.replicas and not job.runtime.passes_messages:

@@ -11,7 +11,7 @@ from hogwild.stopping import Budget, stall_of, stop_reason
 
 if TYPE_CHECKING:
     from hogwild.runtimes.processes.shared_counters import SharedCounters
-    from hogwild.runtimes.processes.worker_config import IterateAverage, StepSize
+    from hogwild.runtimes.processes.worker_config import SharedAverage, StepSize
 
 
 class Evaluator(Protocol):
@@ -32,7 +32,7 @@ class EpochRecorder:
     board: SharedCounters
     rate: StepSize
     budget: Budget
-    mean: IterateAverage | None = None
+    mean: SharedAverage | None = None
     evaluator: Evaluator | None = None
     watches_test: bool = False  # whether the budget's target applies to the held-out loss
     epoch: int = 0  # last epoch that has a record

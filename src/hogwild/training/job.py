@@ -19,9 +19,10 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 from hogwild.events import Callback, EventLog
+from hogwild.iterate_average import EMA
 from hogwild.problems.problem import Problem, RowProblem
 from hogwild.registry import invalid_parameter
-from hogwild.run import CHECKPOINTS, EMA, Run, WarmStart
+from hogwild.run import CHECKPOINTS, Run, WarmStart
 from hogwild.runtimes.runtime import Runtime
 from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step
 from hogwild.stopping import DIVERGENCE_FACTOR, Budget, budget_of

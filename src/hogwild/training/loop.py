@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
-from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
+from hogwild.iterate_average import IterateAverage
 from hogwild.schedules import Moment, Schedule, step_of
 from hogwild.stopping import (
     Budget,

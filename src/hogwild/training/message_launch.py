@@ -16,7 +16,7 @@ from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome, RunConfig
 from hogwild.messaging.messages import worker
 from hogwild.messaging.state_codec import joined, split
-from hogwild.runtimes.messaging.faults import Crash
+from hogwild.runtimes.messaging.injected_faults import Crash
 from hogwild.runtimes.runtime import Runtime
 from hogwild.stopping import Budget, deferred_sigint
 from hogwild.strategies.strategy import Strategy

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from hogwild.events import Callback
+from hogwild.iterate_average import EMA
 from hogwild.problems.problem import Problem
-from hogwild.run import EMA, Run, WarmStart
+from hogwild.run import Run, WarmStart
 from hogwild.runtimes.runtime import Runtime
 from hogwild.schedules.schedule import Schedule
 from hogwild.stopping import DIVERGENCE_FACTOR, Budget

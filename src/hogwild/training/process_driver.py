@@ -14,10 +14,11 @@ import torch
 from hogwild.errors import DataError
 from hogwild.events import Callback, EventLog
 from hogwild.files import to_jsonable
+from hogwild.iterate_average import EMA
 from hogwild.models.module import ModuleModel
 from hogwild.nn.step_profile import StepProfile
 from hogwild.problems.module import Module
-from hogwild.run import EMA, Run
+from hogwild.run import Run
 from hogwild.runtimes.processes import Processes, hogwild_worker
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
 from hogwild.runtimes.processes.ddp import process
@@ -25,7 +26,7 @@ from hogwild.runtimes.processes.optimiser_state import allocate_state, has_share
 from hogwild.runtimes.processes.rng_state import ROOM
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import move_to_shared_memory
-from hogwild.runtimes.processes.worker_config import CapturedSteps, IterateAverage, WorkerConfig
+from hogwild.runtimes.processes.worker_config import CapturedSteps, SharedAverage, WorkerConfig
 from hogwild.stopping import deferred_sigint
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import Checkpoints
@@ -93,7 +94,7 @@ def run(job: Job) -> Run:
     values = [*problem.net.parameters(), *problem.net.buffers()]
     state = allocate_state(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
-    mean = None if not average else IterateAverage(
+    mean = None if not average else SharedAverage(
         [tensor.detach().clone() for tensor in problem.net.parameters()],
         0.0 if isinstance(average, EMA) else 1 - average, average.decay if isinstance(average, EMA) else None,
     )  # fmt: skip

@@ -10,11 +10,12 @@ import numpy as np
 from hogwild.data.dataset import Dataset
 from hogwild.events import EventLog, Parameters
 from hogwild.files import to_jsonable
+from hogwild.iterate_average import EMA
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
-from hogwild.run import EMA, Run, WarmStart
+from hogwild.run import Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typer.models import OptionInfo
 
     from hogwild.runtimes import Runtime
-    from hogwild.runtimes.messaging.faults import Fault, Link
+    from hogwild.runtimes.messaging.injected_faults import Fault, Link
     from hogwild.strategies import Strategy
 
 _PANEL = "Simulated time and faults"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hogwild.data.chunks import ChunkExtents, rows_per_chunk
 from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows
-from hogwild.data.extents import ChunkExtents, rows_per_chunk
 from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
 from hogwild.errors import DataError
 from hogwild.machine import available_bytes, release_pages, resident_bytes, usable_cores

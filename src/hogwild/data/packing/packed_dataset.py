@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.chunks import ChunkExtents, OrderedEpoch, RowBlocks, ShuffledEpoch, rows_per_chunk
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Dataset, Epoch
-from hogwild.data.extents import ChunkExtents, OrderedEpoch, RowBlocks, ShuffledEpoch, rows_per_chunk
 from hogwild.data.in_memory import InMemoryDataset, rows_set_aside
 from hogwild.data.packing.format import Meta
 from hogwild.data.packing.mapped_arrays import MappedRows

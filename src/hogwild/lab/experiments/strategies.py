@@ -8,7 +8,7 @@ from hogwild.lab.experiment import Experiment, Point, Results, each, grid, lowes
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.lab.synthetic_problems import classification
 from hogwild.runtimes import Simulator, Threads
-from hogwild.runtimes.messaging.faults import Link
+from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.schedules import Cosine
 from hogwild.stopping import Budget
 from hogwild.strategies import (

@@ -11,7 +11,7 @@ from hogwild.lab.experiment import Experiment, Point, Results, each, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.lab.synthetic_problems import classification
 from hogwild.runtimes import Simulator
-from hogwild.runtimes.messaging.faults import Link
+from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.schedules import Constant
 from hogwild.stopping import Budget
 from hogwild.strategies import Gossip

@@ -10,7 +10,7 @@ from hogwild.delays import Delay, named
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.local.driver import LocalDriver
-from hogwild.runtimes.messaging.faults import Fault, checked
+from hogwild.runtimes.messaging.injected_faults import Fault, checked
 from hogwild.runtimes.runtime import Runtime
 
 

@@ -36,7 +36,7 @@ from hogwild.messaging.protocol import (
 from hogwild.messaging.reliable_channel import ReliableChannel
 from hogwild.messaging.trace import NodeTrace, Trace
 from hogwild.runtimes.messaging.actor import Actor, Evaluator, now
-from hogwild.runtimes.messaging.faults import Crash, planned
+from hogwild.runtimes.messaging.injected_faults import Crash, planned
 from hogwild.runtimes.messaging.snapshot_collector import (
     SnapshotCollector,
     incarnations_of,

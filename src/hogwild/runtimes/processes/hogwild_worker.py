@@ -16,7 +16,7 @@ from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.atomic_optimiser_step import concurrent_steps
 from hogwild.runtimes.processes.child_main import flush
 from hogwild.runtimes.processes.shared_counters import SharedCounters
-from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfig
+from hogwild.runtimes.processes.worker_config import SharedAverage, WorkerConfig
 from hogwild.runtimes.processes.write_policies import EpochAveraging, StopRequested, write_policy
 
 END = object()  # marker of the end of an epoch's batches
@@ -179,7 +179,7 @@ class HogwildWorker:
 
     # Values that other processes read.
 
-    def _average(self, mean: IterateAverage) -> None:
+    def _average(self, mean: SharedAverage) -> None:
         """Add the present parameters to the mean of the iterates, if this is the first running worker.
 
         One worker averages for all, because all workers share the parameters.

@@ -47,7 +47,7 @@ class StepSize:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IterateAverage:
+class SharedAverage:
     """Running mean of the iterates: uniform over the last share of a run (Polyak), or exponential (EMA)."""
 
     tensors: Tensors  # the mean of each parameter, in shared memory
@@ -78,7 +78,7 @@ class WorkerConfig:
     threads: int  # arithmetic threads of each worker
     access: str  # write policy of the optimiser's steps: "free", "locked" or "turns"
     replicas: list[Tensors] | None  # shared copy of each worker's parameters and buffers; None if workers share them
-    mean: IterateAverage | None
+    mean: SharedAverage | None
     labels: NDArray[Any] | None  # labels of the training samples, for samplers that need them
     random: Tensor  # state of each worker's random generators: one row of bytes for each worker
     resumed: bool = False  # whether the run continues from a checkpoint

@@ -9,7 +9,7 @@ from typing import Any
 
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import invalid_parameter
-from hogwild.runtimes.messaging.faults import Link
+from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.runtimes.runtime import Runtime
 
 

@@ -32,7 +32,7 @@ from hogwild.messaging.protocol import (
 from hogwild.messaging.reliable_channel import RESEND as RESENDING
 from hogwild.messaging.reliable_channel import ReliableChannel, Table, is_durable
 from hogwild.runtimes.messaging.actor import Actor, Evaluator
-from hogwild.runtimes.messaging.faults import Link
+from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.runtimes.messaging.snapshot_collector import restore_node, snapshotting
 from hogwild.runtimes.ray.actor_context import ActorContext, ActorHandle, EmittedEvents, FaultyTransport, Transport
 from hogwild.runtimes.ray.state_replication import StateStore

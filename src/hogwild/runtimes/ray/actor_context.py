@@ -21,7 +21,7 @@ from hogwild.messaging.messages import Ack, Envelope, JoinReply
 from hogwild.messaging.protocol import Emit, Evaluate, Evaluated, Finish, SnapshotPart
 from hogwild.messaging.reliable_channel import Table
 from hogwild.runtimes.messaging.actor import Actor, Evaluator, now
-from hogwild.runtimes.messaging.faults import Link
+from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.runtimes.ray.batching_sender import MAX_DELAY, POLL_INTERVAL, BatchingSender, Call, Unanswered
 from hogwild.runtimes.ray.state_replication import StateReplicator
 from hogwild.runtimes.ray.wire_codec import Parts

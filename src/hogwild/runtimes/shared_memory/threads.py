@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.errors import ParameterError
+from hogwild.iterate_average import IterateAverage
 from hogwild.jit import is_cached
 from hogwild.kernels.work_queue import LEFT, LIMIT, halt, new_tally, reset_queue
 from hogwild.problems.problem import BoundKernel, QueueKernel, RowProblem
@@ -33,7 +34,6 @@ from hogwild.runtimes.shared_memory.epoch_runner import (
     RoundRobinRunner,
     State,
 )
-from hogwild.runtimes.shared_memory.iterate_average import IterateAverage
 from hogwild.runtimes.shared_memory.thread_team import SliceTuner, ThreadTeam
 from hogwild.strategies.strategy import Strategy
 

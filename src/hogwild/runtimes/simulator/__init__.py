@@ -9,7 +9,7 @@ from hogwild.delays import Delay, named
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.messaging.trace import Trace
 from hogwild.registry import invalid_parameter
-from hogwild.runtimes.messaging.faults import Fault, Link, checked
+from hogwild.runtimes.messaging.injected_faults import Fault, Link, checked
 from hogwild.runtimes.runtime import Runtime
 from hogwild.runtimes.simulator.event_loop import EventLoop
 

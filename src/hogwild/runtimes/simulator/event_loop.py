@@ -37,7 +37,7 @@ from hogwild.messaging.protocol import (
 from hogwild.messaging.reliable_channel import ReliableChannel
 from hogwild.messaging.snapshot import SnapshottingNode
 from hogwild.messaging.trace import TraceReplay
-from hogwild.runtimes.messaging.faults import Crash, planned
+from hogwild.runtimes.messaging.injected_faults import Crash, planned
 from hogwild.runtimes.messaging.snapshot_collector import (
     SnapshotCollector,
     incarnations_of,

@@ -29,8 +29,8 @@ from hogwild.messaging.messages import (
     worker,
 )  # fmt: skip
 from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, PeerLost, Send, Started, Trained
-from hogwild.strategies.roles.mixing import MixingPlan
-from hogwild.strategies.roles.worker_progress import IterateAverage, ShardCursor
+from hogwild.strategies.roles.exchanges import MixingPlan
+from hogwild.strategies.roles.worker_progress import PolyakAverage, ShardCursor
 
 MAX_UNANSWERED_BURSTS = 8  # Bursts without a reply of the partner, after which the worker waits for it.
 
@@ -53,7 +53,7 @@ class ADPSGDWorker:
     ) -> None:
         self.me, self.config, self.period, self.compression = me, config, period, compression
         self.neighbours = plan.neighbours
-        self.cursor, self.iterates = ShardCursor(config), IterateAverage(config)
+        self.cursor, self.iterates = ShardCursor(config), PolyakAverage(config)
         self.clock = 0  # Bursts that the worker has completed.
         self.view = -1  # The membership view, or -1 before the first.
         self.members: set[int] = set()

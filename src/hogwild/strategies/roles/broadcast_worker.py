@@ -27,7 +27,7 @@ from hogwild.messaging.messages import (
     worker,
 )  # fmt: skip
 from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, PeerLost, Send, Started, Trained
-from hogwild.strategies.roles.worker_progress import IterateAverage, ShardCursor
+from hogwild.strategies.roles.worker_progress import PolyakAverage, ShardCursor
 
 
 class BroadcastWorker:
@@ -43,7 +43,7 @@ class BroadcastWorker:
         self, me: int, config: RunConfig, period: int, mean: bool = False, compression: Compression | None = None
     ) -> None:
         self.me, self.config, self.period, self.mean, self.sender = me, config, period, mean, Sender(compression)
-        self.cursor, self.iterates = ShardCursor(config), IterateAverage(config)
+        self.cursor, self.iterates = ShardCursor(config), PolyakAverage(config)
         self.clock = 0  # Bursts that the worker has completed.
         self.view = -1  # The membership view, or -1 before the first.
         self.members: tuple[int, ...] = ()

@@ -24,8 +24,8 @@ from hogwild.messaging.messages import (
 )  # fmt: skip
 from hogwild.messaging.node import NO_DELAYS
 from hogwild.messaging.protocol import Action, Delivered, Event, Send, Started, Trained
-from hogwild.strategies.roles.mixing import Exchange
-from hogwild.strategies.roles.worker_progress import IterateAverage, ShardCursor
+from hogwild.strategies.roles.exchanges import Exchange
+from hogwild.strategies.roles.worker_progress import PolyakAverage, ShardCursor
 
 
 class SynchronousWorker:
@@ -44,7 +44,7 @@ class SynchronousWorker:
 
     def __init__(self, me: int, config: RunConfig, period: int, exchange: Exchange) -> None:
         self.me, self.config, self.period, self.exchange = me, config, period, exchange
-        self.cursor, self.iterates = ShardCursor(config), IterateAverage(config)
+        self.cursor, self.iterates = ShardCursor(config), PolyakAverage(config)
         self.clock = 0  # The current round.
         self.view = -1  # The membership view, or -1 before the first.
         self.members = 1  # Number of members of the membership view.

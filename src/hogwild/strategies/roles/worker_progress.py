@@ -140,7 +140,7 @@ class ShardCursor:
         self._unreported = {}
 
 
-class IterateAverage:
+class PolyakAverage:
     """Polyak average of the iterates in the last part of a run, whose start the configuration sets."""
 
     def __init__(self, config: RunConfig) -> None:

@@ -21,7 +21,7 @@ from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.ddp.collectives import Collectives
 from hogwild.runtimes.processes.hogwild_worker import seed_epoch
 from hogwild.runtimes.processes.shared_counters import SharedCounters
-from hogwild.runtimes.processes.worker_config import IterateAverage, WorkerConfig
+from hogwild.runtimes.processes.worker_config import SharedAverage, WorkerConfig
 from hogwild.runtimes.processes.write_policies import StopRequested
 
 MOMENTUM = "momentum_buffer"  # name of the momentum in the state of PyTorch's optimisers: a sum of gradients, not steps
@@ -227,7 +227,7 @@ class DDPWorker:
         for tensor, old in zip(self.net.buffers() if kept else (), before, strict=True):
             tensor.copy_(old)
 
-    def _average(self, mean: IterateAverage) -> None:
+    def _average(self, mean: SharedAverage) -> None:
         if mean.decay is None and self.work.rate.spent(self.samples, self.seconds) < mean.begins:
             return
         averaged = self.counters.counts[0, at.AVERAGED] = self.counters.counts[0, at.AVERAGED] + 1

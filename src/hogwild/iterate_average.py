@@ -1,4 +1,4 @@
-"""Running mean of the iterates (Polyak and Juditsky 1992)."""
+"""Averages of the iterates, which a run returns instead of its last parameters: uniform (Polyak) or exponential."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.jit import compiled
+from hogwild.registry import invalid_parameter
 
 
 @compiled
@@ -39,3 +40,32 @@ class IterateAverage:
             self.count += 1
             for mean, part in zip(self.values, state, strict=True):
                 _move_towards(mean, part, mean.dtype.type(1 / self.count))
+
+
+@dataclass(frozen=True, slots=True)
+class EMA:
+    """Exponential moving average of the iterates, for ``minimise(average=EMA())``.
+
+    Parameters
+    ----------
+    decay : float, default 0.999
+        Weight of each iterate relative to the next one, between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If ``decay`` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> EMA(1.5)
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: The 'decay' parameter must be between 0 and 1. Got 1.5 instead.
+    """
+
+    decay: float = 0.999
+
+    def __post_init__(self) -> None:
+        if not 0 < self.decay < 1:
+            raise invalid_parameter("decay", "between 0 and 1", self.decay)
