@@ -97,19 +97,19 @@ def test_it_looks_up_while_others_are_at_work(team, monkeypatch):
 
 
 def test_nothing_is_claimed_after_a_halt():
-    board = new_queue()
-    reset_queue(board, 2, 10, parts=3)
-    assert (board[NEXT], board[work_queue.LAST], board[STOPPED]) == (6, 30, -1)
-    board[NEXT] = 17
-    halt(board)
-    halt(board)
-    assert board[STOPPED] == 17
-    assert board[NEXT] > board[work_queue.LAST]
-    reset_queue(board, 2, 10)
-    board[NEXT] = 13  # workers that found nothing have counted on
-    halt(board)
-    assert board[STOPPED] == 10
-    assert board[GATE] == 0
+    queue = new_queue()
+    reset_queue(queue, 2, 10, parts=3)
+    assert (queue[NEXT], queue[work_queue.LAST], queue[STOPPED]) == (6, 30, -1)
+    queue[NEXT] = 17
+    halt(queue)
+    halt(queue)
+    assert queue[STOPPED] == 17
+    assert queue[NEXT] > queue[work_queue.LAST]
+    reset_queue(queue, 2, 10)
+    queue[NEXT] = 13  # workers that found nothing have counted on
+    halt(queue)
+    assert queue[STOPPED] == 10
+    assert queue[GATE] == 0
 
 
 def test_parts_of_chunks_are_enough_for_all_and_not_too_small():

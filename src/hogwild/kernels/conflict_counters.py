@@ -44,12 +44,12 @@ class ConflictCounters(NamedTuple):
 
 def hold_watched(sync: Any, indices: Any, start: Any, stop: Any) -> None:
     """Hold the term with the inner policy, then record the clock and the stamps of its coordinates."""
-    inner, eye = sync
+    inner, counters = sync
     hold(inner, indices, start, stop)
-    eye.notes[SINCE] = load(eye.clock, 0)
-    eye.notes[WROTE] = 0
+    counters.notes[SINCE] = load(counters.clock, 0)
+    counters.notes[WROTE] = 0
     for j in range(start, stop):
-        eye.seen[j - start] = load(eye.stamps, column(indices, j, start))
+        counters.seen[j - start] = load(counters.stamps, column(indices, j, start))
 
 
 def claim_watched(sync: Any, turn: Any) -> None:
@@ -59,22 +59,22 @@ def claim_watched(sync: Any, turn: Any) -> None:
 
 def release_watched(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None:
     """Count the writes of other workers since this worker read the term, then release with the inner policy."""
-    inner, eye = sync
-    if eye.notes[WROTE] > 0:
-        when = fetch_add(eye.clock, 0, 1)
-        eye.delays[min(when - eye.notes[SINCE], eye.delays.size - 1)] += 1
-        moment = min(when * eye.heat.shape[0] // eye.notes[WHOLE], eye.heat.shape[0] - 1)
+    inner, counters = sync
+    if counters.notes[WROTE] > 0:
+        when = fetch_add(counters.clock, 0, 1)
+        counters.delays[min(when - counters.notes[SINCE], counters.delays.size - 1)] += 1
+        moment = min(when * counters.heat.shape[0] // counters.notes[WHOLE], counters.heat.shape[0] - 1)
         collided = 0
         for j in range(start, stop):
             u = column(indices, j, start)
-            group, missed = eye.groups[u], load(eye.stamps, u) - eye.seen[j - start] - 1
-            eye.tally[group, WRITES] += 1
-            eye.heat[moment, group] += 1
+            group, missed = counters.groups[u], load(counters.stamps, u) - counters.seen[j - start] - 1
+            counters.tally[group, WRITES] += 1
+            counters.heat[moment, group] += 1
             if missed > 0:
-                eye.tally[group, MET] += 1
-                eye.tally[group, MISSED] += missed
+                counters.tally[group, MET] += 1
+                counters.tally[group, MISSED] += missed
                 collided = 1
-        eye.notes[COLLIDED] += collided
+        counters.notes[COLLIDED] += collided
     release(inner, indices, start, stop, turn)
 
 
@@ -90,24 +90,24 @@ def unguard_watched(sync: Any, at: Any) -> None:
 
 def step_watched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
     """Take a rule's step on a copy of a coordinate, then exchange the copy's value for the shared value."""
-    given, eye = constants
-    before = load(eye.stamps, u)
+    given, counters = constants
+    before = load(counters.stamps, u)
     for n in range(state.shape[1]):
-        eye.copy[0, n] = state[u, n]
-    read = eye.copy[0, 0]
-    step(eye.copy, 0, g, rate, l1, l2, given)
+        counters.copy[0, n] = state[u, n]
+    read = counters.copy[0, 0]
+    step(counters.copy, 0, g, rate, l1, l2, given)
     for n in range(1, state.shape[1]):
-        state[u, n] = eye.copy[0, n]
-    stamped = fetch_add(eye.stamps, u, 1)
-    found = exchange(state, u, 0, eye.copy[0, 0])
+        state[u, n] = counters.copy[0, n]
+    stamped = fetch_add(counters.stamps, u, 1)
+    found = exchange(state, u, 0, counters.copy[0, 0])
     if found != read:
         # The scheduler may suspend a worker before or after its exchange. Only writes that came before the exchange are
         # lost. If the shared value is still this worker's, no write came after the exchange, so all unseen ones are
         # lost.
-        last = load(eye.stamps, u) - 1
-        unseen = (last if load_of(state, u, 0) == eye.copy[0, 0] else stamped) - before
-        eye.tally[eye.groups[u], LOST] += max(1, unseen)
-    eye.notes[WROTE] += 1
+        last = load(counters.stamps, u) - 1
+        unseen = (last if load_of(state, u, 0) == counters.copy[0, 0] else stamped) - before
+        counters.tally[counters.groups[u], LOST] += max(1, unseen)
+    counters.notes[WROTE] += 1
 
 
 def step_unwatched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:

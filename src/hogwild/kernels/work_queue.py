@@ -1,9 +1,9 @@
 """Queues of work in memory, whose parts threads claim in compiled code: an epoch's rows, or a batch's samples.
 
 Workers do not return to Python between parts, where they would have to wait for each other. Besides the parameters they
-share only the board, an array of counters.
+share only the queue, an array of counters.
 
-A worker without a task watches the board for AWAKE_MICROSECONDS (one millisecond). Then it sleeps in the operating
+A worker without a task watches the queue for AWAKE_MICROSECONDS (one millisecond). Then it sleeps in the operating
 system until it is woken. Only one worker at a time returns to Python, where it need not wait for another worker. To
 ensure this, a worker locks the gate before it enters Python, and unlocks it after it leaves. The gate only saves time:
 a worker that is in Python without the gate does no harm.
@@ -31,7 +31,7 @@ from hogwild.kernels.futex import microseconds, offer_core, sleep_while, wake
 # mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
 # ruff: noqa: F821
 
-# Positions on the board. NEXT: the next part to claim. STOPPED: number of parts claimed before a stop, or -1. FIRST:
+# Positions in the queue. NEXT: the next part to claim. STOPPED: number of parts claimed before a stop, or -1. FIRST:
 # the first chunk to process. PARTS: number of parts of each chunk. LAST: the part at which to end. For
 # hogwild.kernels.work_queue, GATE is the lock of the worker that may be in Python. TASKS counts announced tasks, and
 # DONE counts completed tasks over all workers.
@@ -46,19 +46,19 @@ BEYOND = 2**60
 LOSS, TERMS, WORST, LIMIT, LEFT, BEGINS, ENDS = range(7)
 
 
-def run_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rates: Any, rest: Any) -> None:
+def run_queue(queue: Any, starts: Any, tally: Any, data: Any, order: Any, rates: Any, rest: Any) -> None:
     """Descend along claimed parts of chunks, and add to the tally.
 
     Chunk ``c`` is ``order[starts[c]:starts[c + 1]]``. ``rates`` begin with the first chunk that is still to be
     processed.
     """
-    unlock(board, GATE)
+    unlock(queue, GATE)
     if tally[BEGINS] > 0:
         begin(rest)
         tally[BEGINS] = 0
-    before, parts, last, left = starts[board[FIRST]], board[PARTS], board[LAST], tally[LIMIT]
+    before, parts, last, left = starts[queue[FIRST]], queue[PARTS], queue[LAST], tally[LIMIT]
     while left > 0:
-        claimed = fetch_add(board, NEXT, 1)
+        claimed = fetch_add(queue, NEXT, 1)
         if claimed >= last:
             break
         low, high = bounds(starts, parts, claimed)
@@ -71,12 +71,12 @@ def run_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rates:
             tally[WORST] = loss / terms
         if not np.isfinite(loss):
             # No further update can be useful.
-            halt(board)
+            halt(queue)
         left -= 1
     tally[LEFT] = left <= 0
     if left > 0 and tally[ENDS] > 0:
         end(rest, rates)
-    lock(board, GATE)
+    lock(queue, GATE)
 
 
 def bounds(starts: Any, parts: Any, number: Any) -> Any:
@@ -87,11 +87,11 @@ def bounds(starts: Any, parts: Any, number: Any) -> Any:
 
 
 @compiled
-def halt(board: Any) -> None:
+def halt(queue: Any) -> None:
     """Stop all further claims, and record how many parts were claimed."""
-    claimed = fetch_add(board, NEXT, BEYOND)
+    claimed = fetch_add(queue, NEXT, BEYOND)
     if claimed < BEYOND:
-        board[STOPPED] = min(claimed, board[LAST])
+        queue[STOPPED] = min(claimed, queue[LAST])
 
 
 def no_begin(rest: Any) -> None:
@@ -114,16 +114,16 @@ def without_turns(data: Any, order: Any, rates: Any, rest: Any) -> Any:
     return kernel(indptr, indices, values, labels, weights, order, rates, *rest)
 
 
-def evaluate_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, rest: Any, sums: Any) -> None:
+def evaluate_queue(queue: Any, starts: Any, tally: Any, data: Any, order: Any, rest: Any, sums: Any) -> None:
     """Evaluate claimed parts, and write one row of ``sums`` for each.
 
     The last entry of a row is the number of terms.
     """
-    unlock(board, GATE)
+    unlock(queue, GATE)
     indptr, indices, values, labels, weights = data
-    parts, last, left = board[PARTS], board[LAST], tally[LIMIT]
+    parts, last, left = queue[PARTS], queue[LAST], tally[LIMIT]
     while left > 0:
-        claimed = fetch_add(board, NEXT, 1)
+        claimed = fetch_add(queue, NEXT, 1)
         if claimed >= last:
             break
         low, high = bounds(starts, parts, claimed)
@@ -131,20 +131,20 @@ def evaluate_queue(board: Any, starts: Any, tally: Any, data: Any, order: Any, r
         sums[claimed, sums.shape[1] - 1] = high - low
         left -= 1
     tally[LEFT] = left <= 0
-    lock(board, GATE)
+    lock(queue, GATE)
 
 
 def new_queue() -> NDArray[Any]:
-    """Return a board for any number of workers, at once or one after another."""
-    board = np.zeros(96, np.int64)
-    reset_queue(board, 0, 1)
-    return board
+    """Return a queue for any number of workers, at once or one after another."""
+    queue = np.zeros(96, np.int64)
+    reset_queue(queue, 0, 1)
+    return queue
 
 
-def reset_queue(board: NDArray[Any], first: int, last: int, parts: int = 1) -> None:
+def reset_queue(queue: NDArray[Any], first: int, last: int, parts: int = 1) -> None:
     """Make the chunks from ``first`` up to ``last`` claimable, each in ``parts`` parts."""
-    board[FIRST], board[PARTS], board[LAST], board[STOPPED] = first, parts, last * parts, -1
-    board[NEXT] = first * parts
+    queue[FIRST], queue[PARTS], queue[LAST], queue[STOPPED] = first, parts, last * parts, -1
+    queue[NEXT] = first * parts
 
 
 def new_tally() -> NDArray[Any]:
@@ -163,49 +163,49 @@ LONGEST_MICROSECONDS = 1_000_000
 
 
 @compiled
-def await_task(board: Any, done: Any, report: Any) -> bool:
+def await_task(queue: Any, done: Any, report: Any) -> bool:
     """Report that a task is done if ``report``, and wait for the next task.
 
     Return False if there is no task after LONGEST_MICROSECONDS.
     """
     if report:
-        unlock(board, GATE)
-        fetch_add(board, DONE, 1)
-        wake(board, DONE)
+        unlock(queue, GATE)
+        fetch_add(queue, DONE, 1)
+        wake(queue, DONE)
     started = microseconds()
-    while load(board, TASKS) == done:
+    while load(queue, TASKS) == done:
         waited = microseconds() - started
         if waited < AWAKE_MICROSECONDS:
             offer_core()
         elif waited < LONGEST_MICROSECONDS:
-            sleep_while(board, TASKS, done, LONGEST_MICROSECONDS)
+            sleep_while(queue, TASKS, done, LONGEST_MICROSECONDS)
         else:
             return False
-    lock(board, GATE)
+    lock(queue, GATE)
     return True
 
 
 @compiled
-def announce_task(board: Any) -> None:
+def announce_task(queue: Any) -> None:
     """Announce the next task to all workers."""
-    fetch_add(board, TASKS, 1)
-    wake(board, TASKS)
+    fetch_add(queue, TASKS, 1)
+    wake(queue, TASKS)
 
 
 @compiled
-def await_workers(board: Any, wanted: Any, limit: Any) -> bool:
+def await_workers(queue: Any, wanted: Any, limit: Any) -> bool:
     """Wait until workers have completed ``wanted`` tasks in total; return False after ``limit`` microseconds."""
-    unlock(board, GATE)
+    unlock(queue, GATE)
     started = microseconds()
     while True:
-        done = load(board, DONE)
+        done = load(queue, DONE)
         if done >= wanted:
             return True
         waited = microseconds() - started
         if waited < AWAKE_MICROSECONDS:
             offer_core()
         elif waited < limit:
-            sleep_while(board, DONE, done, limit - waited)
+            sleep_while(queue, DONE, done, limit - waited)
         else:
             return False
 

@@ -238,14 +238,14 @@ class FactorisationProblem(RowProblem):
         measured: Array = sums[0]
         return measured
 
-    def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         values = state[2][:, :1]
         rest = *state[:2], values, self._fields, self.padded, self._class_weights, float(self.loss.parameter)
         kernel = factorisation_machine_build.evaluate(
             self.kind, whole.rows.layout, self.normalise, self._score, self.loss.function, self.loss.ours
         )
-        kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
+        kernel(queue, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """Return the mean loss, and the accuracy or R^2."""

@@ -170,9 +170,9 @@ class GraphCut(RowProblem):
         measured: Array = sums[0]
         return measured
 
-    def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
-        graph_cut.evaluation()(board, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
+        graph_cut.evaluation()(queue, whole.starts, tally, whole.rows.arrays, whole.order, (*state, self.free), sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """Return the mean cut weight relative to the mean weight of edges, and the weight of the cut with costs."""

@@ -198,13 +198,13 @@ class Linear(RowProblem):
 
     @property
     def counts_conflicts(self) -> bool:
-        """Whether conflicts of workers can be counted, by an ``eye`` that :meth:`kernel` takes."""
+        """Whether conflicts of workers can be counted, by ``counters`` that :meth:`kernel` takes."""
         return self.n_outputs == 1
 
     def kernel(
-        self, rule: Rule, access: str, workers: int, alone: bool | None = None, eye: ConflictCounters | None = None
+        self, rule: Rule, access: str, workers: int, alone: bool | None = None, counters: ConflictCounters | None = None
     ) -> BoundKernel:
-        """Return the compiled inner loop for a rule and an access policy; with an ``eye``, the loop counts conflicts.
+        """Return the compiled inner loop for a rule and an access policy; with ``counters``, it counts conflicts.
 
         A worker that is ``alone`` with the parameters need not distribute L2 over the terms. With a rule that moves all
         coordinates by the same multiple, L2 is a common factor of all weights. A single worker is alone by default.
@@ -239,11 +239,11 @@ class Linear(RowProblem):
             len(rule.initial),
             self._is_far(rule),
             scaled,
-            eye is not None,
+            counters is not None,
         )
         constants: Any = tuple(np.float32(c) for c in rule.constants)
-        if eye is not None:
-            constants = constants, eye
+        if counters is not None:
+            constants = constants, counters
         shares = self._shares if any(penalised) and not scaled else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
@@ -253,7 +253,7 @@ class Linear(RowProblem):
         curvature = np.float32(self.loss.curvature)
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
-            shared = sync if eye is None else (sync, eye)
+            shared = sync if counters is None else (sync, counters)
             return (
                 *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, shared, flush_rows,
                 least, curvature, bias_rate, bias_gradient,
@@ -353,11 +353,11 @@ class Linear(RowProblem):
         measured: Array = sums[0]
         return measured
 
-    def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         rest = *state, self._class_weights, float(self.loss.parameter)
         rows, kernel = whole.rows, self._evaluate(whole.rows.layout)
-        kernel(board, whole.starts, tally, rows.arrays, whole.order, rest, sums)
+        kernel(queue, whole.starts, tally, rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """Return the mean loss, and the accuracy or R^2."""

@@ -236,7 +236,7 @@ class MatrixCompletion(RowProblem):
         measured: Array = sums[0]
         return measured
 
-    def evaluate_parts(self, whole: EpochPlan, board: Array, tally: Array, sums: Array, state: State) -> None:
+    def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         size = np.uint64(self.wide), np.uint64(self.room)
         if self.loss == "bpr":
@@ -246,7 +246,7 @@ class MatrixCompletion(RowProblem):
                 matrix_factorisation_build.evaluate(squared),
                 (*state, *size, np.float32(self.mean), *self.bounds),
             )
-        kernel(board, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
+        kernel(queue, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """Return the mean loss, and the root mean squared error or the fraction of correctly ranked pairs ("auc")."""

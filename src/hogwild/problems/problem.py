@@ -183,7 +183,7 @@ class RowProblem(Problem):
 
     @abstractmethod
     def evaluate_parts(
-        self, whole: EpochPlan, board: NDArray[Any], tally: NDArray[Any], sums: NDArray[Any], state: State
+        self, whole: EpochPlan, queue: NDArray[Any], tally: NDArray[Any], sums: NDArray[Any], state: State
     ) -> None:
         """Evaluate chunks of data in memory, which workers claim from a queue, until none is left."""
 

@@ -29,7 +29,7 @@ class EpochRecorder:
     evaluation of an earlier one may have no held-out figures.
     """
 
-    board: SharedCounters
+    counters: SharedCounters
     rate: StepSize
     budget: Budget
     mean: SharedAverage | None = None
@@ -50,14 +50,14 @@ class EpochRecorder:
 
     def make(self, epoch: int, seconds: float) -> None:
         """Record the end of an epoch; its loss is the mean over its samples, each before its own update."""
-        (count, loss), (before, loss_before), samples = self.board.known_losses(), self.seen, self.board.samples
+        (count, loss), (before, loss_before), samples = self.counters.known_losses(), self.seen, self.counters.samples
         if count > before:
             met = (loss - loss_before) / (count - before)
         else:  # two epochs ended between two checks of the counters, so that no loss is known of the second
             met = (self._waiting or self.history or [{"loss": float("nan")}])[-1]["loss"]
         self.epoch, self.seen = epoch, (count, loss)
         self._waiting.append({
-            "epoch": epoch, "updates": samples, "steps": self.board.steps, "seconds": round(seconds, 6),
+            "epoch": epoch, "updates": samples, "steps": self.counters.steps, "seconds": round(seconds, 6),
             "step": self.rate(samples, seconds)[0], "loss": met, "objective": met,
         })  # fmt: skip
 
@@ -71,7 +71,7 @@ class EpochRecorder:
 
     def mean_has_begun(self, seconds: float) -> bool:
         """Return whether the averaging of iterates has begun."""
-        return self.mean is not None and self.rate.spent(self.board.samples, seconds) > self.mean.begins
+        return self.mean is not None and self.rate.spent(self.counters.samples, seconds) > self.mean.begins
 
     def measured(self, what: Record) -> None:
         """Add the figures of an evaluation to the record of its epoch."""

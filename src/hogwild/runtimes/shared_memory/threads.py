@@ -105,11 +105,11 @@ class Session:
         self.workers = workers if self.planned is None else 1
         self.access = strategy.access if self.workers > 1 else "free"  # A single worker needs no synchronisation.
         self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters of its own
-        kernel: Callable[..., BoundKernel] = problem.kernel  # Only some problems take an ``eye``.
+        kernel: Callable[..., BoundKernel] = problem.kernel  # Only some problems take conflict counters.
         descent = partial(kernel, rule, self.access, 1 if self.alone else self.workers, self.alone)
         self.sync = problem.sync_buffer(self.access)
         self.descents: list[Any] = (
-            [descent(eye=eye) for eye in watching.counters] if watching else [descent()] * self.workers
+            [descent(counters=counters) for counters in watching.counters] if watching else [descent()] * self.workers
         )
         self.descend = self.descents[0]
         self.team = ThreadTeam(self.workers)
