@@ -15,7 +15,7 @@ import typer
 import hogwild.cli
 from hogwild.cli import main
 from hogwild.cli.console import Debug, Json, Output
-from hogwild.cli.options.reading import reading
+from hogwild.cli.options import reading
 from hogwild.errors import DataError, MissingExtraError, ParameterError
 
 ENDINGS: dict[str, tuple[BaseException, int, str]] = {

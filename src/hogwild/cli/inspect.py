@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output
-from hogwild.cli.options import reading as options
 from hogwild.data.statistics import LabelStatistics, Statistics
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output
-from hogwild.cli.options import reading as options
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

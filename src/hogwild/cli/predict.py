@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
+from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output, check_out
-from hogwild.cli.options import reading as options
 
 if TYPE_CHECKING:
     from hogwild.data.csr import Array

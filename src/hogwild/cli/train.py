@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output, check_out
-from hogwild.cli.options import reading as options
 from hogwild.cli.options import spread
 from hogwild.cli.options.problem import PANEL as _WHAT
 from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for

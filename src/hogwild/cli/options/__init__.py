@@ -1,4 +1,8 @@
-"""Groups of options as dataclasses: each field is an option, and typer sees ordinary parameters."""
+"""Options that several commands share: groups of options as dataclasses, and the options of reading a file.
+
+With :func:`spread`, each field of a dataclass is an option, and typer sees ordinary parameters. A command that reads
+files declares the options it accepts, by the names here, and passes them to :func:`reading`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,12 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
+
+import typer
+
+from hogwild.data.reader import ReadOptions
+from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -52,3 +61,63 @@ def _fields(kind: type[DataclassInstance]) -> list[Parameter]:
         Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
         for field in fields(kind)
     ]
+
+
+_PANEL = "How the data is read"
+
+Format = Annotated[
+    str,
+    typer.Option(
+        help="svmlight, vw, parquet or npz; auto goes by the file's name and first bytes.", rich_help_panel=_PANEL
+    ),
+]
+Features = Annotated[
+    int | None,
+    typer.Option(min=1, help="How many columns there are. Default: as many as are seen.", rich_help_panel=_PANEL),
+]
+Bits = Annotated[
+    int,
+    typer.Option(min=1, max=31, help="vw, parquet: hash features into 2**bits columns.", rich_help_panel=_PANEL),
+]
+Label = Annotated[str, typer.Option(help="parquet: the column with the label.", rich_help_panel=_PANEL)]
+Weight = Annotated[str | None, typer.Option(help="parquet: the column with the row's weight.", rich_help_panel=_PANEL)]
+Base = Annotated[
+    str,
+    typer.Option(
+        metavar="[auto|0|1]",
+        help="svmlight: do indices count from 0 or from 1? auto: from 0 if a 0 is seen.",
+        rich_help_panel=_PANEL,
+    ),
+]
+
+_DEFAULT = ReadOptions()
+
+
+def reading(
+    format: str = _DEFAULT.format,
+    features: int | None = None,
+    bits: int = _DEFAULT.bits,
+    label: str = _DEFAULT.label,
+    weight: str | None = None,
+    base: str = "auto",
+    **others: Any,
+) -> ReadOptions:
+    """Convert the options into a ``ReadOptions``; ``others`` are fields that a command sets itself.
+
+    >>> reading(format="svmlight", base="1", extra="ignore")
+    ReadOptions(format='svmlight', features=None, extra='ignore', base=1, bits=18, ...)
+    """
+    if base not in ("auto", "0", "1"):
+        raise ParameterError(f"The 'base' parameter must be 'auto', 0 or 1. Got {base!r} instead.")
+    number = cast(Literal["auto", 0, 1], "auto" if base == "auto" else int(base))
+    return ReadOptions(format=format, features=features, base=number, bits=bits, label=label, weight=weight, **others)
+
+
+def given(format: str, base: str) -> dict[str, Any]:
+    """Return the format and the base if they were given, for a model that knows the other options.
+
+    >>> given("auto", "1")
+    {'base': 1}
+    """
+    chosen = reading(format=format, base=base)
+    return {name: getattr(chosen, name) for name in ("format", "base") if getattr(chosen, name) != "auto"}

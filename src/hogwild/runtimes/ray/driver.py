@@ -22,6 +22,7 @@ from hogwild.runtimes.messaging.actor import now
 from hogwild.runtimes.messaging.snapshot_collector import SnapshotCollector, incarnations_of, membership_events
 from hogwild.runtimes.ray.actor import Heartbeat, Peers, ResumeState
 from hogwild.runtimes.ray.connection import put_job
+from hogwild.runtimes.ray.failure_detector import FailureDetector
 from hogwild.runtimes.ray.node_stats import ClusterStats, Metrics
 from hogwild.runtimes.ray.placement import ActorRecord, Placement
 
@@ -31,12 +32,6 @@ if TYPE_CHECKING:
 TICK = 0.05  # seconds between two checks for Ctrl-C, and between two heartbeat requests to the coordinator
 REPORT_INTERVAL = 0.5  # seconds between two "cluster" events, which report the state of all nodes
 CLOSING = 60.0  # seconds that a burst may continue after Ctrl-C
-# Factor of the heartbeat timeout for a process that is not ready yet. Such a process reads data and compiles, so it
-# answers late. No other node waits for it yet.
-PREPARING = 5
-# Factor of the heartbeat timeout for the coordinator. It cannot be replaced: if the driver takes a slow coordinator for
-# crashed, the run is lost. A process that has really ended is reported by Ray at once, whatever the timeout.
-IRREPLACEABLE = 10
 LAST_HEARTBEATS = 3.0  # seconds that all nodes have for their last heartbeat, with their final counters
 RUNS = itertools.count()  # numbers of the runs of this program
 
@@ -55,6 +50,7 @@ class RayDriver:
         self.running_seconds: dict[str, float] = defaultdict(float)
         self.started = False
         self._finish: tuple[Finish, float] | None = None
+        self._detector = FailureDetector(runtime.heartbeat_timeout, runtime.startup_timeout)
         self._last_poll = now()
         self._collector = SnapshotCollector()
         self._last_ready = now()  # when a node last became ready before the common start
@@ -114,8 +110,7 @@ class RayDriver:
         pause = now() - self._last_poll
         self._last_poll = now()
         for record in list(self.records.values()):
-            if pause > self.runtime.heartbeat_timeout / 2:
-                # The driver itself was suspended. Its pause must not count as the silence of a node.
+            if self._detector.suspended(pause):
                 record.last_answer += pause
             if record.pending_call is None and now() >= record.due:
                 record.pending_call = record.handle.heartbeat.remote(self._longest_burst(), self._total_sent())
@@ -139,8 +134,7 @@ class RayDriver:
             self._on_crash(record, f"its answer was lost ({type(error).__name__})")
             return
         record.last_answer = now()
-        frequent = record.name == COORDINATOR or not record.started
-        record.due = now() + (TICK if frequent else self.runtime.heartbeat_timeout / 3)
+        record.due = now() + self._detector.interval(record, TICK)
         if isinstance(answer, Heartbeat):
             self._process_heartbeat(record, answer)
         else:
@@ -304,19 +298,12 @@ class RayDriver:
     def _detect_failures(self) -> None:
         """Treat each node as crashed whose heartbeat is overdue, and handle processes that did not start in time."""
         for record in list(self.records.values()):
-            limit = self._heartbeat_limit(record)
-            if record.location is not None and record.pending_call is not None and now() - record.last_answer > limit:
+            if record.location is not None and self._detector.has_failed(record, now()):
                 self.placement.suspects.add(record.location.node)
                 self.placement.end(record, silent=True)
-                self._on_crash(record, f"it did not answer for {limit:g} s")
-            elif not record.ready and now() - record.requested > self.runtime.startup_timeout:
+                self._on_crash(record, f"it did not answer for {self._detector.limit(record):g} s")
+            elif self._detector.is_late(record, now()):
                 self._startup_timed_out(record)
-
-    def _heartbeat_limit(self, record: ActorRecord) -> float:
-        """Return the seconds without an answer after which a node counts as crashed."""
-        if record.name == COORDINATOR:
-            return self.runtime.heartbeat_timeout * IRREPLACEABLE
-        return self.runtime.heartbeat_timeout * (1 if record.ready else PREPARING)
 
     def _startup_timed_out(self, record: ActorRecord) -> None:
         """Raise ``WorkerError`` if the run cannot continue without a process that did not start in time.
