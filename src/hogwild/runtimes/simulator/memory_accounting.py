@@ -12,9 +12,10 @@ from hogwild.messaging.messages import Begin, ParametersReply, PullReply, ViewSt
 from hogwild.messaging.node import Node
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.messaging.snapshot import SnapshottingNode
+from hogwild.strategies.roles.exchanges import AverageExchange, SumExchange
 
-# Messages, events and actions that carry parameters.
-WITH_VALUES = (Begin, ParametersReply, PullReply, ViewState, Train, Trained)
+# Messages, events, actions and parts of roles that hold parameters.
+WITH_VALUES = (Begin, ParametersReply, PullReply, ViewState, Train, Trained, AverageExchange, SumExchange)
 
 
 def held_bytes(nodes: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
