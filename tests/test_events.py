@@ -104,6 +104,12 @@ def test_a_folder_of_a_run_that_failed_or_is_damaged_says_so(tmp_path: Path) -> 
     (tmp_path / "file").touch()
     with pytest.raises(ParameterError, match="is a file"):
         minimise(problem(), budget=3, folder=tmp_path / "file")
+    with pytest.raises(ParameterError, match="cannot be written to"):
+        minimise(problem(), budget=3, folder=tmp_path / "file" / "below")
+    with pytest.raises(ParameterError, match="'folder' parameter"):
+        minimise(problem(), budget=3, folder=3)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="'folder' parameter"):
+        Run.load(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("runtime", ["threads", "simulator"])

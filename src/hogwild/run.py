@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from hogwild.errors import DataError
 from hogwild.events import Event, Record
+from hogwild.registry import invalid_parameter
 
 # Names in the folder of a run, and the format of its record.
 RECORD, EVENTS_FILE, MODEL, CHECKPOINTS = "run.json", "events.jsonl", "model", "checkpoints"
@@ -152,6 +154,8 @@ class Run:
         ------
         DataError
             If there is no complete run in the folder.
+        ParameterError
+            If ``folder`` is not a path.
 
         Examples
         --------
@@ -161,6 +165,8 @@ class Run:
         ...     len(hogwild.Run.load(folder).history)
         3
         """
+        if not isinstance(folder, (str, os.PathLike)):
+            raise invalid_parameter("folder", "the path of a folder", folder)
         folder = Path(folder)
         try:
             record = json.loads((folder / RECORD).read_bytes())

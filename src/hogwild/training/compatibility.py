@@ -10,6 +10,7 @@ of batches: ``Module``    Processes             Processes, Local, Simulator...  
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -126,10 +127,13 @@ def _options(job: Job) -> Iterator[Refusal]:
     options, batches = job.options, job.problem.terms == "batches"
     init: Any = options.init  # a user may give anything
     callbacks: Any = options.callbacks
+    folder: Any = options.folder
     if init is not None and not isinstance(init, WarmStart):
         yield invalid_parameter("init", "WarmStart(run.state)", init)
     if not isinstance(callbacks, Iterable) or not all(map(callable, callbacks)):
         yield invalid_parameter("callbacks", "a list of functions of an event", callbacks)
+    if folder is not None and not isinstance(folder, (str, os.PathLike)):
+        yield invalid_parameter("folder", "the path of a folder", folder)
     if options.count_conflicts and (batches or job.runtime.passes_messages):
         yield (
             "'count_conflicts' is for workers in one memory: leave it out. Workers that send each other messages "

@@ -28,7 +28,7 @@ def recorded(run: Callable[[Job], Run], job: Job) -> Run:
     Raises
     ------
     ParameterError
-        If the folder has a run already that is not resumed, or is a file.
+        If the folder has a run already that is not resumed, is a file, or cannot be written to.
     """
     assert job.options.folder is not None
     folder, resume = Path(job.options.folder), job.options.resume
@@ -36,13 +36,16 @@ def recorded(run: Callable[[Job], Run], job: Job) -> Run:
         raise ParameterError(f"{folder} is a file: give 'folder' the name of a folder.")
     if (folder / RECORD).exists() and not resume:
         raise ParameterError(f"{folder} has a run already: give another folder, or resume=True.")
-    folder.mkdir(parents=True, exist_ok=True)
     record = {
         "format": FORMAT, "problem": type(job.problem).__name__, "strategy": repr(job.strategy),
         "runtime": repr(job.runtime), "budget": repr(job.budget), "seed": job.options.seed,
         "machine": asdict(this_machine()), "versions": _versions(),
     }  # fmt: skip
-    _write(folder, record | {"stop_reason": "running"})
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder, record | {"stop_reason": "running"})
+    except OSError as error:
+        raise ParameterError(f"{folder} cannot be written to ({error.strerror}): give another 'folder'.") from None
     try:
         with _event_file(folder / EVENTS_FILE) as write:
             options = replace(job.options, callbacks=(*job.options.callbacks, write))
