@@ -180,9 +180,6 @@ def _no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-# mypy: disable-error-code="no-untyped-call, attr-defined"
-
-
 class PartCompiler(CompilerBase):
     """Compiler with Numba's usual passes, except for the last one (lowering)."""
 

@@ -34,7 +34,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        # The values stay empty, because get_command loads a command on demand.
+        # The values stay None, which is not a command, because get_command loads a command on demand.
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:

@@ -34,7 +34,7 @@ def _has_probabilities(self: LinearEstimator) -> bool:
     return True
 
 
-class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore[misc]
+class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Linear classifier (SVM, logistic regression, ...) trained by stochastic gradient descent with several workers.
 
     The parameters of :class:`sklearn.linear_model.SGDClassifier` have the same meanings and defaults here. With one

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
 
-class FactorEstimator(BaseEstimator):  # type: ignore[misc]
+class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class of both estimators: checks of the data, training, and scores of the fitted model."""
 
     _usual_loss: str
@@ -221,7 +221,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 @final
-class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[misc]
+class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Factorisation machine for two classes: a classifier with weights for features and for pairs of features.
 
     Parameters
@@ -326,7 +326,7 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
 
 
 @final
-class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]
+class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Factorisation machine for regression: predicts numbers from features and from pairs of features.
 
     Parameters

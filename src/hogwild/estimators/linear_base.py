@@ -51,7 +51,7 @@ ABSENT_PARAMS = {  # values of parameters that a class lacks
 }  # fmt: skip
 
 
-class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]
+class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Linear model that ``minimise`` trains: the base of classifier, regressor and one-class SVM."""
 
     _state: State | None

@@ -23,7 +23,7 @@ from hogwild.strategies import Strategy
 INLIER = LabelEncoding(np.array([-1.0, 1.0]))
 
 
-class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]
+class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Linear one-class SVM: a plane that leaves a share of about ``nu`` of the rows on the side of the origin.
 
     The parameters of :class:`sklearn.linear_model.SGDOneClassSVM` have the same meanings and defaults here. The fit

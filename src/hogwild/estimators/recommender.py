@@ -34,7 +34,7 @@ RatingsLike = sparray | spmatrix | tuple[ArrayLike, ...] | str | Path | Ratings
 PARTIAL_FIT_STEP = 0.01
 
 
-class HogwildRecommender(BaseEstimator):  # type: ignore[misc]
+class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Matrix completion by stochastic gradient descent with several workers; see :class:`hogwild.MatrixCompletion`.
 
     Ratings are a sparse matrix with one row per user, columns ``(users, items, ratings)`` with names of any type, or

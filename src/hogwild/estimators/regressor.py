@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Linear regression (least squares, Huber, support vectors, ...) trained by SGD with several workers.
 
     The parameters of :class:`sklearn.linear_model.SGDRegressor` have the same meanings and defaults here.

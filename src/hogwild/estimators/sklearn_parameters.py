@@ -40,6 +40,7 @@ def constraints(sklearn_class: type, *losses: str) -> dict[str, Any]:
     >>> str(constraints(SGDRegressor, "poisson")["tol"][0])
     'a float in the range [0.0, inf)'
     """
+    # An attribute of every estimator of scikit-learn, which has no types.
     found: dict[str, Any] = {**sklearn_class._parameter_constraints, **OWN_PARAMS}  # type: ignore[attr-defined]
     if "loss" in found:
         found["loss"] = [StrOptions({*found["loss"][0].options, *losses}), Loss, callable]

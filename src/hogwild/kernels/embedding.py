@@ -22,7 +22,7 @@ from hogwild.kernels.atomics import prefetch, prefetch_near
 from hogwild.kernels.simd import plus, put, take, zeros
 from hogwild.kernels.work_queue import in_parts
 
-# mypy: disable-error-code="call-arg, unreachable, var-annotated"
+# mypy: disable-error-code="call-arg, unreachable, var-annotated, name-defined"
 
 
 # Number of non-zeros between the prefetch of a row and its use, about the latency of main memory.
@@ -101,7 +101,6 @@ def by_columns(kind: Callable[[int, Part], Part], weight_of: Part, width: int) -
     return all_columns
 
 
-# mypy: disable-error-code="name-defined, call-arg"
 # ruff: noqa: F821  (a kernel's parts are bound when it is specialised)
 
 

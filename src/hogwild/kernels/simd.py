@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic, models, register_model
 
-# mypy: disable-error-code="attr-defined, no-untyped-call, misc, no-any-return"
+# mypy: disable-error-code="attr-defined, no-untyped-call, misc, no-any-return, call-arg, unreachable"
 
 
 # Flags of LLVM operations: multiply-adds may be fused, and no other relaxation is allowed, as in all kernels.
@@ -99,9 +99,6 @@ def plus(typingctx: Any, own: Any, factor: Any, other: Any) -> Any:
     return signature(own, own, types.float32, own), generate
 
 
-# mypy: disable-error-code="attr-defined, no-untyped-call, call-arg, unreachable"
-
-
 LANES = 8
 
 
@@ -178,9 +175,6 @@ def sgd_of_three(
         return context.get_constant(types.int32, 0)
 
     return signature(types.int32, table, *(types.uint64,) * 4, *_SINGLE), generate
-
-
-# mypy: disable-error-code="attr-defined, no-untyped-call"
 
 
 _FOUR = 4

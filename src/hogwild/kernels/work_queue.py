@@ -28,7 +28,7 @@ from hogwild.jit import Function, compiled, entry
 from hogwild.kernels.atomics import fetch_add, load, lock, unlock
 from hogwild.kernels.futex import microseconds, offer_core, sleep_while, wake
 
-# mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
+# mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated, attr-defined, no-untyped-call"
 # ruff: noqa: F821
 
 # Positions in the queue. NEXT: the next part to claim. STOPPED: number of parts claimed before a stop, or -1. FIRST:
@@ -154,8 +154,6 @@ def new_tally() -> NDArray[Any]:
     return tally
 
 
-# mypy: disable-error-code="call-arg, unreachable, var-annotated"
-
 # Microseconds for which a worker without a task stays awake.
 AWAKE_MICROSECONDS = 1_000
 # Microseconds after which a worker without a task returns to Python.
@@ -210,7 +208,6 @@ def await_workers(queue: Any, wanted: Any, limit: Any) -> bool:
             return False
 
 
-# mypy: disable-error-code="name-defined, attr-defined, no-untyped-call, call-arg, unreachable"
 # ruff: noqa: F821  (a kernel's parts are bound when it is specialised)
 
 

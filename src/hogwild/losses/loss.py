@@ -90,6 +90,7 @@ def one_vs_rest(scores: Floats, y: int, parameter: float, class_weights: Floats,
     """
     total = 0.0
     for k in range(scores.size):
+        # ``loss`` is bound when the kernel is compiled.
         value, slope = loss(float(scores[k]), 1.0 if k == y else -1.0, parameter)  # type: ignore[name-defined]  # noqa: F821
         weight = class_weights[k] if k == y else 1.0
         slopes[k] = weight * slope

@@ -125,6 +125,7 @@ class SparseTable(nn.Module):
         batch = self._batch(indices, offsets, values)
         if not (self.training and torch.is_grad_enabled() and self.weight.requires_grad):
             return self._looked_up(batch)
+        # PyTorch declares no types of ``apply``, ``once_differentiable`` and ``backward``.
         return _Sum.apply(self.weight, self, batch)  # type: ignore[no-any-return, no-untyped-call]
 
     def extra_repr(self) -> str:

@@ -118,6 +118,7 @@ def with_step(schedule: S, step: Step) -> S:
     """
     if schedule.base is not None:
         return with_base(schedule, with_step(schedule.base, step))
+    # Every schedule with a step or a base is a dataclass, which the base class cannot declare.
     return schedule if schedule.step is None else dataclasses.replace(schedule, step=step)  # type: ignore[type-var]
 
 

@@ -37,6 +37,7 @@ def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
         if workers not in (None, 1):
             raise ParameterError(f"The strategy 'serial' has one worker. Got {workers}: use 'hogwild' for more.")
         return Serial()
+    # Every strategy but Serial has this field; their base class declares it as a property.
     return kind(workers=workers)  # type: ignore[call-arg]
 
 

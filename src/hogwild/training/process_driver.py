@@ -82,6 +82,7 @@ def run(job: Job) -> Run:
     })  # fmt: skip
     # Checkpoints of asynchronous strategies have workers at different steps. The configuration tells both kinds apart.
     if strategy.uses_all_reduce:
+        # Every strategy is a dataclass, which its base class cannot declare.
         config["together"] = repr(replace(strategy, workers=None))  # type: ignore[type-var]
     event_log.emit(
         "started", time=time.time(), **config, strategy=repr(strategy), workers=workers, runtime=repr(runtime),

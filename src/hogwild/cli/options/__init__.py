@@ -51,6 +51,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         command(**given)
 
+    # Functions have no declared attribute of this name; ``inspect.signature`` reads it.
     spread_out.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     return spread_out
 

@@ -143,4 +143,5 @@ def either(names: list[str]) -> str:
 def _with_field(field: str) -> list[str]:
     from hogwild.strategies import STRATEGIES
 
+    # Every strategy is a dataclass, which its base class cannot declare.
     return [name for name, kind in STRATEGIES.items() if field in {each.name for each in fields(kind)}]  # type: ignore[arg-type]

@@ -74,7 +74,10 @@ def preflight(address: str, environment: Mapping[str, str] = os.environ) -> Pref
             return _without_answer(address, result, details, tls)
         token = own_token(environment)
         if not token:
-            why = f"The Ray cluster at {address!r} requires a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH."  # noqa: E501
+            why = (
+                f"The Ray cluster at {address!r} requires a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
+                "RAY_AUTH_TOKEN_PATH."
+            )
             return Preflight(address, True, tls, why)
         if _request(grpc, channel, token)[0] == "token":
             return Preflight(
@@ -102,7 +105,10 @@ def _without_answer(address: str, result: Result, details: str, tls: bool) -> Pr
         why = f"The Ray cluster at {address!r} does not use TLS: leave out RAY_USE_TLS, or turn it on there."
         return Preflight(address, None, False, why)
     if result == "closed" and not tls:
-        why = f"The server at {address!r} closes the connection. If the cluster uses TLS, set RAY_USE_TLS=1, RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT."  # noqa: E501
+        why = (
+            f"The server at {address!r} closes the connection. If the cluster uses TLS, set RAY_USE_TLS=1, "
+            "RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT."
+        )
         return Preflight(address, None, None, why)
     if result in ("closed", "refused") and tls:
         return Preflight(address, None, None, f"The certificates are not accepted at {address!r}: {details}.")
