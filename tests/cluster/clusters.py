@@ -39,7 +39,8 @@ def patiently(start: Callable[[], Any], times: int = 4) -> Any:
         with suppress(Exception):
             return start()
         for process in set(psutil.Process().children(recursive=True)) - before:
-            process.kill()  # or there would be a node that nobody knows, some time
+            with suppress(psutil.Error):
+                process.kill()  # or there would be a node that nobody knows, some time
     return start()
 
 
@@ -49,8 +50,15 @@ def seats(cluster: Any) -> list[psutil.Process]:
     for node in cluster.list_all_nodes():
         with suppress(psutil.Error):
             raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-            found += [each for each in raylet.children(recursive=True) if each.name().startswith("ray::RayActor")]
+            found += [each for each in raylet.children(recursive=True) if _is_actor(each)]
     return found
+
+
+def _is_actor(process: psutil.Process) -> bool:
+    try:
+        return process.name().startswith("ray::RayActor")
+    except psutil.NoSuchProcess:  # it has ended since it was listed
+        return False
 
 
 def assert_nothing_is_left(cluster: Any) -> None:
