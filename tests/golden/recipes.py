@@ -20,6 +20,7 @@ from talkers import train as train_by_messages
 
 import hogwild
 from hogwild import losses, rules
+from hogwild.delays import Slowed
 
 Result = Mapping[str, Any]
 FILES = Path(__file__).parent / "files"
@@ -94,7 +95,8 @@ def graph_cut(rule: str) -> Result:
 
 def simulated(name: str) -> Result:
     """What a run in simulated time ends with, and all numbers of all its events."""
-    run = train_by_messages(TALKERS[name], hogwild.Simulator(slowdown={1: 3.0}), budget=3, seed=4)
+    slow = Slowed("log-normal:0.001:0.1", {1: 3.0})
+    run = train_by_messages(TALKERS[name], hogwild.Simulator(slow), budget=3, seed=4)
     told = sorted(figure for event in run.events for figure in figures(event))
     return {"weights": run.model.weights, "told": told}
 

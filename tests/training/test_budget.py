@@ -147,7 +147,7 @@ def test_targets(value: Any) -> None:
 def test_what_cannot_work_fails_before_anything_starts(wrong: dict[str, Any], message: str) -> None:
     heard: list[Any] = []
     with pytest.raises(ParameterError, match=message):
-        minimise(problem(), callbacks=[heard.append], **{"strategy": Serial(), "budget": 1, **wrong})
+        minimise(problem(l2=0), callbacks=[heard.append], **{"strategy": Serial(), "budget": 1, **wrong})
     assert "epoch" not in {event["event"] for event in heard}
 
 

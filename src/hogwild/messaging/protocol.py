@@ -128,6 +128,7 @@ class Train:
     progress: int
     stride: int
     together: bool = False  # Whether all terms use the same parameters, as one large batch does.
+    scale: float = 1.0  # Factor of the step sizes.
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from hogwild.messaging.messages import (
     ParametersReply,
     ParametersRequest,
     Ready,
+    StepScale,
     Stop,
     Stopped,
     ViewChange,
@@ -97,7 +98,7 @@ class ADPSGDWorker:
             yield from self._replied(number_of(sender), body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
-        elif isinstance(body, Assign):
+        elif isinstance(body, Assign | StepScale):
             self.cursor.take(body)
         elif isinstance(body, ViewChange):
             # The worker does not stop for a new membership view, but new members need its parameters.

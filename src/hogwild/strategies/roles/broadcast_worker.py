@@ -18,6 +18,7 @@ from hogwild.messaging.messages import (
     ParametersReply,
     ParametersRequest,
     Ready,
+    StepScale,
     Stop,
     Stopped,
     ViewChange,
@@ -88,7 +89,7 @@ class BroadcastWorker:
             self._received(sender, body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
-        elif isinstance(body, Assign):
+        elif isinstance(body, Assign | StepScale):
             self.cursor.take(body)
         elif isinstance(body, ViewChange):
             self.requested_view = body.view

@@ -19,6 +19,7 @@ from hogwild.messaging.messages import (
     PullReply,
     Push,
     Ready,
+    StepScale,
     Stop,
     Stopped,
     is_server,
@@ -75,7 +76,7 @@ class EASGDWorker:
         if isinstance(body, Begin) and not self.ended:  # Stop may arrive before Begin.
             self.cursor.take(body)
             yield from self._pull()
-        elif isinstance(body, Assign):
+        elif isinstance(body, Assign | StepScale):
             self.cursor.take(body)
         elif isinstance(body, PullReply) and self.awaits and body.clock == self.clock:
             self.got[number_of(sender)] = body

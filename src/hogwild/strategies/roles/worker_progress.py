@@ -10,7 +10,7 @@ import numpy as np
 
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import RunConfig
-from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress
+from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress, StepScale
 from hogwild.messaging.protocol import Action, Send, Train, Trained
 
 
@@ -96,6 +96,7 @@ class ShardCursor:
     config: RunConfig
     shards: dict[int, int] = field(default_factory=dict)  # Terms drawn so far, by shard.
     done: int = 0  # Terms trained in this incarnation of the worker.
+    scale: float = 1.0  # Factor of the step sizes.
     _turn: int = 0  # Bursts so far, which select the next shard.
     _shard: int = 0  # Shard of the current burst.
     _unreported: dict[int, Progress] = field(default_factory=dict)  # Unreported progress, by shard.
@@ -105,12 +106,15 @@ class ShardCursor:
         """The epoch that the worker is in, if all workers are equally fast."""
         return self.done * self.config.workers // max(1, self.config.epoch)
 
-    def take(self, body: Begin | Assign) -> None:
-        """Replace the shards of the worker.
+    def take(self, body: Begin | Assign | StepScale) -> None:
+        """Replace the shards of the worker, or the factor of its step sizes.
 
         For a shard that the worker already has, its own count of terms is at least as new as that of the coordinator.
         """
-        self.shards = {shard: max(drawn, self.shards.get(shard, 0)) for shard, drawn in body.shards}
+        if isinstance(body, StepScale):
+            self.scale = body.scale
+        else:
+            self.shards = {shard: max(drawn, self.shards.get(shard, 0)) for shard, drawn in body.shards}
 
     def burst(self, values: Floats, terms: int, progress: int, stride: int, together: bool = False) -> Train:
         """Return a burst on the next terms of the next shard, with the shards in turn."""
@@ -118,17 +122,18 @@ class ShardCursor:
         self._shard = turns[self._turn % len(turns)]
         self._turn += 1
         shard = self._shard, self.config.workers
-        return Train(values, shard, self.shards[self._shard], terms, progress, stride, together)
+        return Train(values, shard, self.shards[self._shard], terms, progress, stride, together, self.scale)
 
     def trained(self, event: Trained, clock: int) -> Iterator[Action]:
         """Count a burst, and report the progress about ``REPORTS`` times an epoch."""
         self.done += event.terms
         if self._shard in self.shards:
             self.shards[self._shard] += event.terms
-        before = self._unreported.get(self._shard, Progress(self._shard, 0, 0, 0.0, 0))
+        before = self._unreported.get(self._shard, Progress(self._shard, 0, 0, 0.0, 0, 0.0))
         total = Progress(
-            self._shard, before.terms + event.terms, before.samples + event.samples, before.loss + event.loss, clock
-        )
+            self._shard, before.terms + event.terms, before.samples + event.samples, before.loss + event.loss, clock,
+            event.step,
+        )  # fmt: skip
         self._unreported[self._shard] = total
         if total.terms * self.config.workers * REPORTS >= self.config.epoch:
             yield from self.report()
