@@ -28,7 +28,8 @@ def test_every_record_has_its_figures() -> None:
     run = minimise(problem(l2=0.01), budget=3, test=arrays(seed=1), **HOW)
     for record in run.history:
         assert record.keys() == {
-            "epoch", "updates", "seconds", "step", "loss", "accuracy", "objective", "test_loss", "test_accuracy",
+            "epoch", "updates", "seconds", "workers_used", "step", "loss", "accuracy", "objective", "test_loss",
+            "test_accuracy",
         }  # fmt: skip
     last, weights = run.history[-1], run.model.weights
     X, y = arrays()

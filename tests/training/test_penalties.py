@@ -45,8 +45,8 @@ def test_the_default_penalty_is_that_of_one_over_the_number_of_rows():
     assert Linear(TRAINING).l2 == 1 / 400
     assert Linear(TRAINING, l1=0.1).l2 == 0
     assert Linear(TRAINING, l2=0).l2 == 0
-    assert FactorisationMachine(TRAINING).l2_factors == 0.1
-    assert FactorisationMachine(clicks(40_000)).l2_factors == pytest.approx(12 / 200)
+    assert FactorisationMachine(TRAINING).l2_factors == 0.05
+    assert FactorisationMachine(clicks(90_000)).l2_factors == pytest.approx(12 / 300)
     assert FieldAwareFactorisationMachine(TRAINING, fields=FIELD_OF_COLUMN).l2_factors == 0.005
 
 

@@ -41,7 +41,7 @@ class FactorisationMachine(FactorisationProblem):
         Strength of the L2 penalty on weights. Left out, it is ``1 / n`` for n rows. "auto" chooses it, and
         ``l2_factors`` with it, on held-out rows.
     l2_factors : float, optional
-        Strength of the L2 penalty on factors. Left out, it is ``12 / sqrt(n)`` for n rows, at most 0.1.
+        Strength of the L2 penalty on factors. Left out, it is ``12 / sqrt(n)`` for n rows, at most 0.05.
     intercept : bool, default True
         Whether the model has an intercept.
     normalise : bool, default False
@@ -73,7 +73,7 @@ class FactorisationMachine(FactorisationProblem):
     """
 
     kind, name, vector = "any", "fm", 8
-    factor_penalty = 12.0, 0.1
+    factor_penalty = 12.0, 0.05
 
     def __init__(
         self,

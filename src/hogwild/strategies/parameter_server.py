@@ -17,7 +17,7 @@ from hogwild.strategies.roles import parts_of, server_roles
 from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
+from hogwild.strategies.strategy import Roles, Strategy, check_count, check_run_ahead, check_workers
 
 COMBINATIONS = ("mean", "sum")
 
@@ -119,8 +119,7 @@ class ParameterServer(Strategy):
             raise invalid_parameter(
                 "staleness", "a number of pushes, a distribution such as 'fixed:20', or None", self.staleness
             )
-        if self.run_ahead is not None and (not isinstance(self.run_ahead, int) or self.run_ahead < 0):
-            raise invalid_parameter("run_ahead", "a number of pushes of at least 0, or None", self.run_ahead)
+        check_run_ahead(self.run_ahead)
         if self.staleness is not None and self.run_ahead:
             raise ParameterError(
                 "With a 'staleness' a worker waits for the parameters that it pulls: leave out 'run_ahead'."

@@ -158,6 +158,12 @@ def check_count(name: str, value: int) -> None:
         raise invalid_parameter(name, "a positive integer", value)
 
 
+def check_run_ahead(value: int | None) -> None:
+    """Raise :class:`ParameterError` unless ``run_ahead`` is a number of at least 0, or None."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise invalid_parameter("run_ahead", "a whole number of at least 0, or None", value)
+
+
 def worker_count(strategy: Strategy) -> int:
     """Return the number of workers that a strategy has on this machine.
 

@@ -44,7 +44,7 @@ class CommunicationOptions:
     pull_every: Annotated[int | None, _option("parameter-server: updates between two pulls.", metavar="N")] = None
     run_ahead: Annotated[
         int | None,
-        _option("parameter-server: pushes of a worker while it waits for a pull; 0: it waits.", metavar="N"),
+        _option("parameter-server, elastic-averaging: exchanges of a worker during a pull; 0: it waits.", metavar="N"),
     ] = None
     correction: Annotated[
         str | None,

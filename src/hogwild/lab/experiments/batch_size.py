@@ -101,7 +101,7 @@ def _time(point: Point, seed: int) -> dict[str, Any]:
     problem = Module(_network(seed), torch.nn.functional.cross_entropy, training, batch=batch)
     run = minimise(
         problem, partial(torch.optim.SGD, lr=STEP), Constant(STEP), Synchronous(point["workers"]), Processes(threads=1),
-        Budget(TIMED_EPOCHS), evaluate_every_epoch=False, seed=seed,
+        Budget(TIMED_EPOCHS), seed=seed,
     )  # fmt: skip
     first, last = run.history[0], run.history[-1]
     return {
@@ -228,7 +228,7 @@ experiment = Experiment(
     [SMALL, *grid(mode=list(MODES), times=[24, 32]), *grid(batch=BATCHES[::2], workers=WORKERS[:2])],
     trial,
     read,
-    seconds=(330, 75),
-    seeds=(5, 3),
+    seconds=(135 + 4.0 * 5 * len(BATCHES) * len(WORKERS), 30 + 4.0 * 2 * 2 * len(WORKERS[:2])),
+    seeds=(5, 2),
     timed=lambda point: "batch" in point,
 )  # fmt: skip

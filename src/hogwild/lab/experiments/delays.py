@@ -13,6 +13,7 @@ from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.lab.synthetic_problems import regression
 from hogwild.run import Run
 from hogwild.runtimes import Local, Runtime, Simulator, Threads
+from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.schedules import Constant
 from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild, ParameterServer, Strategy
@@ -34,7 +35,8 @@ INJECTED: dict[str, DelayOption] = {
     "drawn": Exponential(USUAL),
     "one slow": {0: WORKERS * USUAL},
 }
-COMPUTE = USUAL / 10  # simulated seconds of an update, besides its delay
+# Simulated seconds of an update, besides its delay, and of a message: about those of threads in one process.
+COMPUTE, LATENCY = USUAL / 10, USUAL / 100
 PLACES = ("simulated", "messages", "memory")
 PLACE_WORDS = {
     "simulated": "simulated workers with a server",
@@ -61,7 +63,7 @@ def _injected(point: Point, seed: int) -> dict[str, Any]:
     """Train with delays that are injected into simulated workers, threads with a server, or threads in one memory."""
     delay = INJECTED[point["delay"]]
     places: dict[str, tuple[Strategy, Runtime]] = {
-        "simulated": (ParameterServer(WORKERS), Simulator(Always(COMPUTE), delay=delay)),
+        "simulated": (ParameterServer(WORKERS), Simulator(Always(COMPUTE), Link(LATENCY), delay=delay)),
         "messages": (ParameterServer(WORKERS), Local(delay=delay)),
         "memory": (Hogwild(WORKERS, buffer=0), Threads(delay=delay)),
     }
