@@ -205,6 +205,7 @@ class Slowed:
 DELAYS: dict[str, Any] = {
     kebab(kind.__name__): kind for kind in (Always, Normal, LogNormal, Exponential, HeavyTail)
 }  # fmt: skip
+_KINDS = (Always, Normal, LogNormal, Exponential, HeavyTail, Slowed)
 
 
 DelayOption = Delay | float | str | Mapping[int, Delay | float | str]
@@ -227,6 +228,8 @@ def named(delay: str | float | Delay) -> Delay:
     >>> named(0.01), named("normal:0.01:0.002"), named("heavy-tail:0.001")
     (Always(seconds=0.01), Normal(mean=0.01, deviation=0.002), HeavyTail(least=0.001, tail=1.5))
     """
+    if isinstance(delay, _KINDS):  # Simulations call this for every message, and the check of a protocol is slow.
+        return delay
     if isinstance(delay, (int, float, np.number)) and not isinstance(delay, bool):
         return Always(float(delay))
     if not isinstance(delay, str):
