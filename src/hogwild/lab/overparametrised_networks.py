@@ -201,20 +201,19 @@ def sensing(
 def perceptron(
     seed: int, noise: float = 0.5, rows: int = 60, features: int = 10, width: int = 64, teacher: int = 3
 ) -> Overparametrised:
-    """Make a perceptron with more parameters than rows, whose training targets have noise that it can fit.
+    """Make a perceptron with more parameters than rows, whose targets have noise that it can fit.
 
-    The planted function is a narrow perceptron. Held-out targets have no noise.
+    The planted function is a narrow perceptron. The noise of a target stays the same over the run.
     """
     random = torch.Generator().manual_seed(seed)
     inputs = torch.randn(rows + HELD_OUT, features, generator=random)
     with torch.no_grad():
         targets = Perceptron(features, teacher, random)(inputs)
-        targets = targets / targets.std()
-    noisy = targets[:rows] + noise * torch.randn(rows, generator=random)
+        targets = targets / targets.std() + noise * torch.randn(len(targets), generator=random)
 
     def norms(net: nn.Module) -> dict[str, float]:
         parts = [parameter.detach().flatten() for parameter in net.parameters()]
         return {"norm": float(torch.cat(parts).abs().sum()), "norm_2": float(torch.cat(parts).norm())}
 
     net = Perceptron(features, width, random)
-    return Overparametrised(net, (inputs[:rows], noisy), (inputs[rows:], targets[rows:]), norms)
+    return Overparametrised(net, (inputs[:rows], targets[:rows]), (inputs[rows:], targets[rows:]), norms)
