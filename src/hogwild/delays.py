@@ -46,7 +46,7 @@ class Delay(Protocol):
 
 def is_seconds(value: Any) -> bool:
     """Return whether a value is a finite number of at least 0, as every duration is."""
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < math.inf
+    return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) < math.inf
 
 
 def _check(name: str, value: float) -> None:
@@ -377,7 +377,7 @@ def check_by_worker(parameter: str, numbers: Mapping[int, float], what: str) -> 
 
 
 def _is_worker(number: Any) -> bool:
-    return isinstance(number, Integral) and not isinstance(number, bool) and int(number) >= 0
+    return not isinstance(number, bool) and isinstance(number, Integral) and int(number) >= 0
 
 
 def _no_delay(got: object) -> ParameterError:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hogwild import Budget, Constant, Linear, minimise
+from hogwild.errors import CheckpointError
 
 
 def rows(count: int = 300) -> tuple[np.ndarray, np.ndarray]:
@@ -68,6 +69,12 @@ def test_a_run_resumes_with_its_records(tmp_path):
     again = train(every=70, checkpoint=tmp_path, resume=True)
     assert [record["updates"] for record in again.history] == [record["updates"] for record in whole.history]
     np.testing.assert_array_equal(again.model.weights, whole.model.weights)
+
+
+def test_a_checkpoint_is_of_its_interval(tmp_path):
+    train(every=70, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="every was 70, now 50"):
+        train(every=50, checkpoint=tmp_path, resume=True)
 
 
 def test_a_window_without_improvement():

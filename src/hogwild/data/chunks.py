@@ -212,7 +212,8 @@ def _drawn(count: int, rows: int, chances: Array | None, generator: np.random.Ge
         return generator.integers(0, rows, count)
     ends = np.cumsum(chances)
     # On the right side, a row whose probability is zero is never found.
-    return np.searchsorted(ends, generator.random(count) * ends[-1], side="right")
+    found: Array = np.searchsorted(ends, generator.random(count) * ends[-1], side="right")
+    return found
 
 
 class ShuffledEpoch:

@@ -451,8 +451,8 @@ def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
         pieces.append(gather(chunk.rows, order))
         epoch.done(number)
         wanted, number = wanted - len(order), number + 1
-    rows = replace(concatenate(pieces), features=data.n_features)
-    return InMemoryDataset(rows, shuffled=True, name=data.name, base=data.base, table=data.table)
+    taken = replace(concatenate(pieces), features=data.n_features)
+    return InMemoryDataset(taken, shuffled=True, name=data.name, base=data.base, table=data.table)
 
 
 def narrowed(data: InMemoryDataset) -> InMemoryDataset:

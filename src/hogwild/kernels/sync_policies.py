@@ -126,7 +126,7 @@ def sleep_delay(delays: Any, turn: Any) -> None:
     """
     delays[DEBT] += delays[DRAWN + np.int64(turn)]
     while delays[DEBT] >= SHORTEST_MICROSECONDS and load(delays, SKIPPED) == 0:
-        started = microseconds()
+        started: Any = microseconds()
         sleep_while(delays, SKIPPED, 0, delays[DEBT])
         # A worker that the scheduler has suspended for long does not make up for it with terms without delay.
         delays[DEBT] = max(delays[DEBT] - (microseconds() - started), -SHORTEST_MICROSECONDS)

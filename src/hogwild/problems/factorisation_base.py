@@ -168,7 +168,7 @@ class FactorisationProblem(RowProblem):
         """Return, for each row of factors, the mean number of times that a term uses it."""
 
     @abstractmethod
-    def _with(self, source: Dataset) -> FactorisationProblem:
+    def _with(self, source: Dataset) -> Self:
         """Return the same problem on other rows, with the same encoding of labels."""
 
     # Interface for training

@@ -39,7 +39,7 @@ def run(job: Job) -> Run:
     """Train a problem of rows on threads of this process."""
     assert isinstance(job.problem, RowProblem)
     problem, rule, schedule, strategy, options = job.problem, job.rule, job.schedule, job.strategy, job.options
-    seed, init, checkpoints = options.seed, options.init, job.checkpoints
+    seed, init, checkpoints, every = options.seed, options.init, job.checkpoints, RecordInterval.parse(options.every)
     budget = job.budget.for_data(problem.data.nonzeros + problem.data.n_features)
     held_out = held_out_for(problem, options.test)
     cores = strategies.worker_count(strategy)
@@ -50,8 +50,9 @@ def run(job: Job) -> Run:
     config = to_jsonable({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": options.average, "seed": seed,
         "held_out": None if held_out is None else held_out.fingerprint,
-        # Delayed workers have smaller chunks, by whose numbers a checkpoint tells what is still to come.
+        # Delays and records between epochs change the chunks, by whose numbers a checkpoint tells what is to come.
         **({"delayed": True} if job.runtime.delays_workers else {}),
+        **({} if every.updates is None else {"every": every.updates}),
     })  # fmt: skip
     found = checkpoints.load() if checkpoints is not None and options.resume else None
     event_log.emit(
@@ -87,7 +88,7 @@ def run(job: Job) -> Run:
             problem, schedule, session, budget, held_out, options.average, seed, event_log, checkpoints, config,
             DivergenceGuard(at_start, factor=options.divergence_factor),
             partial(problem.from_training_space, rule=rule), shuffle=options.shuffle,
-            every=RecordInterval.parse(options.every), measured=options.evaluate_every_epoch,
+            every=every, measured=options.evaluate_every_epoch,
             earlier=0 if init is None else init.updates,
         )  # fmt: skip
         if found is not None:

@@ -25,7 +25,7 @@ from hogwild.training.minimise import minimise
 
 WORKERS, AVERAGED, HELD_OUT = 8, 0.5, 0.2
 UPDATE = 1e-3  # seconds of one update by one worker, in simulated time
-STEPS = (4.0, 2.0, 1.0, 0.5, 0.25, 0.125)
+STEPS = (4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
 PROBLEMS: dict[str, dict[str, Any]] = {
     "least squares": {"loss": "squared", "features": 20},
     "least squares, ill-conditioned": {"loss": "squared", "features": 50, "decay": 1.0},
@@ -229,7 +229,7 @@ experiment = Experiment(
     grid(problem=["least squares"], method=list(METHODS), rows=[1000]),
     trial,
     read,
-    seconds=(900, 30),
+    seconds=(450, 20),
     seeds=(10, 4),
     timed=lambda point: "file" in point,
     on_data=_on_data,

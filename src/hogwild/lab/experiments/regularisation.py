@@ -31,7 +31,7 @@ WORKERS = 8
 STEPS = (0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.0025)
 FITTED = 0.1  # share of the training loss at the start, below which a run counts as fitted
 # Size of the moves by which sharpness is measured, and the numbers of random points in balls and of coordinates.
-RADIUS, SAMPLES, COORDINATES = 0.1, 8, 16
+RADIUS, SAMPLES, COORDINATES = 0.1, 16, 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ LINEAR, PERCEPTRON = "logistic regression", "perceptron"
 EPOCHS = {LINEAR: 4, PERCEPTRON: 40}
 STEPS = {LINEAR: 0.5, PERCEPTRON: 0.2}
 ROWS, BATCH, WIDTH = 128, 2, 64  # of the perceptron: rows to train on, rows in an update, hidden units
-RADIUS, SAMPLES, COORDINATES = 0.1, 8, 16  # of the balls and coordinates in which sharpness is measured
+RADIUS, SAMPLES, COORDINATES = 0.1, 32, 16  # of the balls and coordinates in which sharpness is measured
 # Latency of 1 ms and 100 kB per second: so slow that the size of messages matters.
 LINK = Link(latency=1e-3, bandwidth=1e5)
 NAMES = [
