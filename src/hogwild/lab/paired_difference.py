@@ -68,6 +68,11 @@ class Difference:
         """Whether the interval leaves out zero."""
         return self.low > 0 or self.high < 0
 
+    @property
+    def size(self) -> str:
+        """The least difference that is likely to be seen, in words: one seed alone tells nothing about it."""
+        return spelt(self.detectable) if math.isfinite(self.detectable) else "unknown size"
+
     def __str__(self) -> str:
         if self.count < 2:
             return spelt(self.value)

@@ -18,7 +18,7 @@ from hogwild.training.job import Job, Options
 # Strengths that are tried, as multiples of the default penalties of the problem, from the strongest.
 PATH = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 WORSE = 2  # number of consecutive strengths with a higher held-out loss after which the path ends
-SHARE = 8  # a strength that begins from the one before gets one part in so many of the run's epochs
+SHARE = 8  # divisor of the epochs of the run, for a strength that begins from the one before
 LEAST_EPOCHS = 3
 HELD_OUT = 0.1  # share of the rows that judge where the user gives no held-out data
 

@@ -187,7 +187,7 @@ class SplitEpoch:
 def split_epoch(plan: EpochPlan, every: int | None, before: int, most: int | None = None) -> SplitEpoch:
     """Return an epoch after ``before`` updates in which chunks also end after each multiple of ``every`` updates.
 
-    With ``most``, chunks have at most so many rows. Where either is None, it ends no chunk.
+    ``most`` is the largest number of rows of a chunk. Where either is None, it ends no chunk.
     """
     rows = int(plan.starts[-1])
     places = np.empty(0, np.int64)

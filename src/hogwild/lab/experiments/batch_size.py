@@ -119,7 +119,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
 
 
 def _times(timed: Results) -> tuple[list[Finding], list[Part]]:
-    """Say how much faster an epoch is with a larger batch, and with more workers."""
+    """Return a sentence on how much faster an epoch is with a larger batch, and with more workers."""
     if not timed:
         return [], []
     batches, workers = sorted(timed.values("batch")), sorted(timed.values("workers"))

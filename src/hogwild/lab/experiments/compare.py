@@ -94,7 +94,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
 
 
 def _first(named: Results) -> Finding:
-    """Say which combination reaches the target first, by the clock and by epochs."""
+    """Return a sentence on which combination reaches the target first, by the clock and by epochs."""
     known = [name for name in named.values("label") if named.mean("seconds_to_target", label=name).count]
     if not known:
         return Finding(f"No combination came to the target, a held-out loss of {_target(named)}.")
@@ -115,7 +115,7 @@ def _target(named: Results) -> str:
 
 
 def _by_schedule(named: Results) -> list[Finding]:
-    """Say for each strategy and number of workers which schedule has the lowest held-out loss at the end."""
+    """Return sentences on the schedule with the lowest final held-out loss, for each strategy and number of workers."""
     groups = dict.fromkeys((record["strategy"], record["workers"]) for record in named.records)
     findings = []
     for strategy, workers in groups:

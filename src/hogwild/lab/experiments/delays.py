@@ -160,7 +160,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
 
 
 def _by_step(harm: dict[float, tuple[Mean, Mean]]) -> Finding:
-    """Say whether delay does more harm with the larger step: distances of delayed workers and of one, by step."""
+    """Return a sentence on whether delay does more harm with the larger step, from distances by step."""
     small, large = sorted(harm)
     ratios = {step: late.value / one.value if one.value else math.nan for step, (late, one) in harm.items()}
     more = ratios[large] > ratios[small]

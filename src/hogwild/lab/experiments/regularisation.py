@@ -288,8 +288,8 @@ def _of_problem(tuned: Tuned, problem: str) -> list[Finding]:
             Finding(
                 f"{problem}: {CLAIMS[problem]}. Here the norm of SGD's solution is {verdict}: {one} from that of "
                 f"gradient descent, {tuned.mean('norm', problem, REFERENCE)}. A difference of "
-                f"{spelt(one.detectable)} would have been seen with a probability of 80%.",
-                one.high < 0,
+                f"{one.size} would have been seen with a probability of 80%.",
+                one.high < 0 if one.count > 1 else None,
             )
         )
     return findings
@@ -300,9 +300,7 @@ def _asynchrony(tuned: Tuned, problems: list[str]) -> Finding:
     found = {problem: tuned.difference("test_loss", problem, ASYNCHRONOUS, SGD, len(problems)) for problem in problems}
     seen = {problem: each for problem, each in found.items() if each.seen}
     better = [problem for problem, each in seen.items() if each.value < 0]
-    words = "; ".join(
-        f"{problem} {each} (seen from {spelt(each.detectable)})" for problem, each in found.items() if each.count
-    )
+    words = "; ".join(f"{problem} {each} (seen from {each.size})" for problem, each in found.items() if each.count)
     return Finding(
         f"Held-out loss of asynchronous SGD with {WORKERS} workers less that of SGD: {words}. "
         + (
@@ -364,7 +362,7 @@ def _differences(tuned: Tuned, problems: list[str]) -> Table:
         f"Differences to gradient descent, each method with the step by the rule: {tuned.rule}",
         ("problem", "figure", "method", "step", "difference (interval)", "could have been seen", "seen"),
         tuple(
-            (problem, FIGURES[figure], method, tuned.step(problem, method), str(found), spelt(found.detectable),
+            (problem, FIGURES[figure], method, tuned.step(problem, method), str(found), found.size,
              found.seen)
             for problem in problems for figure in COMPARED for method in tuned.others(problem)
             if (found := tuned.difference(figure, problem, method, comparisons=len(tuned.others(problem)))).count

@@ -128,7 +128,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
 
 
 def _first(results: Results, strategy: str) -> Finding:
-    """Say which schedule needs the fewest epochs to the target with one strategy, beside a constant step."""
+    """Return a sentence on which schedule needs the fewest epochs to the target, beside a constant step."""
     here = results.where(strategy=strategy)
     known = [name for name in here.values("schedule") if here.mean("epochs_to_target", schedule=name).count]
     if not known:
@@ -149,7 +149,7 @@ def _first(results: Results, strategy: str) -> Finding:
 
 
 def _stalls(results: Results) -> Finding:
-    """Say how often the adaptive schedule has made its step smaller: without a stall it is a constant step."""
+    """Return a sentence on how often the adaptive schedule has made its step smaller: without a stall, never."""
     adaptive = results.where(schedule="adaptive")
     falls = {name: adaptive.mean("smaller_steps", strategy=name) for name in adaptive.values("strategy")}
     told = ", ".join(f"{mean} ({name})" for name, mean in falls.items())

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from hogwild import landscape, topologies
-from hogwild.lab.experiment import Experiment, Point, Results, each, grid, spelt
+from hogwild.lab.experiment import Experiment, Point, Results, each, grid
 from hogwild.lab.paired_difference import paired
 from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.lab.synthetic_problems import classification
@@ -131,7 +131,7 @@ def _of_problem(results: Results, kind: str, names: list[str]) -> list[Finding]:
 
     def compared(figure: str) -> str:
         found = paired(results, figure, {"topology": last}, {"topology": first})
-        return f"{found}, seen from {spelt(found.detectable)}"
+        return f"{found}, seen from {found.size}"
 
     agree = against_gap("consensus")
     return [

@@ -111,9 +111,7 @@ class EpochRunner:
 
     def segment(self) -> EpochSegment:
         """Return the result of this segment."""
-        return EpochSegment(
-            self.next, self.done, self.loss, self.worst, self.interrupted, frozenset(self.trained)
-        )
+        return EpochSegment(self.next, self.done, self.loss, self.worst, self.interrupted, frozenset(self.trained))
 
 
 class ChunkedRunner(EpochRunner):

@@ -303,9 +303,7 @@ class EventLoop:
     def _create_node(self, name: str) -> None:
         """Create the node, the reliable channel and the trainer of a new incarnation."""
         others = {peer: incarnation for peer, incarnation in self.incarnations.items() if peer != name}
-        channel = ReliableChannel(
-            name, self.incarnations[name], others, self._resend_timeout, self.job.config.window
-        )
+        channel = ReliableChannel(name, self.incarnations[name], others, self._resend_timeout, self.job.config.window)
         self.nodes[name] = snapshotting(Node(self.job.roles[name](), channel), self.job)
         if is_worker(name):
             number = number_of(name)
