@@ -120,9 +120,15 @@ def _drawn(point: Point) -> bool:
     return point["problem"] == NOISY and point["method"] in TRAJECTORIES
 
 
+def _norms_by_step(results: Results, problem: str, method: str) -> Series:
+    return results.over("step", "norm", method, problem=problem, method=method)
+
+
 def _sharpness(problem: Overparametrised) -> dict[str, float]:
     """Measure sharpness in all three forms, and the trace of the Hessian."""
-    surface = landscape.surface(problem.problem(batch=len(problem.training[1])))
+    from hogwild.landscape.module_surface import ModuleSurface
+
+    surface = ModuleSurface(problem.problem(batch=len(problem.training[1])))
     at = surface.at(problem.net)
     return {
         **landscape.summary(surface, at, RADIUS, samples=SAMPLES, coordinates=COORDINATES),
@@ -132,7 +138,9 @@ def _sharpness(problem: Overparametrised) -> dict[str, float]:
 
 def _trajectory(problem: Overparametrised, path: list[Any]) -> dict[str, Any]:
     """Return the trajectory of a run, on the plane that contains most of it."""
-    surface = landscape.surface(problem.problem(batch=len(problem.training[1])))
+    from hogwild.landscape.module_surface import ModuleSurface
+
+    surface = ModuleSurface(problem.problem(batch=len(problem.training[1])))
     seen = landscape.path_plane(surface, path, points=13)
     return {
         "way": {
@@ -236,8 +244,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         ),
         *(
             Chart(f"Norm by step: {problem}", "step", "norm",
-                  each(tuned.methods(problem), lambda method, problem=problem: results.over(
-                      "step", "norm", method, problem=problem, method=method)),
+                  each(tuned.methods(problem), partial(_norms_by_step, results, problem)),
                   "Norm of the solution against the step, for each method; runs that diverged are left out.",
                   log_x=True, log_y=True)
             for problem in problems

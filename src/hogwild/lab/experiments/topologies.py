@@ -87,11 +87,12 @@ def _perceptron(topology: topologies.Topology, seed: int) -> tuple[Run, dict[str
     from torch.utils.data import TensorDataset
 
     from hogwild.lab.overparametrised_networks import perceptron
+    from hogwild.landscape.module_surface import ModuleSurface
 
     made = perceptron(seed, rows=ROWS, width=WIDTH)
     problem, (start, _) = made.problem(BATCH), made.losses()
     run = _run(problem, torch.optim.SGD, TensorDataset(*made.held_out), PERCEPTRON, topology, seed)
-    surface = landscape.surface(made.problem(ROWS))
+    surface = ModuleSurface(made.problem(ROWS))
     return run, {
         "curve": [record["loss"] / start for record in run.history], "excess": run.loss / start,
         **made.norms(made.net),
