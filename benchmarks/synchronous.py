@@ -12,8 +12,8 @@ import hogwild
 from benchmarks import results
 
 WORKERS, BATCHES = (1, 2, 4, 8, 16), (32, 128, 512)  # processes; samples of one process in one step
-FEATURES, WIDTH, CLASSES, SAMPLES = 256, 1024, 10, 2**15
-EPOCHS, TURNS = 4, 3  # of a run, the first of which is not counted; runs of each setting
+FEATURES, WIDTH, CLASSES, SAMPLES = 256, 1024, 10, 2**14
+EPOCHS, TURNS = 3, 2  # of a run, the first of which is not counted; runs of each setting
 Seconds = Mapping[tuple[int, int], Sequence[float]]  # of an epoch, by processes and batch
 
 
