@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from talkers import TALKERS, train
 
-from hogwild import Adaptive, Budget, Constant, Local, ParameterServer, Simulator, Synchronous
+from hogwild import Adaptive, Budget, Constant, Cosine, Local, ParameterServer, Simulator, Synchronous
 from hogwild.errors import ParameterError
 from hogwild.stopping import RecordInterval
 
@@ -24,6 +24,14 @@ def test_a_budget_in_seconds_ends_a_run_of_any_strategy(name):
     assert run.stop_reason == "seconds"
     assert 0.3 <= run.seconds < 0.4
     assert run.history[-1]["epoch"] >= 1
+
+
+@pytest.mark.parametrize("name", sorted(set(TALKERS) - {"averaging"}))
+def test_a_schedule_follows_the_seconds_of_a_budget(name):
+    run = train(TALKERS[name], Simulator(0.001), budget=Budget(seconds=0.4), schedule=Cosine(0.2))
+    steps = [record["step"] for record in run.history]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[-1] < 0.02 < 0.1 < steps[0]
 
 
 @pytest.mark.parametrize("runtime", [Simulator(), Local()], ids=["simulator", "local"])

@@ -83,6 +83,13 @@ class StepScale:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeSpent:
+    """Report of the coordinator to a worker: the share of the run's seconds that is spent, for schedules."""
+
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Report of a worker on one shard since its last report: terms, samples, their summed loss, and its clock now.
 
@@ -249,7 +256,7 @@ class ViewState:
 
 
 Body = (
-    Ready | Begin | Assign | StepScale | Progress | ParametersRequest | ParametersReply | Stop | Stopped
+    Ready | Begin | Assign | StepScale | TimeSpent | Progress | ParametersRequest | ParametersReply | Stop | Stopped
     | SnapshotMarker | Push | Pull | JoinRequest | JoinReply | Leave | PullReply | GossipPush | GossipReply
     | ViewChange | ViewState
 )  # fmt: skip

@@ -63,7 +63,7 @@ def run(job: Job) -> Run:
     samples, batch = problem.samples_of_epoch(workers, labels), problem.batch or 1
     # Changes that are added in full are damped below, so that together they are one step of all workers.
     total = strategy.total(batch, workers) * (workers if sums_updates(strategy) else 1)
-    rate = step_size_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
+    rate = step_size_of(schedule, optimiser, samples, budget, total)
     damping = 1 / workers if sums_updates(strategy) else 1.0
     keeper = MessageCheckpointer(job)
     remembers = keeper.checkpoints is not None

@@ -136,7 +136,11 @@ class RowSource:
 
     def burst_rates(self, train: Train) -> Floats:
         """Return the step sizes of the terms of a burst."""
-        rates = self.rates(train.progress, train.terms, train.stride)
+        if train.spent > 0:
+            updates = train.progress + train.stride * np.arange(train.terms, dtype=np.float64)
+            rates = self._rates(updates, train.spent)
+        else:
+            rates = self.rates(train.progress, train.terms, train.stride)
         return rates if train.scale == 1.0 else (train.scale * rates).astype(rates.dtype)
 
     def rates(self, progress: int, terms: int, stride: int) -> Floats:
@@ -165,9 +169,10 @@ class RowSource:
                     self._tables.popitem(last=False)
         return found
 
-    def _rates(self, updates: Floats) -> Floats:
+    def _rates(self, updates: Floats, spent: float = 0.0) -> Floats:
         rows = self.problem.data.n_rows
         fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(len(updates))
+        fraction = np.maximum(fraction, min(spent, LAST))
         steps = self.schedule(Moment(updates + 1, updates / rows, fraction))
         return np.asarray(steps if self.scale == 1.0 else self.scale * steps, np.float32)
 

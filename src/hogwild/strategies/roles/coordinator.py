@@ -23,6 +23,7 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     ViewState,
     is_worker,
     number_of,
@@ -51,8 +52,9 @@ from hogwild.messaging.protocol import (
 from hogwild.stopping import Stall, monitored_value, stop_reason
 from hogwild.strategies.roles.membership import Membership
 
-# Names of the timers for the watchdog, for the time limit of the run, and for records between epochs.
-WATCH, TIME, RECORD = "watch", "time", "record"
+# Names of the timers for the watchdog, the time limit of the run, records between epochs, and reports of the time.
+WATCH, TIME, RECORD, REPORT = "watch", "time", "record", "report"
+TIME_REPORTS = 64  # Reports of the time to workers in a run that is limited in seconds.
 
 
 class Coordinator:
@@ -80,6 +82,7 @@ class Coordinator:
         self.terms = self.samples = self.updates = 0
         self.loss = 0.0
         self.clock = 0
+        self.time_reports = 0  # Reports of the time so far.
         self.step = math.nan  # Step size of the last burst that was reported.
         self.stall = Stall()
         self.stalls = 0  # Stalls after which the step size was made smaller.
@@ -114,11 +117,13 @@ class Coordinator:
             yield from self._set_record_timer()
             if self.config.seconds is not None:
                 yield SetTimer(TIME, self.config.seconds)
+                yield SetTimer(REPORT, self.config.seconds / TIME_REPORTS)
         elif isinstance(event, Resumed):
             yield SetTimer(WATCH, self.config.silence)
             yield from self._set_record_timer()
             if self.config.seconds is not None:
                 yield SetTimer(TIME, max(0.0, self.config.seconds - event.seconds))
+                yield SetTimer(REPORT, self.config.seconds / TIME_REPORTS)
         elif isinstance(event, Delivered):
             yield from self._delivered(event.sender, event.body)
         elif isinstance(event, PeerLost):
@@ -129,6 +134,8 @@ class Coordinator:
             yield from self._measured(event)
         elif isinstance(event, TimerFired) and event.name == TIME:
             yield from self._stop("seconds")
+        elif isinstance(event, TimerFired) and event.name == REPORT:
+            yield from self._report_time()
         elif isinstance(event, TimerFired) and event.name == RECORD:
             self.timed = self.begun
             yield from self._set_record_timer()
@@ -137,6 +144,16 @@ class Coordinator:
             yield from self._interrupted()
         elif isinstance(event, TimerFired) and event.name == WATCH:
             yield from self._watch()
+
+    def _report_time(self) -> Iterator[Action]:
+        """Tell the workers which share of the time is spent; they have no clock of the run."""
+        assert self.config.seconds is not None
+        self.time_reports += 1
+        for name in self._workers(self.ready):
+            if name not in self.stopped:
+                yield Send(name, TimeSpent(self.time_reports / TIME_REPORTS))
+        if self.time_reports < TIME_REPORTS:
+            yield SetTimer(REPORT, self.config.seconds / TIME_REPORTS)
 
     def _set_record_timer(self) -> Iterator[Action]:
         if self.config.every.seconds is not None:

@@ -22,6 +22,7 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     is_server,
     number_of,
     server,
@@ -83,7 +84,7 @@ class EASGDWorker:
         if isinstance(body, Begin) and not self.ended:  # Stop may arrive before Begin.
             self.cursor.take(body)
             yield from self._pull()
-        elif isinstance(body, Assign | StepScale):
+        elif isinstance(body, Assign | StepScale | TimeSpent):
             self.cursor.take(body)
         elif isinstance(body, PullReply) and self.pulling and body.clock == self.clock:
             self.got[number_of(sender)] = body

@@ -25,6 +25,7 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     is_server,
     number_of,
     server,
@@ -94,7 +95,7 @@ class ParameterServerWorker:
                     yield Send(server(number), JoinRequest())
             else:
                 yield from self._begin()
-        elif isinstance(body, Assign | StepScale):
+        elif isinstance(body, Assign | StepScale | TimeSpent):
             self.cursor.take(body)
         elif isinstance(body, JoinReply) and self.join_clocks is not None:
             self.join_clocks[number_of(sender)] = body.clock

@@ -18,6 +18,7 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     ViewChange,
     ViewState,
     number_of,
@@ -82,7 +83,7 @@ class SynchronousWorker:
             yield from self._received(number_of(sender), body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
-        elif isinstance(body, Assign | StepScale):
+        elif isinstance(body, Assign | StepScale | TimeSpent):
             self.cursor.take(body)
         elif isinstance(body, ViewChange):
             self.requested_view = body.view
