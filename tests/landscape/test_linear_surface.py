@@ -126,7 +126,7 @@ def test_other_data_and_a_problem_without_intercept() -> None:
 
 def test_columns_far_from_zero_are_looked_at_as_they_are() -> None:
     X, y = rows()
-    problem = Linear((X + 100, y), "squared")
+    problem = Linear((X + 100, y), "squared", l2=0)
     assert problem.frame is not None
     run = minimise(problem, strategy="serial", budget=50)
     ground = surface(problem)
