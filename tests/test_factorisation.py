@@ -39,7 +39,7 @@ def labels(X, loss, seed=1):
 def made(kind, layout="sparse", loss="logistic", **more):
     X = rows(layout)
     problem, own, fields = KINDS[kind]
-    options = {"rank": RANK, "spread": 0.3, "l2_factors": 0.0, **own, **more}
+    options = {"rank": RANK, "spread": 0.3, "l2": 0.0, "l2_factors": 0.0, **own, **more}
     return problem((X, labels(X, loss)), loss, **options), scipy.sparse.csr_array(X), labels(X, loss), fields
 
 
@@ -85,7 +85,7 @@ def test_scores_and_figures_are_those_of_the_formula(kind, layout, normalise):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_is_along_the_numerical_gradient(kind, loss):
-    problem, X, y, fields = made(kind, loss=loss, l2=0, l2_factors=0)
+    problem, X, y, fields = made(kind, loss=loss)
     rule, rate, tiny = rule_named("sgd"), 1e-4, 1e-5
     descend, sync = problem.kernel(rule, "free", 1), problem.sync_buffer("free")
     chunk = problem.data.in_order()[0]
