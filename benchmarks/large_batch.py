@@ -57,8 +57,11 @@ def split(seed: int) -> tuple[Any, Any]:
     return training, held
 
 
-def curve(strategy: Any, seed: int, epochs: int, step: float) -> list[float]:
-    """The held-out accuracy after each epoch, in per cent. Split, first parameters and order go by the seed."""
+def curve(strategy: Any, seed: int, epochs: int, step: float) -> tuple[list[float], float]:
+    """The held-out accuracy after each epoch, in per cent, and the seconds of an epoch without the first one.
+
+    Split, first parameters and order go by the seed.
+    """
     import torch
     from torch import nn
 
@@ -68,13 +71,14 @@ def curve(strategy: Any, seed: int, epochs: int, step: float) -> list[float]:
     rule = partial(torch.optim.SGD, lr=step, momentum=MOMENTUM, weight_decay=DECAY)
     one_thread = hogwild.Processes(threads=1)  # so that all have the same arithmetic
     run = hogwild.minimise(problem, rule, "cosine", strategy, one_thread, epochs, test=held, seed=seed)
-    return [100 * record.get("test_accuracy", math.nan) for record in run.history]
+    ends = [record["seconds"] for record in run.history]
+    return [100 * record.get("test_accuracy", math.nan) for record in run.history], (ends[-1] - ends[0]) / (epochs - 1)
 
 
 def best_step(epochs: int, trials: Sequence[int]) -> float:
     """The step with which the small batch has the best mean accuracy."""
     means = {
-        step: statistics.mean(curve(WAYS[SMALL], seed, epochs, step)[-1] for seed in trials) for step in STEPS
+        step: statistics.mean(curve(WAYS[SMALL], seed, epochs, step)[0][-1] for seed in trials) for step in STEPS
     }  # fmt: skip
     return max(means, key=lambda step: means[step])
 
@@ -89,22 +93,29 @@ def apart(small: Sequence[float], other: Sequence[float]) -> tuple[float, float]
     return statistics.mean(differences), statistics.stdev(differences) / math.sqrt(len(differences))
 
 
-def line(name: str, small: Sequence[float], ends: Sequence[float]) -> list[str]:
+def line(name: str, small: Sequence[float], ends: Sequence[float], seconds: Sequence[float]) -> list[str]:
     mean, error = apart(small, ends)
     noise = "" if name == SMALL else "yes" if abs(mean) <= 2 * error else "**no**"
     difference = "" if name == SMALL else f"{mean:+.2f} (standard error {error:.2f})"
-    return [name, f"{statistics.mean(ends):.2f} %", f"{statistics.stdev(ends):.2f}", difference, noise]
+    accuracy = [f"{statistics.mean(ends):.2f} %", f"{statistics.stdev(ends):.2f}", difference, noise]
+    return [name, *accuracy, results.span(seconds, ".2f", " s")]
 
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     seeds, epochs = (2, 6) if quick else (SEEDS, EPOCHS)
     step = best_step(epochs, TRIALS[:1] if quick else TRIALS)
-    curves = {
+    runs = {
         name: [curve(strategy, seed, epochs, step) for seed in range(seeds)] for name, strategy in WAYS.items()
     }  # fmt: skip
+    curves = {name: [reached for reached, _ in some] for name, some in runs.items()}
+    seconds = {name: [taken for _, taken in some] for name, some in runs.items()}
     small = [one[-1] for one in curves[SMALL]]
     picture = plot_large_batch(curves, out)
-    head = ["batch", "held-out accuracy", "standard deviation", "from the small batch", "within two standard errors"]
+    head = [
+        "batch", "held-out accuracy", "standard deviation", "from the small batch", "within two standard errors",
+        "an epoch",
+    ]  # fmt: skip
+    rows = [line(name, small, [one[-1] for one in mine], seconds[name]) for name, mine in curves.items()]
     results.write(
         "large_batch",
         "Eight times the batch",
@@ -114,13 +125,14 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
             f"{results.version_of('torch')}. The small batch is {BATCH} samples; eight times that is {WORKERS} workers",
             f"with {ACCUMULATE} batches of {BATCH} in a step. The step is {step:g}: the best for the small batch of",
             f"{', '.join(map(str, STEPS))}, on other splits. {seeds} seeds, each with a split, first parameters and an",
-            "order of its own, which are the same for all lines.",
+            "order of its own, which are the same for all lines. Seconds of an epoch without the first: the median",
+            "(least to most).",
             "",
-            *results.table(head, [line(name, small, [one[-1] for one in mine]) for name, mine in curves.items()]),
+            *results.table(head, rows),
             *(["", f"![]({picture})"] if picture else []),
         ],
         out,
-        raw=to_jsonable({"step": step, "curves": curves}),
+        raw=to_jsonable({"step": step, "curves": curves, "epoch_seconds": seconds}),
     )
 
 

@@ -75,10 +75,9 @@ def typed(words: list[str]) -> dict[str, Any]:
 def delays(times: float, own: float) -> list[str]:
     """Every burst takes so much longer than its arithmetic, which takes ``own`` seconds; the last worker's are slow."""
     slow = times * (BURST + own) - own
-    return [
-        word for number in range(WORKERS)
-        for word in ("--extra-seconds", f"{number}:{slow if number == WORKERS - 1 else BURST:.4f}")
-    ]  # fmt: skip
+    seconds = [slow if number == WORKERS - 1 else BURST for number in range(WORKERS)]
+    # The delay is that of one update, of which a burst has PUSH_EVERY.
+    return ["--delay", ",".join(f"{number}={each / PUSH_EVERY:.7f}" for number, each in enumerate(seconds))]
 
 
 def reached(record: dict[str, Any], target: float) -> float:
@@ -111,8 +110,8 @@ def best_step(data: Path, way: Way, target: float, steps: tuple[float, ...]) -> 
         "simulator",
         "--compute-time",
         f"{BURST / PUSH_EVERY:g}",
-        "--slowdown",
-        f"{WORKERS - 1}:{TIMES}",
+        "--delay",
+        f"{WORKERS - 1}={(TIMES - 1) * BURST / PUSH_EVERY:g}",
     )
     return min(steps, key=lambda step: reached(run(data, way, WORKERS, step, EPOCHS, *slow), target))
 
@@ -186,7 +185,7 @@ def report(slow: list[dict[str, Any]], table: list[list[str]], target: float, ro
         ])  # fmt: skip
     return [
         f"RCV1-like data, {rows:,} rows, hinge loss, l2={L2:g}, AdaGrad, from the command line. Four workers, each of",
-        f"which needs {BURST * 1000:.0f} ms beyond the arithmetic for {PUSH_EVERY} rows (`--extra-seconds`), as if",
+        f"which needs {BURST * 1000:.0f} ms beyond the arithmetic for {PUSH_EVERY} rows (`--delay`), as if",
         f"they had machines of their own; then the last one needs {TIMES} times as long, by what a burst was measured",
         f"to take. Seconds until the objective is {target:.4f}, as that of one worker alone after an epoch; between",
         "epochs it is taken to fall evenly. For each way the best of these steps,",

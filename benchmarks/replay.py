@@ -69,7 +69,9 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     for name, slow in SETTINGS.items():
         found = []
         for _ in range(1 if quick else ROUNDS):
-            run = trained(task, hogwild.Local(extra_seconds=slow, record=True), epochs)
+            # The settings are seconds of a burst, and a delay is of one of its updates.
+            delay = {worker: seconds / PUSH_EVERY for worker, seconds in slow.items()}
+            run = trained(task, hogwild.Local(delay=delay, record=True), epochs)
             again = trained(task, hogwild.Simulator.replay(run.trace), epochs)
             before, after = shares(run), shares(again)
             found.append((total_variation(before, after), earth_mover(before, after), run.seconds, again.seconds))

@@ -23,7 +23,7 @@ def main(rows: int = 1_000, epochs: int = 4) -> list[hogwild.Run]:
     random = np.random.default_rng(0)
     X = random.standard_normal((rows, 20))
     y = np.sign(X @ random.standard_normal(20) + random.standard_normal(rows))
-    runtime = hogwild.Simulator(compute_time="log-normal:0.001:0.2", slowdown={SLOW: 10.0})
+    runtime = hogwild.Simulator(compute_time="log-normal:0.001:0.2", delay={SLOW: 0.009})
     ways = {  # the mean of four changes has a quarter of the noise, and bears four times the step
         "asynchronous": (hogwild.ParameterServer(WORKERS), 0.05),
         "staleness=3": (hogwild.ParameterServer(WORKERS, staleness=3), 0.2),

@@ -16,7 +16,8 @@ TOOLS, _ = installed()
 
 
 @pytest.mark.parametrize(
-    "name", ["results", "search", "objective", "scaling", "show", "large_batch", "replay", "hosts", "tools.way"]
+    "name",
+    ["results", "search", "objective", "scaling", "show", "large_batch", "synchronous", "replay", "hosts", "tools.way"],
 )
 def test_examples(name):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

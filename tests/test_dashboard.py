@@ -144,6 +144,14 @@ def test_a_run_by_messages_tells_its_staleness_in_the_end() -> None:
     assert "\x1b[?25h" in shown  # the cursor is back
 
 
+def test_counted_conflicts_tell_the_staleness_of_workers_in_one_memory() -> None:
+    figures = {"mean": 1.3, "median": 0, "p95": 10, "most": 10, "count": 10}
+    conflicts = {"event": "conflicts", "staleness": {**figures, "workers": {"worker-0": figures}}}
+    shown = fed(started(), *epochs(2), conflicts)
+    assert "staleness of" in shown
+    assert "worker-0" in shown
+
+
 def test_rates_of_worker_processes_are_shown() -> None:
     event = {"event": "progress", "updates": 20_000, "seconds": 10.0, "fraction": 0.8, "workers": [1200.0, 873.2]}
     assert "1.2k + 873 samples/s" in fed(started(problem="module"), event)

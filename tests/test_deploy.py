@@ -151,18 +151,34 @@ def test_the_services_are_locked_probed_limited_and_share_a_volume():
     assert str((DEPLOY / file["secrets"]["ray_token"]["file"]).relative_to(ROOT)) in ignored
 
 
-def test_the_image_is_pinned_and_runs_as_nobody():
+def steps_of_the_image():
     lines = re.sub(r"\\\n", " ", (DEPLOY / "Dockerfile").read_text()).splitlines()
-    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
-    bases = [words.split()[0] for step, words in steps if step == "FROM"]
+    return [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+
+
+def stages():
+    """The stages of the image: for each its name, the stage or image it begins with, and its other steps."""
+    found = []
+    for step, words in steps_of_the_image():
+        if step == "FROM":
+            base, _, name = words.partition(" AS ")
+            found.append((name, base, []))
+        elif found:
+            found[-1][2].append((step, words))
+    return found
+
+
+VARIANTS = {"plain": set(), "torch": {"torch"}, "cuda": {"torch", "cuda"}}
+
+
+def test_the_image_is_pinned_and_runs_as_nobody():
+    steps, names = steps_of_the_image(), {name for name, _, _ in stages()}
+    bases = [base for _, base, _ in stages() if base not in names and "$" not in base]
     assert len(bases) == 2
     assert len(set(bases)) == 1
     assert re.fullmatch(r"python:3\.11\.\d+-slim-\w+", bases[0])
     installs = [words for step, words in steps if step == "RUN" and "pip install" in words]
-    assert len(installs) == 1
-    assert "--constraint constraints.txt" in installs[0]
-    extras = re.search(r"'\.\[([\w,]+)\]'", installs[0])
-    assert set(extras[1].split(",")) <= set(PROJECT["optional-dependencies"])
+    assert all("--constraint constraints.txt" in words for words in installs)
     users = [words for step, words in steps if step == "USER"]
     assert users
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1])
@@ -171,3 +187,38 @@ def test_the_image_is_pinned_and_runs_as_nobody():
     copied = {name for step, words in steps if step == "COPY" and "--from" not in words for name in words.split()[:-1]}
     assert copied <= allowed
     assert all((ROOT / name).exists() for name in copied)
+
+
+def test_every_variant_of_the_image_installs_what_it_is_for():
+    by_name = {name: (base, steps) for name, base, steps in stages()}
+    assert {name.removeprefix("build-") for name in by_name if name.startswith("build-")} == set(VARIANTS)
+    for variant, more in VARIANTS.items():
+        base, steps = by_name[f"build-{variant}"]
+        assert base == "build"
+        ((step, words),) = steps
+        assert step == "RUN"
+        extras = set(re.search(r"'\.\[([\w,]+)\]'", words)[1].split(","))
+        assert extras == {"cluster", "parquet"} | more
+        assert extras <= set(PROJECT["optional-dependencies"])
+    assert ["ARG", "VARIANT=plain"] in steps_of_the_image()
+    assert by_name["built"][0] == "build-${VARIANT}"
+    assert ("COPY", "--from=built /opt/hogwild /opt/hogwild") in by_name[""][1]
+
+
+@pytest.mark.parametrize("variant", ["torch", "cuda"])
+def test_the_services_of_a_variant_are_those_of_the_cluster_with_another_image(variant):
+    file = yaml.safe_load((DEPLOY / f"docker-compose.{variant}.yml").read_text())
+    assert set(file["services"]) == set(compose()["services"])
+    for service in file["services"].values():
+        assert service["image"] == f"hogwild:{PROJECT['version']}-{variant}"
+        assert service["build"] == {"args": {"VARIANT": variant}}
+    devices = file["services"]["worker"].get("deploy", {}).get("resources", {}).get("reservations", {}).get("devices")
+    assert (devices == [{"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}]) == (variant == "cuda")
+
+
+def test_the_documented_builds_are_those_of_the_dockerfile():
+    text = (DEPLOY / "README.md").read_text() + (DEPLOY / "Dockerfile").read_text()
+    assert set(re.findall(r"VARIANT=(\w+)", text)) == set(VARIANTS)
+    assert set(re.findall(r"hogwild:([\w.-]+)", text)) == {
+        PROJECT["version"], *(f"{PROJECT['version']}-{variant}" for variant in ("torch", "cuda")),
+    }  # fmt: skip

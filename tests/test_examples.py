@@ -56,6 +56,8 @@ def test_the_slow_worker_holds_up_those_who_wait_for_it(capsys):
     assert all(name in shown for name in ("asynchronous", "staleness=3", "synchronous"))
     assert asynchronous.seconds < bounded.seconds
     assert asynchronous.idle["idle_share"] < synchronous.idle["idle_share"]
+    means = {name: each["mean"] for name, each in asynchronous.staleness["workers"].items()}
+    assert max(means, key=means.get) == "worker-3"
     assert asynchronous.staleness["most"] > bounded.staleness["most"] > synchronous.staleness["most"] == 0
 
 

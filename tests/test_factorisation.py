@@ -39,7 +39,7 @@ def labels(X, loss, seed=1):
 def made(kind, layout="sparse", loss="logistic", **more):
     X = rows(layout)
     problem, own, fields = KINDS[kind]
-    options = {"rank": RANK, "spread": 0.3, "l2_factors": 0.0, **own, **more}
+    options = {"rank": RANK, "spread": 0.3, "l2": 0.0, "l2_factors": 0.0, **own, **more}
     return problem((X, labels(X, loss)), loss, **options), scipy.sparse.csr_array(X), labels(X, loss), fields
 
 

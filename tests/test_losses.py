@@ -269,3 +269,16 @@ def test_a_loss_that_cannot_be_compiled_is_an_error_in_words():
     data = np.eye(4), np.arange(4.0)
     with pytest.raises(ParameterError, match=r"cannot be compiled.*plain arithmetic.*Numba says: .*'input'"):
         minimise(Linear(data, loss=lambda z, y: (input("x"), z - y)), budget=1)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES.values() if loss.targets != "counts"], ids=str)
+def test_curvature_is_a_bound_that_is_reached(loss):
+    """Where a derivative has no jump; the curvature limits steps."""
+    scores = np.linspace(-3, 3, 4_001)
+    slopes = np.array([loss(z, 1.0)[1] for z in scores])
+    bends = np.abs(np.diff(slopes)) / np.diff(scores)
+    near = np.min([np.abs(scores[:-1] - kink) for kink in (*kinks(loss, 1.0), 99.0)], axis=0) < 0.01
+    smooth = bends[~near].max()
+    assert smooth <= loss.curvature * (1 + 1e-6)
+    if smooth > 0.01:
+        assert smooth == pytest.approx(loss.curvature, rel=1e-3)

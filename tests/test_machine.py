@@ -51,6 +51,48 @@ def test_version_1_groups(tmp_path: Path) -> None:
     assert memory_limit(2**30, tmp_path) == 2048
 
 
+def test_what_a_group_uses_is_not_available(tmp_path: Path) -> None:
+    """Cached files can be dropped, shared memory cannot. The usage of inner groups was not looked at."""
+    stat = "anon 500\nshmem 50\ninactive_file 100\nactive_file 40\n"
+    tree(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/outer/inner\n",
+            "sys/fs/cgroup/outer/memory.max": "1000\n",
+            "sys/fs/cgroup/outer/memory.current": "700\n",
+            "sys/fs/cgroup/outer/memory.stat": stat,
+            "sys/fs/cgroup/outer/inner/memory.max": "max\n",
+            "sys/fs/cgroup/outer/inner/memory.current": "650\n",
+            "sys/fs/cgroup/outer/memory.swap.max": "0\n",
+            "sys/fs/cgroup/outer/memory.swap.current": "0\n",
+        },
+    )
+    assert machine.available_bytes(tmp_path) == 1000 - (700 - 140)
+    assert machine.swap_bytes(tmp_path) == 0
+    tree(tmp_path, {"sys/fs/cgroup/outer/memory.current": "2000\n"})
+    assert machine.available_bytes(tmp_path) == 0
+
+
+def test_what_a_group_of_version_1_uses_is_not_available(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        {
+            "proc/self/cgroup": "4:memory:/a\n0::/\n",
+            "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "1000\n",
+            "sys/fs/cgroup/memory/a/memory.usage_in_bytes": "700\n",
+            "sys/fs/cgroup/memory/a/memory.stat": "cache 90\ninactive_file 1\ntotal_inactive_file 60\n",
+        },
+    )
+    assert machine.available_bytes(tmp_path) == 1000 - (700 - 60)
+    assert machine.swap_bytes(tmp_path) == 0
+
+
+def test_a_group_without_limits_leaves_all_that_the_machine_has(tmp_path: Path) -> None:
+    tree(tmp_path, {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"})
+    assert machine.available_bytes(tmp_path) > 1000
+    assert this_machine().usable_memory == this_machine().available or this_machine().memory_limit is not None
+
+
 def test_inside_a_container_the_root_is_the_group(tmp_path: Path) -> None:
     tree(tmp_path, {"proc/self/cgroup": "0::/not/visible\n", "sys/fs/cgroup/cpu.max": "50000 100000\n"})
     assert cpu_quota(tmp_path) == 0.5

@@ -100,6 +100,20 @@ def test_who_has_met_everything_has_nothing_to_learn():
     assert (before == after).all()
 
 
+def test_who_has_met_almost_everything_learns_nothing_of_what_was_met():
+    """Sixteen draws rarely find the one item that the user has not met; no other item takes its place."""
+    problem = MatrixCompletion(([0] * 199 + [1], [*range(199), 199]), rank=2, loss="bpr")
+    outcomes = set()
+    for row in range(199):
+        before, after = one_step(problem, row, 0.1)
+        moved = np.flatnonzero(np.abs(after - before).reshape(-1, problem.room).sum(axis=1))
+        outcomes.add(frozenset(moved.tolist()) - {2 + row})
+    assert outcomes <= {frozenset(), frozenset({0, 2 + 199})}
+    assert frozenset() in outcomes
+    found = problem.metrics(problem.measure(problem.data.in_order()[0], problem.start(SGD())))
+    assert found["loss"] == pytest.approx(np.log(2), rel=0.05)  # of the pairs that there are
+
+
 def test_factors_beyond_the_rank_stay_zero_and_the_unknown_too():
     problem = MatrixCompletion(GeneratedRatings(60, 50, 1_000, 3).columns, rank=3)
     run = minimise(problem, strategy="serial", budget=3)

@@ -65,3 +65,18 @@ def test_public_names_are_there() -> None:
     assert set(hogwild.__all__) <= set(dir(hogwild))
     with pytest.raises(AttributeError, match="no attribute 'Hogwlid'"):
         hogwild.Hogwlid  # noqa: B018
+
+
+def test_histograms_have_numbers_for_keys_also_when_read_again(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    run = minimise(
+        Linear((X, X @ [1.0, 2.0, 3.0, 4.0]), "squared"), "sgd", hogwild.Constant(0.01), hogwild.ParameterServer(12),
+        hogwild.Simulator(delay={3: 0.02}), budget=3, folder=tmp_path,
+    )  # fmt: skip
+    assert run.staleness is not None
+    histogram = run.staleness["histogram"]
+    assert list(histogram) == sorted(histogram)
+    assert max(histogram) == run.staleness["most"] > 9  # as text, "10" would come before "9"
+    again = Run.load(tmp_path).staleness
+    assert again is not None
+    assert list(again["histogram"].items()) == list(histogram.items())

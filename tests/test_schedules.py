@@ -8,7 +8,17 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hogwild import Linear, minimise
+from hogwild import (
+    Averaging,
+    Hogwild,
+    Linear,
+    LocalSGD,
+    ParameterServer,
+    Serial,
+    Simulator,
+    Synchronous,
+    minimise,
+)
 from hogwild.errors import ParameterError
 from hogwild.schedules import (
     SCHEDULES,
@@ -150,6 +160,92 @@ def test_rates_of_every_schedule_are_positive_and_finite_over_a_whole_run(name):
     assert np.isfinite(rates).all()
 
 
+# Names with numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        ("warmup", Warmup()),
+        ("warmup:5", Warmup(Constant(), 5)),
+        ("warmup:5:0.2", Warmup(Constant(), 5, 0.2)),
+        ("warmup:5:cosine", Warmup(Cosine(), 5)),
+        ("warmup:0.5:0:Inverse_Time:2", Warmup(InverseTime(decay=2), 0.5, 0)),
+        ("warmup:steps", Warmup(Steps())),
+        ("cosine:0.1", Cosine(floor=0.1)),
+        ("backoff:0.5:2", Backoff(beta=0.5, epochs=2)),
+        ("inverse-scaling:0.5", InverseScaling(power=0.5)),
+        ("adaptive:2:1e-3", Adaptive(factor=2, least=1e-3)),
+        ("linear-scaling:1:2:warmup:3", LinearScaling(Warmup(epochs=3), 1, None, 2)),
+    ],
+)
+def test_numbers_and_another_schedule_may_follow_a_name(text, schedule):
+    assert named(text) == schedule
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("warmup:5:0.1:3", r"must be 'warmup\[:EPOCHS\]\[:START\]\[:SCHEDULE\]'. Got 'warmup:5:0.1:3' instead"),
+        ("warmup:", r"must be 'warmup\[:EPOCHS\]"),
+        ("warmup:5:cosin", "Got 'cosin' instead. Did you mean 'cosine'"),
+        ("warmup:0", "'epochs' parameter must be a positive number. Got 0 instead"),
+        ("warmup:5:2", "'start' parameter must be between 0 and 1. Got 2 instead"),
+        ("cosine:low", r"must be 'cosine\[:FLOOR\]'. Got 'cosine:low' instead"),
+        ("constant:0.5", "must be 'constant' alone. Got 'constant:0.5' instead"),
+    ],
+)
+def test_a_name_with_wrong_parts_is_refused(text, message):
+    with pytest.raises(ParameterError, match=message):
+        named(text)
+
+
+def test_a_schedule_that_modifies_an_adaptive_one_adapts():
+    for kind in (Warmup, LinearScaling):
+        assert kind(Adaptive(1.0)).needs_stall
+        assert kind(Adaptive(1.0)).after_stall() == kind(Adaptive(0.2))
+        assert kind(Adaptive(1e-7)).after_stall() is None
+        assert not kind(Cosine(1.0)).needs_stall
+
+
+# Linear scaling of rows: a row is a batch of one
+
+
+def rows():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((40, 3)).astype(np.float32)
+    return Linear((scipy.sparse.csr_array(X), np.sign(X[:, 0])), l2=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "runtime", "samples"),
+    [(Serial(), None, 1), (Hogwild(2), None, 1), (Averaging(2), None, 2), (Synchronous(2, 3), Simulator(), 6),
+     (LocalSGD(2), Simulator(), 2), (ParameterServer(2), Simulator(), 1)],
+    ids=repr,
+)  # fmt: skip
+def test_the_step_of_rows_grows_with_those_that_are_averaged(strategy, runtime, samples):
+    scaled = LinearScaling(Constant(0.05), reference=1, warmup=0.0)
+    run = minimise(rows(), "sgd", scaled, strategy, runtime, 2)
+    assert run.config["schedule"] == repr(LinearScaling(Constant(0.05), 1, samples, 0.0))
+    if runtime is not None or strategy == Serial():  # threads of several workers are not the same twice
+        same = minimise(rows(), "sgd", Constant(0.05 * samples), strategy, runtime, 2)
+        np.testing.assert_allclose(run.model.weights, same.model.weights, rtol=1e-5)
+
+
+def test_the_step_is_chosen_for_one_worker_before_it_is_scaled():
+    chosen, scaled = (
+        minimise(rows(), "sgd", schedule, Averaging(2), budget=2).config["schedule"]
+        for schedule in (Constant(), LinearScaling(reference=1, warmup=0.0))
+    )
+    assert scaled == f"LinearScaling(base={chosen}, reference=1, total=2, warmup=0.0)"
+
+
+def test_every_record_of_rows_has_its_step():
+    run = minimise(rows(), "sgd", with_step(named("warmup:2:0.5"), 0.1), "serial", budget=3)
+    assert [record["step"] for record in run.history] == pytest.approx([0.075, 0.1, 0.1])
+    assert run.result["step"] == run.history[-1]["step"]
+
+
 # Optimal, as in scikit-learn
 
 
@@ -188,7 +284,7 @@ def test_optimal_is_that_of_scikit_learn(ours, theirs, alpha):
 def test_optimal_asks_for_a_penalty():
     X = np.random.default_rng(0).standard_normal((4, 3))  # its loops are compiled for others as well
     with pytest.raises(ParameterError, match="'optimal' is for penalised problems: give l2"):
-        minimise(Linear((X, [1, 0, 1, 0])), "sgd", "optimal", "serial", budget=1)
+        minimise(Linear((X, [1, 0, 1, 0]), l2=0), "sgd", "optimal", "serial", budget=1)
 
 
 # The clock

@@ -27,6 +27,7 @@ SLOW = (
     "lab/test_lab.py::test_a_trial_of_every_experiment & collisions",
     "lab/test_lab.py::test_a_trial_of_every_experiment & paper",
     "lab/test_lab.py::test_a_trial_of_every_experiment & regularisation",
+    "lab/test_lab.py::test_a_trial_of_every_experiment & sparse-networks",
     "lab/test_lab.py::test_a_trial_of_every_experiment & topologies",
     "lab/test_lab.py::test_readings_are_charts_with_words",
     "lab/test_page_in_a_browser.py",

@@ -18,6 +18,7 @@ from benchmarks.hosts.host import Host
 from benchmarks.hosts.world import Wire
 
 WORKERS = 4
+UPDATES = 16  # updates of a burst, for all strategies
 SLOW = 0.05  # seconds that a burst takes longer: hosts share few cores, and there has to be time for a cut
 EPOCHS, ROWS, FEW_ROWS = 6, 4_000, 2_000
 LIMIT = 300.0  # seconds for a run
@@ -25,10 +26,10 @@ GRACE = 20.0  # seconds for its processes to end
 
 STRATEGIES = {
     "parameter server, staleness 8, 2 shards": (
-        "parameter-server", "--staleness", "8", "--shards", "2", "--push-every", "16", "--step", "0.5"
+        "parameter-server", "--staleness", "8", "--shards", "2", "--push-every", str(UPDATES), "--step", "0.5"
     ),
-    "synchronous": ("synchronous", "--accumulate", "16", "--step", "16"),
-    "gossip, ring": ("gossip", "--topology", "ring", "--period", "16", "--step", "0.5"),
+    "synchronous": ("synchronous", "--accumulate", str(UPDATES), "--step", "16"),
+    "gossip, ring": ("gossip", "--topology", "ring", "--period", str(UPDATES), "--step", "0.5"),
 }  # fmt: skip
 
 
@@ -82,7 +83,7 @@ class Trial:
         process = self.cluster.head.start(
             sys.executable, "-m", "hogwild", "train", path, "--l2", "1e-3", "--rule", "sgd", "--epochs", str(epochs),
             "--runtime", "ray", "--address", self.cluster.address, "--workers", str(WORKERS), "--strategy", *strategy,
-            *(word for worker in range(WORKERS) for word in ("--extra-seconds", f"{worker}:{SLOW}")),
+            "--delay", f"{SLOW / UPDATES:g}",
             "--heartbeat-timeout", str(self.weather.heartbeat), "--log", self.log, "--json",
             env=self.cluster.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hogwild.data.sampling import Replacement as Replacement
     from hogwild.data.sampling import SizeSkew as SizeSkew
     from hogwild.data.sampling import Split as Split
+    from hogwild.data.sampling import Weighted as Weighted
     from hogwild.data.sampling import Whole as Whole
     from hogwild.data.tfrecord_writer import RecordWriter as RecordWriter
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
@@ -109,7 +110,7 @@ _HOMES = {
     "hogwild.nn.csr_dataset": ("CSRDataset",),
     "hogwild.nn.step_profile": ("StepProfile",),
     "hogwild.data.tfrecord_writer": ("RecordWriter",),
-    "hogwild.data.sampling": ("Split", "Replacement", "Whole", "LabelSkew", "SizeSkew"),
+    "hogwild.data.sampling": ("Split", "Replacement", "Weighted", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",

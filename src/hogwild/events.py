@@ -1,11 +1,13 @@
 """Events of a run: their names, their fields and their senders, and the log that passes them to callbacks.
 
-An event is a dictionary whose values are of types that JSON has. ``EVENTS`` lists every kind of event. A new kind of
-event is one entry there, and one line where it is emitted.
+An event is a dictionary whose values are of types that JSON has. The keys of a histogram are integers, which JSON
+writes as text and :func:`event_from_json` restores. ``EVENTS`` lists every kind of event. A new kind of event is one
+entry there, and one line where it is emitted.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -55,6 +57,22 @@ class Event(dict[str, Any]):
         return self._read()
 
 
+def event_from_json(line: str) -> Event:
+    """Return an event from a line of JSON. Its histograms have integers for keys again.
+
+    >>> event_from_json('{"event": "staleness", "histogram": {"0": 7, "12": 1}}')["histogram"]
+    {0: 7, 12: 1}
+    """
+    return Event(json.loads(line, object_hook=_with_integer_keys))
+
+
+def _with_integer_keys(found: dict[str, Any]) -> dict[str, Any]:
+    histogram = found.get("histogram")
+    if isinstance(histogram, dict):
+        found["histogram"] = {int(key): count for key, count in histogram.items()}
+    return found
+
+
 class Callback(Protocol):
     """Callable that receives each event of a run when it happens."""
 
@@ -85,6 +103,7 @@ _METRICS = {
     "objective": "loss and penalty",
     "step": "step size",
     "steps": "steps of the optimiser so far",
+    "workers_used": "workers in one memory that made updates in this epoch (processes: since the record before)",
     "test_loss": "mean loss over the held-out data",
 }
 _MESSAGE = {"message": "one sentence for people"}
@@ -132,6 +151,15 @@ EVENTS: dict[str, EventKind] = {
         "threads", {"workers": "workers that are used", "cores": "cores that this process may use"} | _MESSAGE
     ),
     "replicas": EventKind("threads", {}, open=True),
+    "loss rose": EventKind(
+        "driver",
+        {"start": "loss before the first update, held-out if there is such data", "end": "that loss at the end"}
+        | _MESSAGE,
+    ),
+    "penalty chosen": EventKind(
+        "search for penalties",
+        {"penalties": "strengths of the penalties by name", "path": "pairs of a multiple and a held-out loss"},
+    ),
     "diverged": EventKind(
         "divergence guard", {"epoch": _RECORD["epoch"], "scale": "factor of all step sizes from now on"} | _MESSAGE
     ),

@@ -36,7 +36,7 @@ class Machine:
     allowed_cores: int  #       logical cores that this process may run on (affinity)
     quota: float | None  #      CPU quota of the control group, in cores; None: no limit
     memory: int  #              bytes of physical memory
-    available: int  #           bytes that can be allocated now
+    available: int  #           bytes that can be allocated now, which control groups may limit
     memory_limit: int | None  # bytes that the control group allows; None: no limit
     caches: tuple[Cache, ...]
     cache_line: int | None
@@ -76,7 +76,7 @@ def this_machine() -> Machine:
         allowed_cores=allowed_cores(),
         quota=cpu_quota(ROOT),
         memory=memory.total,
-        available=memory.available,
+        available=available_bytes(),
         memory_limit=memory_limit(memory.total),
         caches=caches(),
         cache_line=_number(_cpu0(ROOT) / "cache/index0/coherency_line_size"),
@@ -213,10 +213,11 @@ def _number(path: Path) -> int | None:
         return None
 
 
-# Files with the limit and the usage of Linux control groups (containers, batch systems): version 2, then version 1.
-_GROUPS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+# Controller, files with the limit and the usage, and prefix of the names in ``memory.stat``: of Linux control groups
+# (containers, batch systems) of version 2, then of version 1.
+_MEMORY_FILES = (
+    ("", "memory.max", "memory.current", ""),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
 )
 
 
@@ -253,24 +254,55 @@ def release_pages() -> None:
             advise(start, stop - start, mmap.MADV_DONTNEED)
 
 
-def available_bytes() -> int:
+def available_bytes(root: Path = ROOT) -> int:
     """Return the number of bytes that this process can still take without swapping and without being killed.
+
+    Control groups limit this number: what their processes use already is not available.
 
     >>> available_bytes() > 0
     True
     """
     import psutil
 
-    return max(0, min([int(psutil.virtual_memory().available), *_left_in_groups()]))
+    return max(0, min([int(psutil.virtual_memory().available), *_left_in_groups(root)]))
 
 
-def _left_in_groups() -> list[int]:
+def swap_bytes(root: Path = ROOT) -> int:
+    """Return the number of bytes of swap space that this process can still take.
+
+    A control group of version 1 with a limit on memory counts as one without swap.
+
+    >>> swap_bytes() >= 0
+    True
+    """
+    import psutil
+
+    groups = _control_groups(root, "")
+    limits = [(_number(folder / "memory.swap.max"), _number(folder / "memory.swap.current")) for folder in groups]
+    left = [limit - used for limit, used in limits if limit is not None and used is not None]
+    memory = psutil.virtual_memory().total
+    first = [_number(folder / "memory.limit_in_bytes") for folder in _control_groups(root, "memory")]
+    if any(limit is not None and 0 < limit < memory for limit in first):
+        left.append(0)
+    return max(0, min([int(psutil.swap_memory().free), *left]))
+
+
+def _left_in_groups(root: Path) -> list[int]:
+    """List the bytes that each control group of this process leaves; groups without a limit are left out.
+
+    The usage of a group includes cached files. The system drops those first, so they count as available.
+    """
     left = []
-    for limit, used in _GROUPS:
-        try:
-            # The usage includes cached files, which the system drops first. The result is therefore never
-            # too large. It is too small by a relevant amount only in a group that is nearly full.
-            left.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
-        except (OSError, ValueError):
-            continue  # There is no such group, or it has no limit ("max").
+    for controller, limit, usage, prefix in _MEMORY_FILES:
+        for folder in _control_groups(root, controller):
+            allowed, used = _number(folder / limit), _number(folder / usage)
+            if allowed is not None and used is not None:
+                left.append(allowed - max(0, used - _cached_files(folder, prefix)))
     return left
+
+
+def _cached_files(folder: Path, prefix: str) -> int:
+    """Return the bytes of cached files of a control group. Shared memory is not among them."""
+    names = (f"{prefix}inactive_file", f"{prefix}active_file")
+    pairs = (line.split() for line in _text(folder / "memory.stat").splitlines())
+    return sum(int(pair[1]) for pair in pairs if len(pair) == 2 and pair[0] in names and pair[1].isdigit())

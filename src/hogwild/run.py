@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from hogwild.errors import DataError
-from hogwild.events import Event, Record
+from hogwild.events import Event, Record, event_from_json
 from hogwild.registry import invalid_parameter
 
 # Names in the folder of a run, and the format of its record.
 RECORD, EVENTS_FILE, MODEL, CHECKPOINTS = "run.json", "events.jsonl", "model", "checkpoints"
+CONFIGURATION = "config.toml"  # options of ``hogwild train`` that repeat the run
 FORMAT = "hogwild run 1"
 
 
@@ -177,7 +178,7 @@ class Run:
                 raise DataError(f"{folder}: this run has not ended well (it is {record['stop_reason']!r}).")
             return cls(
                 _model(folder / MODEL, record, net), record["config"], record["history"],
-                [Event(json.loads(line)) for line in lines], record["stop_reason"], (), record["seconds"],
+                [event_from_json(line) for line in lines], record["stop_reason"], (), record["seconds"],
                 record["compile_seconds"],
             )  # fmt: skip
         except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -47,6 +47,9 @@ class Budget:
         Least improvement of the monitored value on its best within ``stall_epochs``.
     stall_epochs : int, default 5
         Consecutive epochs without an improvement by ``tolerance`` after which the run stops.
+    window : int, optional
+        Number of records k for another form of stalling: the run stops when the best monitored value of the last k
+        records is not below that of the k records before them by more than ``tolerance``, or 0 without one.
     monitor : {"objective", "loss", "training_objective", "score"}, default "objective"
         Value that ``tolerance`` applies to. "training_objective" is the objective summed over the updates of an epoch,
         by a rule that tracks it. "score" is the accuracy or R^2 of the held-out data.
@@ -68,6 +71,7 @@ class Budget:
     patience: int | None = None
     tolerance: float | None = None
     stall_epochs: int = 5
+    window: int | None = None
     monitor: str = "objective"
 
     def __post_init__(self) -> None:
@@ -76,6 +80,7 @@ class Budget:
             ("seconds", "a positive number", Real),
             ("patience", "a positive integer", Integral),
             ("stall_epochs", "a positive integer", Integral),
+            ("window", "a positive integer", Integral),
         ):
             value = getattr(self, name)
             if value is not None and not (_is_number(value, numbers) and value > 0):
@@ -130,29 +135,82 @@ def _is_number(value: object, numbers: type) -> bool:
     return isinstance(value, numbers) and not isinstance(value, bool)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordInterval:
+    """Interval of the records of a run, besides the record of each epoch.
+
+    >>> RecordInterval.parse(1000), RecordInterval.parse("0.5s")
+    (RecordInterval(updates=1000, seconds=None), RecordInterval(updates=None, seconds=0.5))
+    """
+
+    updates: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def parse(cls, every: int | str | None) -> RecordInterval:
+        """Return the interval of a number of updates, or of a number of seconds with the letter s.
+
+        Raises
+        ------
+        ParameterError
+            If it is neither, or not positive.
+        """
+        if every is None:
+            return cls()
+        text = str(every).strip()
+        try:
+            found = cls(seconds=float(text[:-1])) if text.endswith("s") else cls(updates=int(text))
+        except ValueError:
+            found = cls(updates=0)
+        number = found.updates if found.seconds is None else found.seconds
+        if isinstance(every, bool) or number is None or not 0 < number < math.inf:
+            raise invalid_parameter("every", "a number of updates such as 1000, or of seconds such as '0.5s'", every)
+        return found
+
+
 def budget_of(budget: Budget | int | None) -> Budget:
     """Return a budget from a number of epochs; a budget is returned as it is."""
     return budget if isinstance(budget, Budget) else Budget(epochs=budget)
 
 
-def stop_reason(budget: Budget, record: Record, *, held_out: bool, best_epoch: int, stalled_epochs: int) -> str:
-    """Return the condition on the losses that the record of an epoch meets; empty if it meets none.
+def stop_reason(
+    budget: Budget, history: Sequence[Record], *, held_out: bool, best_epoch: int, stalled_epochs: int
+) -> str:
+    """Return the condition on the losses that the last record of a history meets; empty if it meets none.
 
     ``held_out`` says whether the run has held-out data. The record of an epoch that was not evaluated has no held-out
     loss, and then meets neither the target nor the patience.
 
-    >>> stop_reason(Budget(target=0.1), {"epoch": 3, "loss": 0.09}, held_out=False, best_epoch=3, stalled_epochs=0)
+    >>> stop_reason(Budget(target=0.1), [{"epoch": 3, "loss": 0.09}], held_out=False, best_epoch=3, stalled_epochs=0)
     'target'
     >>> late = {"epoch": 7, "loss": 0.2, "test_loss": 0.4}
-    >>> stop_reason(Budget(patience=2), late, held_out=True, best_epoch=5, stalled_epochs=0)
+    >>> stop_reason(Budget(patience=2), [late], held_out=True, best_epoch=5, stalled_epochs=0)
     'patience'
     """
+    record = history[-1]
     watched = record.get("test_loss" if held_out else "loss")
     if budget.target is not None and watched is not None and watched <= budget.target:
         return "target"
     if budget.patience and "test_loss" in record and record["epoch"] - best_epoch >= budget.patience:
         return "patience"
+    if budget.window is not None:
+        return "tolerance" if window_has_stalled(history, budget) else ""
     return "tolerance" if budget.tolerance is not None and stalled_epochs >= budget.stall_epochs else ""
+
+
+def window_has_stalled(history: Sequence[Record], budget: Budget) -> bool:
+    """Return whether the best value of the last ``window`` records is no better than that of the window before.
+
+    >>> noisy = [{"objective": value} for value in (0.5, 0.3, 0.35, 0.31)]
+    >>> window_has_stalled(noisy, Budget(window=2)), window_has_stalled(noisy[:3], Budget(window=2))
+    (True, False)
+    """
+    size = budget.window or 0
+    found = [monitored_value(record, budget.monitor) for record in history[-2 * size :]]
+    values = [value for value in found if value is not None]
+    if len(values) < 2 * size:
+        return False
+    return min(values[size:]) >= min(values[:size]) - (budget.tolerance or 0.0)
 
 
 def limit_reached(budget: Budget, epoch: int, seconds: float) -> str:
@@ -195,6 +253,20 @@ def monitored_value(record: Record, monitor: str) -> float | None:
     return float(record[monitor]) if monitor in record else None
 
 
+def epoch_ends(history: Iterable[Record]) -> Iterator[Record]:
+    """Yield the records at the ends of epochs, without those between them.
+
+    >>> [record["updates"] for record in epoch_ends([{"epoch": e, "updates": u} for e, u in ((0, 5), (1, 9), (1, 12))])]
+    [9]
+    """
+    last = 0
+    for record in history:
+        epoch = record.get("epoch", last + 1)
+        if epoch > last:
+            last = epoch
+            yield record
+
+
 def stall_of(history: Iterable[Record], budget: Budget) -> Stall:
     """Return the stall at the end of a history, for runs that keep no state but their records.
 
@@ -202,7 +274,7 @@ def stall_of(history: Iterable[Record], budget: Budget) -> Stall:
     2
     """
     stall = Stall()
-    for record in history if budget.tolerance is not None else ():
+    for record in epoch_ends(history) if budget.tolerance is not None else ():
         value = monitored_value(record, budget.monitor)
         if value is not None:
             stall = stall.after(value, budget.tolerance or 0.0)
@@ -266,10 +338,14 @@ class DivergenceGuard:
     halvings: int = 0
     factor: float = DIVERGENCE_FACTOR  # multiple of the initial loss that counts as diverged
 
+    @property
+    def limit(self) -> float:
+        """The largest loss that does not count as diverged: ``factor`` times the initial loss (or 1, if larger)."""
+        return self.factor * max(self.start, 1.0)
+
     def has_diverged(self, *losses: float) -> bool:
-        """Return whether any loss is not finite, or above ``factor`` times the initial loss (or 1, if larger)."""
-        limit = self.factor * max(self.start, 1.0)
-        return not all(math.isfinite(loss) and loss <= limit for loss in losses)
+        """Return whether any loss is not finite, or above the limit."""
+        return not all(math.isfinite(loss) and loss <= self.limit for loss in losses)
 
     def halve(self) -> float:
         """Halve the step size, and return the remaining factor.

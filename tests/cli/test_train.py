@@ -97,6 +97,20 @@ def test_the_contract(files: dict[str, str], capsys: pytest.CaptureFixture[str])
     assert record["model"] is None
 
 
+def test_a_warm_up_on_the_command_line(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    words = [files["classes"], *FAST, "--schedule", "warmup:2:0.5:constant"]
+    assert [entry["step"] for entry in Trained(words, capsys).record["history"]] == [0.375, 0.5, 0.5]
+
+
+def test_one_is_not_many(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("plotly", reason="pip install 'hogwild[lab]'")
+    log = str(tmp_path / "run.jsonl")
+    assert main(["train", files["classes"], *FAST[:-1], "1", "--log", log]) == 0
+    assert " 1 epoch " in capsys.readouterr().out
+    assert main(["report", log, "--out", str(tmp_path / "report.html")]) == 0
+    assert capsys.readouterr().out.endswith("report.html: 1 section\n")
+
+
 @pytest.mark.parametrize(
     ("kind", "loss", "score"),
     [("numbers", "squared", "r2"), ("counts", "poisson", "r2"), ("several", "softmax", "accuracy")],
@@ -199,12 +213,12 @@ def test_reasons_to_stop(
         (["--rule", "adagard"], "Did you mean 'adagrad'?"),
         (["--strategy", "hogwlid"], "Did you mean 'hogwild'?"),
         (["--schedule", "cosin"], "Did you mean 'cosine'?"),
-        (["--schedule", "optimal"], "is for penalised problems: give l2"),
+        (["--schedule", "optimal", "--l2", "0"], "is for penalised problems: give l2"),
         (["--schedule", "optimal", "--l2", "0.1", "--step", "1"], "finds its own steps. Leave out --step"),
         (["--step", "big"], "'step' parameter must be a positive number or 'auto'. Got 'big'"),
         (["--step", "-1"], "'step' parameter must be"),
         (["--step", "nan"], "'step' parameter must be"),
-        (["--l2", "-1"], "'l2' parameter must be a number of at least 0. Got -1"),
+        (["--l2", "-1"], "'l2' parameter must be a number of at least 0, or 'auto'. Got -1"),
         (["--l1", "nan"], "'l1' parameter must be"),
         (["--average", "2"], "'average' parameter must be between 0 and 1"),
         (["--holdout", "1.5"], "must be between 0 and 1. Got 1.5"),
@@ -332,7 +346,7 @@ def test_resuming(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureF
     assert [entry["loss"] for entry in ended.record["history"]] == [entry["loss"] for entry in whole.record["history"]]
     other = Trained([*words, "--epochs", "6", "--resume", points, "--l2", "0.5"], capsys)
     assert other.code == 1
-    assert "belongs to another run: l2 was 0.0, now 0.5" in other.record["error"]
+    assert "now 0.5" in other.record["error"]
     for name in ("latest", "previous"):
         (tmp_path / "points" / f"{name}.safetensors").write_bytes(b"damaged")
     assert Trained([*words, "--epochs", "6", "--resume", points], capsys).code == 1

@@ -14,7 +14,7 @@ from hogwild import Crash, Crashes, DelayAdaptive, DelayCompensation, Link
 from hogwild.cli import main
 from hogwild.cli.options.runtime import RuntimeOptions, make_runtime
 from hogwild.cli.options.strategy import FIELDS, CommunicationOptions, with_options
-from hogwild.delays import Always, Exponential, LogNormal
+from hogwild.delays import Always, Exponential, LogNormal, Normal
 from hogwild.errors import ParameterError
 from hogwild.runtimes import RUNTIMES, Local, Simulator
 from hogwild.strategies import (
@@ -91,14 +91,14 @@ def test_every_strategy_is_in_the_help(capsys: pytest.CaptureFixture[str], monke
 
 def test_options_reach_the_simulator() -> None:
     options = RuntimeOptions(
-        compute_time="log-normal:0.002:0.3", slowdown=["1:10", "2:0.5"], latency="exponential:0.01", bandwidth="10MB",
-        handling_time="0.002", message_loss=0.1, duplication=0.2, reordering=0.3,
+        compute_time="log-normal:0.002:0.3", delay=["1=0.01", "2=exponential:0.5"], latency="exponential:0.01",
+        bandwidth="10MB", handling_time="0.002", message_loss=0.1, duplication=0.2, reordering=0.3,
         crash=["worker-1@3.5+2", "server-0@4"], crashes="30:2", join_times=["3@2.0"], detection_delay=0.5,
     )  # fmt: skip
     assert make_runtime("simulator", ParameterServer(), options, CommunicationOptions()) == Simulator(
         LogNormal(0.002, 0.3),
         Link(Exponential(0.01), 1e7, 0.1, 0.2, 0.3),
-        {1: 10.0, 2: 0.5},
+        {1: 0.01, 2: Exponential(0.5)},
         (Crash("worker-1", 3.5, 2.0), Crash("server-0", 4.0), Crashes(30.0, 2.0)),
         {3: 2.0},
         0.5,
@@ -112,10 +112,11 @@ def test_options_reach_the_simulator() -> None:
 
 def test_options_reach_threads_that_exchange_messages() -> None:
     options = RuntimeOptions(
-        extra_seconds=["2:0.05"], latency="0.01", crash=["worker-0@1"], join_times=["1@2"], detection_delay=0.5
-    )
+        delay=["2=0.05,3=normal:0.1:0.02"], latency="0.01", crash=["worker-0@1"], join_times=["1@2"],
+        detection_delay=0.5,
+    )  # fmt: skip
     assert make_runtime(None, ParameterServer(), options, CommunicationOptions()) == Local(
-        extra_seconds={2: 0.05},
+        delay={2: 0.05, 3: Normal(0.1, 0.02)},
         latency=0.01,
         faults=(Crash("worker-0", 1.0),),
         join_times={1: 2.0},
@@ -138,12 +139,12 @@ def test_workers_in_one_memory_are_threads_unless_they_exchange_messages() -> No
         (["--strategy", "hogwild", "--runtime", "simulator"], "share one memory, which goes with --runtime threads"),
         (["--strategy", "local-sgd", "--runtime", "threads"], "exchange messages, which goes with --runtime "),
         (["--strategy", "synchronous", "--runtime", "threads", "--accumulate", "2"], "exchange messages"),
-        ([*SIMULATED, "--strategy", "parameter-server", "--staleness", "some"], "a number of pushes, or none"),
+        ([*SIMULATED, "--strategy", "parameter-server", "--staleness", "some"], "a number of pushes, 'fixed:20'"),
         ([*SIMULATED, "--strategy", "parameter-server", "--staleness", "1", "--pull-every", "9"], "pull more often"),
         ([*SIMULATED, "--strategy", "parameter-server", "--correction", "delay-adaptive:x"], "a name and a number"),
         ([*SIMULATED, "--strategy", "parameter-server", "--correction", "delays"], "'delay-compensation'"),
-        ([*SIMULATED, "--strategy", "parameter-server", "--slowdown", "two:3"], "such as 2:10"),
-        ([*SIMULATED, "--strategy", "parameter-server", "--slowdown", "7:3"], "workers 0 to 2; 7 is none"),
+        ([*SIMULATED, "--strategy", "parameter-server", "--delay", "two=3"], "such as {2: 0.05}"),
+        ([*SIMULATED, "--strategy", "parameter-server", "--delay", "7=3"], "workers 0 to 2; 7 is none"),
         ([*SIMULATED, "--strategy", "parameter-server", "--join-times", "1"], "such as 3@2.0"),
         ([*SIMULATED, "--strategy", "parameter-server", "--crash", "somebody@1"], "such as worker-1@3.5+2"),
         ([*SIMULATED, "--strategy", "parameter-server", "--crash", "worker-9@1"], "There is no node 'worker-9'"),
@@ -197,8 +198,8 @@ def test_threads_that_exchange_messages_from_the_command_line(
         "0.1",
         "--epochs",
         "2",
-        "--extra-seconds",
-        "1:0.0001",
+        "--delay",
+        "1=0.0001",
     ]
     record = trained(words, capsys)
     assert (record["runtime"], record["simulated_seconds"], record["real_seconds"]) == ("local", None, None)
@@ -211,7 +212,7 @@ def test_delays_and_faults_change_what_happens(data: str, capsys: pytest.Capture
     words = [data, *SIMULATED, "--strategy", "parameter-server", "--epochs", "2", "--compute-time", "0.001"]
     calm = trained(words, capsys)
     rough = trained(
-        [*words, "--slowdown", "2:10", "--latency", "0.01", "--message-loss", "0.1", "--crash", "worker-1@0.1+0.2",
+        [*words, "--delay", "2=0.009", "--latency", "0.01", "--message-loss", "0.1", "--crash", "worker-1@0.1+0.2",
          "--detection-delay", "0.05"],
         capsys,
     )  # fmt: skip
@@ -229,7 +230,7 @@ def test_a_run_is_recorded_and_played_again(data: str, tmp_path: Path, capsys: p
     words = [data, "--strategy", "parameter-server", "--staleness", "1", "--workers", "2"]
     words += ["--step", "0.1", "--epochs", "1"]
     trace = str(tmp_path / "trace.json")
-    assert trained([*words, "--extra-seconds", "1:0.001", "--record", trace], capsys)["runtime"] == "local"
+    assert trained([*words, "--delay", "1=0.001", "--record", trace], capsys)["runtime"] == "local"
     again = trained([*words, "--runtime", "simulator", "--replay", trace], capsys)
     assert again["simulated_seconds"] > 0.05  # worker 1 has 60 rows, for each of which it took a millisecond more
     for wrong, said in (
@@ -262,7 +263,7 @@ def test_workers_in_one_memory_have_nothing_to_tell(data: str, capsys: pytest.Ca
 
 def test_people_are_told_about_staleness(data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "model"
-    words = ["--strategy", "parameter-server", "--slowdown", "2:20", "--message-loss", "0.1", "--epochs", "2"]
+    words = ["--strategy", "parameter-server", "--delay", "2=0.02", "--message-loss", "0.1", "--epochs", "2"]
     assert main(["train", data, *SIMULATED, *words, "--out", str(model)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     for part in (

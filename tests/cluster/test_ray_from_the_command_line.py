@@ -103,7 +103,7 @@ def test_ctrl_c_keeps_the_model_and_leaves_no_process(program, tmp_path):
 
 
 def test_a_second_ctrl_c_ends_it_at_once(program, tmp_path):
-    running = program("--epochs", "100", "--extra-seconds", "0:300", "--extra-seconds", "1:300")
+    running = program("--epochs", "100", "--delay", "300")
     running.wait_for("ready")
     running.press_ctrl_c()
     time.sleep(0.5)
@@ -120,10 +120,8 @@ def test_when_the_coordinator_dies_the_same_command_goes_on(program, tmp_path):
         "30",
         "--resume",
         str(tmp_path / "kept"),
-        "--extra-seconds",
-        "0:0.02",
-        "--extra-seconds",
-        "1:0.02",
+        "--delay",
+        "0.005",
     )
     first = program(*options)
     first.wait_for("checkpoint", 3)

@@ -27,7 +27,7 @@ def counted(strategy, rows, epochs, intercept=False):
     """What is counted by a model of one feature, each of whose rows adds one: (weight, intercept, updates)."""
     assert rows * epochs < EXACT
     X = scipy.sparse.csr_matrix(np.ones((rows, 1), np.float32))
-    problem = Linear((X, np.zeros(rows)), ONE_MORE, intercept=intercept)
+    problem = Linear((X, np.zeros(rows)), ONE_MORE, l2=0, intercept=intercept)
     run = minimise(problem, "sgd", Constant(1.0), strategy, budget=epochs)
     return float(run.model.weights[0, 0]), float(run.model.intercept[0]), run.result["updates"]
 
@@ -55,7 +55,7 @@ def test_locked_loses_no_update_of_several_coordinates():
     rows = 2**16
     columns = np.sort(np.argsort(random.random((rows, 20)), axis=1)[:, :3], axis=1)
     X = scipy.sparse.csr_matrix((np.ones(columns.size, np.float32), columns.ravel(), np.arange(0, columns.size + 1, 3)))
-    problem = Linear((X, np.zeros(rows)), ONE_MORE)
+    problem = Linear((X, np.zeros(rows)), ONE_MORE, l2=0)
     run = minimise(problem, "sgd", Constant(1.0), Locked(8), budget=2)
     np.testing.assert_array_equal(run.model.weights[:, 0], 2 * np.bincount(columns.ravel(), minlength=20))
     assert run.model.intercept[0] == 2 * rows

@@ -180,6 +180,19 @@ def test_a_wrong_file_is_told(tmp_path, text, told):
         GraphCut(tmp_path / "a.edges", {"a": 0, "b": 1})
 
 
+@pytest.mark.parametrize("name", ["a.npz", "a.NPZ"])
+def test_a_matrix_in_a_file(tmp_path, name):
+    weights = scipy.sparse.csr_array(np.array([[0, 2.0, 0], [2.0, 0, 1.0], [0, 1.0, 0]]))
+    with (tmp_path / name).open("wb") as file:
+        scipy.sparse.save_npz(file, weights)
+    cut = GraphCut(tmp_path / name, {0: 0, 2: 1})
+    assert (cut.graph.nodes, cut.graph.name) == (3, str(tmp_path / name))
+    with (tmp_path / name).open("wb") as file:
+        scipy.sparse.save_npz(file, weights * scipy.sparse.csr_array([[0, 2.0, 0], [1.0, 0, 1.0], [0, 1.0, 0]]))
+    with pytest.raises(DataError, match=rf"{name}: the graph is not symmetric"):
+        GraphCut(tmp_path / name, {0: 0, 2: 1})
+
+
 EDGE = [0], [1], [1.0]
 
 

@@ -167,6 +167,23 @@ def test_names_are_kept_in_files(names):
     assert again.names.tolist() == sorted(names)
 
 
+@pytest.mark.parametrize("users", [np.array([1, 2**63], np.uint64), [1, 2**63], np.array([1, 2**63], object)])
+def test_numbers_too_large_for_a_number_are_names(users):
+    ratings = Ratings.of(users, [0, 0])
+    assert sorted(ratings.users.names.tolist()) == ["1", str(2**63)]
+    assert ratings.users.numbers_of([2**63, 1]).tolist() == ratings.users.numbers_of([str(2**63), "1"]).tolist()
+    assert sorted(ratings.users.numbers_of([2**63, 1]).tolist()) == [0, 1]
+    assert Ids.of([1, 2]).numbers_of([str(2**64), 2**64, 2]).tolist() == [-1, -1, 1]
+    with pytest.raises(DataError, match="names are whole numbers so far"):
+        Ids.of([1, 2]).with_more([2**64])
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_a_name_that_is_not_finite_is_refused(odd):
+    with pytest.raises(DataError, match=r"row 1: the name (nan|-?inf) of a user or an item is not finite"):
+        Ratings.of(np.array([1.0, odd]), [0, 0])
+
+
 def test_generated_ratings_are_like_those_of_films():
     made = GeneratedRatings(users=600, items=400, n_rows=20_000, seed=1)
     users, items, ratings = made.columns

@@ -13,7 +13,8 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils.class_weight import compute_class_weight
 
-from hogwild import HogwildClassifier
+from hogwild import HogwildClassifier, minimise
+from hogwild.estimators import fit
 
 SHORT = {"max_iter": 3, "tol": None, "random_state": 0}
 STILL = {"learning_rate": "constant", "eta0": 1e-12, "max_iter": 1, "tol": None}
@@ -241,6 +242,21 @@ def test_more_patience_is_not_less_epochs(early_stopping, X, y):
     assert epochs[0] < epochs[-1] < 1000
 
 
+@pytest.mark.parametrize("asked", [{"n_jobs": 2}, {"strategy": "serial"}], ids=str)
+def test_each_class_stops_by_its_own_score_with_any_number_of_workers(asked, X, three, monkeypatch):
+    runs = []
+    monkeypatch.setattr(fit, "minimise", lambda *args, **options: runs.append(minimise(*args, **options)) or runs[-1])
+    model = HogwildClassifier(early_stopping=True, n_iter_no_change=20, random_state=0, **asked).fit(X, three)
+    assert [run.model.weights.shape for run in runs] == [(4, 1)] * 3
+    assert {run.stop_reason for run in runs} == {"tolerance"}
+    assert model.n_iter_ == max(run.history[-1]["epoch"] for run in runs)
+    assert model.score(X, three) > 0.6
+    runs.clear()
+    HogwildClassifier("softmax", early_stopping=True, random_state=0, **asked).fit(X, three)
+    HogwildClassifier(random_state=0, max_iter=5, tol=None, **asked).fit(X, three)
+    assert [run.model.weights.shape for run in runs] == [(4, 3)] * 2  # all classes in one pass
+
+
 def test_an_adaptive_step_goes_on_for_longer(X, y):
     asked = {"loss": "log_loss", "eta0": 0.1, "random_state": 0}
     constant, adaptive = (
@@ -305,6 +321,15 @@ def test_partial_fits_are_epochs_of_a_fit(rate, labels, X, request):
     for model in (parts, begun.partial_fit(X, labels).partial_fit(X, labels)):
         np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-4, atol=1e-5)
         assert (model.t_, model.n_iter_) == (181, 1)
+
+
+def test_a_partial_fit_writes_to_the_weights_of_the_last_one(X, y, three):
+    for labels in (y, three):
+        model = HogwildClassifier(random_state=0).partial_fit(X[:20], labels[:20], classes=np.unique(labels))
+        weights, before = model.coef_, model.coef_.copy()
+        model.partial_fit(X[20:], labels[20:])
+        assert np.shares_memory(model.coef_, weights)
+        assert not np.array_equal(weights, before)
 
 
 def test_partial_fits_may_see_few_of_the_classes(X, three):

@@ -152,6 +152,25 @@ def test_the_same_state_is_the_same_fit_as_theirs(asked, form, X):
             model.partial_fit(form(X))
 
 
+@FORMS
+def test_a_partial_fit_writes_to_the_weights_of_the_last_one(form, X):
+    for kind in (HogwildOneClassSVM, SGDOneClassSVM):
+        model = kind(random_state=0).partial_fit(form(X[:20]))
+        weights, before = model.coef_, model.coef_.copy()
+        assert model.partial_fit(form(X[20:])).coef_ is weights
+        assert not np.array_equal(weights, before)
+        model.fit(form(X))
+        assert model.coef_ is not weights
+
+
+def test_weights_that_cannot_be_written_to_are_replaced(X):
+    model = HogwildOneClassSVM(random_state=0).partial_fit(X)
+    same = HogwildOneClassSVM(random_state=0).partial_fit(X).partial_fit(X)
+    model.coef_.flags.writeable = False
+    assert np.array_equal(model.partial_fit(X).coef_, same.coef_)
+    assert model.coef_.flags.writeable
+
+
 def test_it_does_not_end_before_it_has_begun(X):
     for nu in (0.5, 0.9):
         model = HogwildOneClassSVM(nu, learning_rate="constant", eta0=1e-3, random_state=0).fit(X)

@@ -97,8 +97,12 @@ def test_one_epoch_warns_and_a_part_does_not(X, y):
 
 
 def test_a_step_that_cannot_be_saved_is_an_error(X, y):
-    with pytest.raises(ValueError, match=r"under-/overflow occurred.*StandardScaler or MinMaxScaler.*eta0"):
-        HogwildRegressor(learning_rate="constant", eta0=1e200, **SHORT).fit(1e30 * X, y)
+    said = []
+    for kind in (HogwildRegressor, SGDRegressor):
+        with pytest.raises(ValueError, match=r"under-/overflow occurred at epoch #1\..*StandardScaler or") as error:
+            kind(learning_rate="constant", eta0=1e300, **SHORT).fit(1e30 * X, y)
+        said.append(str(error.value))
+    assert said[0].startswith(f"{said[1]} A smaller eta0")
 
 
 def test_a_step_that_can_be_saved_is_a_warning(X, y):
@@ -224,6 +228,15 @@ def test_no_rate_is_spoilt_by_a_power_of_nothing(X, y):
     flat = HogwildRegressor(power_t=0.0, **SHORT).fit(X, y)
     constant = HogwildRegressor(learning_rate="constant", **SHORT).fit(X, y)
     np.testing.assert_allclose(flat.coef_, constant.coef_, rtol=1e-6)
+
+
+def test_a_negative_power_is_deprecated_and_fitted_as_theirs(X, y):
+    asked = {"power_t": -0.5, "eta0": 1e-3, **SHORT}
+    fits = []
+    for kind in (HogwildRegressor, SGDRegressor):
+        with pytest.warns(FutureWarning, match="Negative values for `power_t` are deprecated"):
+            fits.append(kind(**asked).fit(X, y))
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-6)
 
 
 # When it stops

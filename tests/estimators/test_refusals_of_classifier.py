@@ -125,6 +125,22 @@ def test_class_weights_are_finite_and_not_negative(asked, X, y):
         HogwildClassifier(**asked).fit(X, y)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_values_that_overflow_are_said_to_in_their_words(form, X, y):
+    wide = form(np.where(np.arange(4) < 2, 1e300, 1.0) * X)
+    words = r"^Floating-point under-/overflow occurred at epoch #.*\. Scaling input data with StandardScaler or "
+    for kind in (HogwildClassifier, SGDClassifier):
+        with pytest.raises(ValueError, match=words + r"MinMaxScaler might help\."):
+            kind(alpha=0.1, loss="squared_hinge", **SHORT).fit(wide, y)
+
+
+def test_a_value_that_overflows_is_named(X, y):
+    with pytest.raises(ValueError, match=r"before the first update.*row 0, column 1: the value .*single precision"):
+        HogwildClassifier().fit(X * [1.0, 1e300, 1.0, 1.0], y)
+    with pytest.raises(ValueError, match=r"^row 3: the weight -1\.0 is negative"):
+        HogwildClassifier().fit(X, y, sample_weight=np.where(np.arange(60) == 3, -1.0, 1.0))
+
+
 def test_documents_are_not_taken_for_files_in_silence(y):
     with pytest.raises(ValueError, match="vectorised"):
         HogwildClassifier().fit(["some words"] * 60, y)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numbers
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from talkers import train as train_by_messages
 
 import hogwild
 from hogwild import losses, rules
+from hogwild.delays import Slowed
 
 Result = Mapping[str, Any]
 FILES = Path(__file__).parent / "files"
@@ -68,9 +70,11 @@ def of_classes(loss: str) -> Result:
 def factorised(kind: str, rule: str) -> Result:
     def make() -> Any:
         if kind == "fm":
-            return hogwild.FactorisationMachine(rows("sign"), rank=4, seed=3)
+            return hogwild.FactorisationMachine(rows("sign"), rank=4, l2=0, l2_factors=0.01, seed=3)
         fields = np.arange(30) % 4
-        return hogwild.FieldAwareFactorisationMachine(rows("sign"), fields=fields, rank=4, seed=3)
+        return hogwild.FieldAwareFactorisationMachine(
+            rows("sign"), fields=fields, rank=4, l2=0, l2_factors=0.001, seed=3
+        )
 
     return minimised(make, rule, STEPS[rule])
 
@@ -92,9 +96,18 @@ def graph_cut(rule: str) -> Result:
     return minimised(lambda: hogwild.GraphCut(graph, {0: 0, 1: 1}), rule, 0.05)
 
 
-def simulated(name: str) -> Result:
+# Workers that wait for every pull; by default they go on meanwhile.
+WAITING = {
+    name: replace(TALKERS[name], run_ahead=0)
+    for name in ("parameter server", "parameter server, two shards, seldom", "elastic averaging")
+}
+
+
+def simulated(name: str, ahead: bool = False) -> Result:
     """What a run in simulated time ends with, and all numbers of all its events."""
-    run = train_by_messages(TALKERS[name], hogwild.Simulator(slowdown={1: 3.0}), budget=3, seed=4)
+    slow = Slowed("log-normal:0.001:0.1", {1: 3.0})
+    strategy = TALKERS[name] if ahead else WAITING.get(name, TALKERS[name])
+    run = train_by_messages(strategy, hogwild.Simulator(slow), budget=3, seed=4)
     told = sorted(figure for event in run.events for figure in figures(event))
     return {"weights": run.model.weights, "told": told}
 
@@ -153,6 +166,7 @@ RECIPES: dict[str, Callable[[], Result]] = {
     **{f"ratings {loss} {rule}": partial(ratings, loss, rule) for loss in ("squared", "bpr") for rule in TWO_RULES},
     **{f"graph cut {rule}": partial(graph_cut, rule) for rule in TWO_RULES},
     **{f"simulated {name}": partial(simulated, name) for name in TALKERS},
+    **{f"simulated {name}, ahead": partial(simulated, name, ahead=True) for name in WAITING},
     "estimated classifier": partial(estimated, "classifier"),
     "estimated classifier, elastic net": partial(estimated, "classifier", penalty="elasticnet", average=True),
     "estimated classifier, adagrad": partial(estimated, "classifier", loss="log_loss", rule="adagrad"),

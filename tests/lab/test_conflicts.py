@@ -125,7 +125,7 @@ def test_one_worker_that_is_watched_does_the_same(rule):
     assert alone.conflicts is None
     assert seen.conflicts["updates"] == 8000
     assert seen.conflicts["collided"] == seen.conflicts["lost_writes"] == 0
-    assert seen.conflicts["staleness"]["histogram"] == {"0": 8000}
+    assert seen.conflicts["staleness"]["histogram"] == {0: 8000}
 
 
 @pytest.mark.parametrize("strategy", [Hogwild(3, buffer=0), RoundRobin(3), *([Locked(3)] if references.ALL else [])])

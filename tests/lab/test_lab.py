@@ -11,7 +11,7 @@ import pytest
 
 from hogwild.cli import main
 from hogwild.errors import DataError, ParameterError
-from hogwild.lab.experiment import Mean, Results
+from hogwild.lab.experiment import Mean, OwnRows, Results
 from hogwild.lab.experiments import NAMES, named, source
 from hogwild.lab.report_builder import report_of, section_of
 from hogwild.lab.report_model import Chart, Map, Table
@@ -19,6 +19,10 @@ from hogwild.lab.runner import Study, recorded
 
 OWN = '''
 """An experiment of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 from hogwild.lab.report_model import Chart, Finding
 from hogwild.lab.experiment import Experiment, grid
@@ -35,9 +39,19 @@ def read(results):
     return [Finding(f"At two it is {results.mean('y', x=2)}.", True)], [chart]
 
 
+@dataclass(frozen=True)
+class Setting:
+    """A dataclass looks up the module that it is in."""
+
+    x: int
+
+
 experiment = Experiment("own", "My own", "What is a square?", "By squaring.", grid(x=[1, 2, 3]), grid(x=[1, 2]), trial,
                         read, seconds=(1, 1), seeds=(2, 1))
 '''
+
+
+ROWS = "".join(f"{1 if k % 3 else -1} {k % 7 + 1}:1 {k % 5 + 8}:0.5\n" for k in range(500))
 
 
 @pytest.fixture
@@ -74,8 +88,8 @@ def test_what_was_recorded_is_not_run_again(own, tmp_path):
     path = tmp_path / "records" / "own.jsonl"
     path.write_text("".join(lines[:4]) + lines[4][:10])
     told = []
-    second = study(own, tmp_path).run(lambda done, of, what: told.append((done, of)))
-    assert told == [(4, 6), (5, 6), (6, 6)]
+    second = study(own, tmp_path).run(lambda progress: told.append((progress.done, progress.total)))
+    assert told == [(3, 6), (4, 6), (5, 6), (6, 6)]
     assert path.read_text().splitlines(keepends=True)[:4] == first_lines[:4]
     assert sorted(map(_key, first.records)) == sorted(map(_key, second.records))
 
@@ -106,6 +120,107 @@ def test_trials_side_by_side_and_one_after_the_other_agree(own, tmp_path):
     timed = replace(named(str(own)), timed=True)
     alone = Study(timed, str(own), tmp_path / "alone.jsonl").run()
     assert sorted(map(_key, beside.records)) == sorted(map(_key, alone.records))
+
+
+HANGS = """
+import os
+import time
+
+from hogwild.lab.experiment import Experiment, grid
+
+
+def trial(point, seed):
+    print("standard output belongs to the result of the command")
+    if point["x"] == "hangs":
+        time.sleep(3600)
+    if point["x"] == "crashes":
+        os._exit(3)
+    return {"y": 1.0}
+
+
+def read(results):
+    return [], []
+
+
+points = grid(x=["hangs", "works", "crashes", "works too"])
+experiment = Experiment("hangs", "", "", "", points, points[:1], trial, read, (1, 1), (1, 1), timed=TIMED)
+"""
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_trial_that_hangs_or_crashes_has_failed_and_the_others_have_not(timed, tmp_path, capfd):
+    path = tmp_path / "hangs.py"
+    path.write_text(HANGS.replace("TIMED", str(timed)))
+    experiment, records = named(str(path)), tmp_path / "hangs.jsonl"
+    # The limit is for the trial that hangs alone, because on a busy machine any other could exceed it as well.
+    hanging = replace(experiment, points=experiment.quick, limit=0.5)
+    assert not Study(hanging, str(path), records).run()
+    results = Study(experiment, str(path), records).run()
+    assert sorted(results.values("x")) == ["works", "works too"]
+    failed = {record["point"]["x"]: record["failure"] for record in recorded(records) if record["figures"] is None}
+    assert failed == {
+        "hangs": "It took longer than 0.5 s and was ended.", "crashes": "Its process ended with exit code 3.",
+    }  # fmt: skip
+    assert capfd.readouterr().out == ""
+
+
+def test_an_experiment_keeps_the_pages_of_those_before_it(own, tmp_path, capsys):
+    pytest.importorskip("plotly", reason="pip install 'hogwild[lab]'")
+    out, other = tmp_path / "lab", tmp_path / "other.py"
+    other.write_text(OWN.replace('"own", "My own"', '"other", "Another one"'))
+    assert main(["lab", str(own), "--quick", "--out", str(out)]) == 0
+    assert main(["lab", str(other), "--quick", "--out", str(out)]) == 0
+    page = (out / "report.html").read_text()
+    assert 'href="#study-own">My own</a>' in page
+    assert 'href="#study-other">Another one</a>' in page
+    # What cannot be read is named, and hides nothing else.
+    (out / "notes.jsonl").write_bytes(b"\xff\xfe no record")
+    assert main(["report", str(out), "--out", str(tmp_path / "again.html")]) == 0
+    page = (tmp_path / "again.html").read_text()
+    assert "notes.jsonl cannot be read" in page
+    assert "My own" in page
+    assert main(["report", str(out / "notes.jsonl"), "--out", str(tmp_path / "again.html")]) == 1
+    assert "this is no record of an experiment" in capsys.readouterr().err
+
+
+def test_data_is_honoured_or_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("plotly", reason="pip install 'hogwild[lab]'")
+    Path("rows.svm").write_text(ROWS)
+    for words, told in (
+        (["topologies", "--data", "rows.svm"], "topologies generates its own problem and reads no --data"),
+        (["all", "--data", "rows.svm"], "Leave --data out, or name one of "),
+        (["schedules", "--data", "nowhere.svm"], "nowhere.svm: there is no such file"),
+        (["schedules", "--data", "rows.svm", "--data", "rows.svm"], "--data is one file"),
+        (["paper", "--data", "rows.svm"], "--data is NAME=FILE for paper"),
+        (["compare"], "hogwild compare DATA"),
+    ):
+        assert main(["lab", *words]) == 2
+        assert told in capsys.readouterr().err
+    assert not Path("lab").exists()
+
+
+def test_schedules_on_ones_own_data(tmp_path):
+    (tmp_path / "rows.svm").write_text(ROWS)
+    experiment = named("schedules")
+    assert experiment.on_data is not None
+    points = experiment.on_data([{"schedule": "cosine", "strategy": "serial"}], [str(tmp_path / "rows.svm")])
+    assert experiment.runs_alone(points[0])
+    figures = experiment.trial(points[0], 0)
+    assert len(figures["test_curve"]) == len(figures["epochs"]) == len(figures["times"]) > 1
+    assert figures["excess"] is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "loss"), [([1, -1], "logistic"), ([0, 1, 2], "softmax"), ([0.5, 1.5, 2], "squared")]
+)
+def test_the_loss_of_ones_own_data_goes_by_its_labels(labels, loss, tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{labels[k % len(labels)]} 1:{k}\n" for k in range(60)))
+    rows = OwnRows.open(str(path), 0.2)
+    assert rows.loss == loss
+    assert (rows.training.n_rows, rows.held_out.n_rows) == (48, 12)
+    assert rows.scale > 0
 
 
 @pytest.mark.parametrize("wrong", ["import no_such_thing", "experiment = 3", ""])
@@ -144,7 +259,7 @@ def test_every_experiment_can_be_copied_and_says_how_long_it_takes(tmp_path, mon
 
 
 @pytest.mark.parametrize("name", ["delays", "schedules", "topologies", "strategies", "regularisation", "batch-size",
-                                  "paper", "collisions"])  # fmt: skip
+                                  "paper", "collisions", "one-pass", "sparse-networks"])  # fmt: skip
 def test_a_trial_of_every_experiment(name, monkeypatch):
     """All of them are run by make lab."""
     experiment = named(name)
@@ -169,12 +284,18 @@ def test_compare_on_ones_own_data(tmp_path, capsys):
     data = tmp_path / "rows.svm"
     data.write_text("".join(f"{1 if k % 3 else -1} {k % 7 + 1}:1 {k % 5 + 8}:0.5\n" for k in range(500)))
     out = tmp_path / "out"
-    words = ["compare", str(data), "--strategies", "serial,hogwild,local-sgd", "--workers", "2", "--epochs", "2"]
-    assert main([*words, "--seeds", "2", "--out", str(out), "--json"]) == 0
+    words = ["compare", str(data), "--strategies", "serial,hogwild,local-sgd", "--workers", "2", "--out", str(out)]
+    words = [*words, "--schedules", "constant,cosine", "--seeds", "1"]
+    assert main([*words, "--epochs", "2", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["trials"] == 6
-    assert (out / "report.html").exists()
+    page = (out / "report.html").read_text()
+    assert "Held-out loss against time" in page  # its own page, not the records alone
     assert "came to the least held-out loss" in record["findings"][0]["text"]
+    assert main([*words, "--epochs", "3"]) == 1  # would be mixed with the others in one mean
+    assert "here is another study: epochs is 2" in capsys.readouterr().err
+    assert main(["compare", str(data), "--schedules", "cosines", "--out", str(out)]) == 2
+    assert "cosines" in capsys.readouterr().err
 
 
 def test_a_log_of_a_run_becomes_a_section(tmp_path):

@@ -114,7 +114,7 @@ def test_the_loss_at_a_solution_is_the_objective_of_the_run(loss: str, options: 
 
 
 def test_other_data_and_a_problem_without_intercept() -> None:
-    problem = linear("squared", intercept=False)
+    problem = linear("squared", intercept=False, l2=0)
     X, y = rows()
     ground = surface(problem, (X[:10, :3], y[:10]))
     at = somewhere(FEATURES)
@@ -126,7 +126,7 @@ def test_other_data_and_a_problem_without_intercept() -> None:
 
 def test_columns_far_from_zero_are_looked_at_as_they_are() -> None:
     X, y = rows()
-    problem = Linear((X + 100, y), "squared")
+    problem = Linear((X + 100, y), "squared", l2=0)
     assert problem.frame is not None
     run = minimise(problem, strategy="serial", budget=50)
     ground = surface(problem)
@@ -159,7 +159,7 @@ def test_a_loss_of_ones_own_is_bent_as_its_slopes_say() -> None:
         return (z - y) ** 4 / 4, (z - y) ** 3
 
     X, y = rows()
-    ground = surface(Linear((X, y), quartic))
+    ground = surface(Linear((X, y), quartic, l2=0))
     at, way = somewhere(ground.size), somewhere(ground.size, 4)
     table = np.hstack([X, np.ones((ROWS, 1))])
     bent = 3 * np.square(table @ at - y)

@@ -16,7 +16,18 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from hogwild import Module, ParameterServer, Serial, SparseTable
 from hogwild.errors import HogwildError, ParameterError
-from hogwild.landscape import line, path_plane, sensitivity, sharpness, spectrum, sphere, surface, trace, trajectory
+from hogwild.landscape import (
+    ball,
+    line,
+    path_plane,
+    sensitivity,
+    sharpness,
+    spectrum,
+    sphere,
+    surface,
+    trace,
+    trajectory,
+)
 from hogwild.landscape.loss_slices import random_filters
 
 cross_entropy = nn.functional.cross_entropy
@@ -128,6 +139,26 @@ def test_filters_and_units_of_a_net() -> None:
     moved = at.copy()
     moved[3] += 0.1 * units[3]
     assert found.up[0] == pytest.approx(ground.loss(moved) - ground.loss(at))
+    norms = [np.linalg.norm(units * ground.gradient(point)) for point in (moved, at)]
+    assert found.gradient_up[0] == pytest.approx(norms[0] - norms[1])
+
+
+def test_balls_in_units_of_filters_do_not_see_a_rescaled_relu_net() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3)).double()
+    other = copy.deepcopy(net)
+    with torch.no_grad():  # the same function of the input (Dinh et al. 2017)
+        other[0].weight *= 8
+        other[0].bias *= 8
+        other[2].weight /= 8
+    one, two = (surface(Module(each, cross_entropy, samples(), batch=3)) for each in (net, other))
+    at, there = one.at(net), two.at(other)
+    assert one.loss(at) == pytest.approx(two.loss(there))
+    found, same = (ball(*each, 0.2, samples=8, units="filters") for each in ((one, at), (two, there)))
+    assert found.loss.each == pytest.approx(same.loss.each)
+    assert found.gradient_norm.each == pytest.approx(same.gradient_norm.each)
+    plain, sharper = (ball(*each, 0.2, samples=8) for each in ((one, at), (two, there)))
+    assert sharper.gradient.mean > 2 * plain.gradient.mean
 
 
 class Noisy(Dataset[Any]):

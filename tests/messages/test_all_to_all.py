@@ -21,7 +21,7 @@ ROUGH = Link(loss=0.1, duplication=0.1, reordering=0.2)
 @pytest.mark.parametrize("combine", ["mean", "sum"])
 def test_every_change_is_added_once_everywhere(synchronous, combine, link):
     strategy = AllToAll(4, synchronous, period=2, combine=combine)
-    outcome, events = count(strategy, Simulator("exponential:0.001", link, slowdown={1: 4.0}))
+    outcome, events = count(strategy, Simulator("exponential:0.001", link, {1: "exponential:0.003"}))
     total = trained(outcome)
     assert total >= 120
     np.testing.assert_allclose(outcome.values, total / 4 if combine == "mean" else total, rtol=1e-5)
@@ -37,7 +37,7 @@ def test_messages_grow_with_the_square_of_the_workers(workers):
 
 
 def test_staleness_is_told_by_sender():
-    outcome, _ = count(AllToAll(3, synchronous=False), Simulator(0.001, slowdown={2: 5.0}))
+    outcome, _ = count(AllToAll(3, synchronous=False), Simulator(0.001, delay={2: 0.004}))
     delays = outcome.counts["worker-0"]["delays"]
     assert set(delays) == {"worker-0", "worker-1", "worker-2"}
     assert sum(sum(counts.values()) for counts in delays.values()) == trained(outcome)

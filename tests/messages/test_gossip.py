@@ -84,7 +84,7 @@ def test_half_the_digits_keep_the_mean(topology):
 @pytest.mark.parametrize("link", [Link(), ROUGH], ids=["smooth", "rough"])
 def test_the_mean_of_all_is_the_mean_of_what_they_learnt(synchronous, link):
     strategy = Gossip("ring", synchronous, workers=5, period=2)
-    outcome, _ = count(strategy, Simulator("exponential:0.001", link, slowdown={1: 4.0}))
+    outcome, _ = count(strategy, Simulator("exponential:0.001", link, {1: "exponential:0.003"}))
     assert outcome.reason == "epochs"
     assert trained(outcome) >= 120
     np.testing.assert_allclose(outcome.values, trained(outcome) / 5, rtol=1e-5)
@@ -127,7 +127,7 @@ def test_it_ends_when_nothing_is_on_its_way_any_more(end):
 def test_workers_that_wait_for_nobody_are_not_held_up():
     terms = {}
     for synchronous in (True, False):
-        outcome, _ = count(Gossip("ring", synchronous, workers=4), Simulator(0.001, slowdown={0: 8.0}))
+        outcome, _ = count(Gossip("ring", synchronous, workers=4), Simulator(0.001, delay={0: 0.007}))
         terms[synchronous] = [outcome.counts[f"worker-{k}"]["terms"] for k in range(4)]
     assert terms[True] == [60] * 4
     assert 3 * terms[False][0] < terms[False][1]

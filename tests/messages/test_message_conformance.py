@@ -27,8 +27,8 @@ def test_comes_to_the_optimum(strategy, runtime, kind):
 
 @pytest.mark.parametrize("strategy", TALKERS.values(), ids=TALKERS)
 def test_the_simulator_gives_the_same_run_twice(strategy):
-    first, second = (train(strategy, Simulator(slowdown={1: 3.0}), budget=3, seed=4) for _ in range(2))
-    other = train(strategy, Simulator(slowdown={1: 3.0}), budget=3, seed=5)
+    first, second = (train(strategy, Simulator(delay={1: 0.002}), budget=3, seed=4) for _ in range(2))
+    other = train(strategy, Simulator(delay={1: 0.002}), budget=3, seed=5)
     assert first.events == second.events
     assert first.model.weights.tobytes() == second.model.weights.tobytes()
     assert first.events != other.events

@@ -143,6 +143,26 @@ class Constant(nn.Module):
         return self.weight * 1.0
 
 
+class Sparse(Dataset[Any]):
+    """Samples with one to five of 40 features, in three classes: batches are (indices, offsets, values, target)."""
+
+    def __init__(self, count: int = 96) -> None:
+        chance = np.random.default_rng(0)
+        self.rows = [torch.from_numpy(chance.choice(40, chance.integers(1, 6), replace=False)) for _ in range(count)]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch_of(self, samples: Tensor) -> tuple[Tensor, ...]:
+        """A whole batch at once."""
+        rows = [self.rows[int(sample)] for sample in samples]
+        offsets, indices = torch.tensor([0, *np.cumsum([len(row) for row in rows])]), torch.cat(rows)
+        return indices, offsets, torch.ones(len(indices)), torch.tensor([int(row[0]) % 3 for row in rows])
+
+    def __getitem__(self, sample: int) -> Any:
+        return self.batch_of(torch.tensor([sample]))
+
+
 class Plain:
     """Samples of a class that knows nothing of PyTorch: a length, and samples by number."""
 

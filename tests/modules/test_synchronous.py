@@ -335,8 +335,6 @@ def test_what_cannot_work_is_refused_before_anything_starts():
     problem = Linear((np.eye(3), [0, 1, 1]))
     with pytest.raises(ParameterError, match="send each other messages"):
         minimise(problem, strategy="synchronous", runtime="threads")
-    with pytest.raises(ParameterError, match="'linear-scaling' goes by the samples in a batch"):
-        minimise(problem, schedule="linear-scaling")
     with pytest.raises(ParameterError, match="none can continue without one that crashed"):
         train(layers(), Synchronous(2), runtime=Processes(on_worker_failure="continue"))
     with pytest.raises(ParameterError, match="leave out one of them"):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ledger import Ledger
 from watching import Audited, Watched
 
+from hogwild.delays import Slowed
 from hogwild.messaging.job import MessageJob, Outcome, RunConfig
 from hogwild.runtimes.messaging.injected_faults import Crash, Link
 from hogwild.runtimes.simulator import Simulator
@@ -50,7 +51,8 @@ class Execution:
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,
             late=frozenset(self.late),
         )  # fmt: skip
-        simulator = Simulator(self.compute, self.link, self.slow, self.faults, self.late, self.detection, SILENCE)
+        compute = Slowed(self.compute, self.slow)
+        simulator = Simulator(compute, self.link, 0.0, self.faults, self.late, self.detection, SILENCE)
         job = MessageJob(
             config, strategy.roles(config), lambda worker: ledger, lambda values: {"loss": 1.0},
             lambda event, **what: None, self.seed,

@@ -10,7 +10,7 @@ import hogwild
 from hogwild import Budget, Crash, Crashes, Linear, Local, ParameterServer, Simulator, minimise
 from hogwild.errors import ParameterError, WorkerError
 from hogwild.messaging.job import MessageJob
-from hogwild.training import message_launch
+from hogwild.training import message_launch, row_message_driver
 
 SMALL = 400
 
@@ -74,7 +74,7 @@ def test_in_step_it_is_what_the_simulator_comes_to(squares):
 def test_with_a_bound_all_wait_for_the_slow(squares):
     problem, _ = squares
     strategy, bound = ParameterServer(workers=3, staleness=2, push_every=20), 2
-    run = descended(problem, strategy, Local(extra_seconds={1: 0.01}), epochs=4)
+    run = descended(problem, strategy, Local(delay={1: 0.0005}), epochs=4)
     staleness = of(run, "staleness")
     assert 0 < staleness["most_clocks_behind"] <= bound
     assert len({each["count"] for each in staleness["workers"].values()}) == 1
@@ -82,7 +82,7 @@ def test_with_a_bound_all_wait_for_the_slow(squares):
 
 def test_without_a_bound_nobody_waits(squares):
     problem, _ = squares
-    run = descended(problem, ParameterServer(workers=3, push_every=20), Local(extra_seconds={1: 0.2}), epochs=4)
+    run = descended(problem, ParameterServer(workers=3, push_every=20), Local(delay={1: 0.01}), epochs=4)
     pushes = {name: each["count"] for name, each in of(run, "staleness")["workers"].items()}
     assert pushes["worker-1"] < min(pushes["worker-0"], pushes["worker-2"])
     assert run.stop_reason == "epochs"
@@ -114,7 +114,7 @@ def test_the_dead_are_not_waited_for_and_may_come_back(squares, staleness):
         faults=faults,
         detection_delay=0.02,
         join_times={2: 0.05},
-        extra_seconds={0: 0.004, 1: 0.004, 2: 0.004},
+        delay=0.0005,
         stall_timeout=60,
     )
     run = descended(problem, ParameterServer(workers=3, staleness=staleness, push_every=8), runtime, epochs=12)
@@ -125,12 +125,18 @@ def test_the_dead_are_not_waited_for_and_may_come_back(squares, staleness):
 
 def test_time_and_targets_end_it(squares):
     problem, _ = squares
-    run = descended(
-        problem, ParameterServer(workers=2), Local(extra_seconds={0: 0.01, 1: 0.01}), budget=Budget(seconds=0.1)
-    )
+    run = descended(problem, ParameterServer(workers=2), Local(delay=0.01), budget=Budget(seconds=0.1))
     assert run.stop_reason == "seconds"
     run = descended(problem, ParameterServer(workers=2), Local(), budget=Budget(epochs=500, target=0.1))
     assert run.stop_reason == "target"
+
+
+@pytest.mark.parametrize("budget", [Budget(epochs=1), Budget(seconds=0.1)], ids=["epochs", "seconds"])
+def test_the_end_of_the_run_ends_all_delays(squares, budget):
+    """A worker that waits reads no message, not even the one that it is over: before, the run failed here."""
+    delay = {1: 3000.0} if budget.epochs else 3000.0
+    run = descended(squares[0], ParameterServer(workers=2), Local(delay=delay, stall_timeout=20), budget=budget)
+    assert run.stop_reason == ("epochs" if budget.epochs else "seconds")
 
 
 class BrokenError(Exception):
@@ -149,7 +155,14 @@ def test_what_fails_in_a_worker_is_told(squares, monkeypatch):
 
 
 def test_what_fails_while_measuring_is_told(squares, monkeypatch):
-    monkeypatch.setattr("hogwild.training.row_message_driver._sums", broken)
+    usual, calls = row_message_driver._sums, []
+
+    def broken_later(*given):
+        """Work once, for the loss at the start, and never again."""
+        calls.append(given)
+        return usual(*given) if len(calls) == 1 else broken()
+
+    monkeypatch.setattr("hogwild.training.row_message_driver._sums", broken_later)
     with pytest.raises(WorkerError, match="measurement failed: BrokenError"):
         descended(squares[0], ParameterServer(workers=2), Local())
 
@@ -183,7 +196,7 @@ def interrupting(monkeypatch, after):
 
 
 @pytest.mark.parametrize("bound", [None, 1])
-@pytest.mark.parametrize("runtime", [Local(extra_seconds={0: 0.002, 1: 30.0}), Simulator()], ids=["local", "simulator"])
+@pytest.mark.parametrize("runtime", [Local(delay={0: 0.002, 1: 30.0}), Simulator()], ids=["local", "simulator"])
 def test_ctrl_c_ends_it_with_what_it_has(squares, runtime, bound, monkeypatch):
     interrupting(monkeypatch, after=3)
     run = descended(squares[0], ParameterServer(workers=2, staleness=bound), runtime, epochs=1000)
@@ -193,7 +206,7 @@ def test_ctrl_c_ends_it_with_what_it_has(squares, runtime, bound, monkeypatch):
 
 
 def test_what_cannot_be_asked_for():
-    for wrong in ({"extra_seconds": {1: -1.0}}, {"join_times": {0: float("inf")}}, {"detection_delay": -1.0},
+    for wrong in ({"delay": {1: -1.0}}, {"join_times": {0: float("inf")}}, {"detection_delay": -1.0},
                   {"stall_timeout": 0.0}, {"faults": ("crash",)}, {"latency": "sometimes"}):  # fmt: skip
         with pytest.raises(ParameterError):
             Local(**wrong)

@@ -51,7 +51,7 @@ def test_handling_can_be_asked_for(problem):
 
 
 def test_a_run_is_recorded_saved_and_played_again(problem, tmp_path):
-    run = descended(problem, Local(extra_seconds={1: 0.002}, latency=0.0005, record=True))
+    run = descended(problem, Local(delay={1: 0.002}, latency=0.0005, record=True))
     run.trace.save(tmp_path / "trace.json")
     trace = Trace.load(tmp_path / "trace.json")
     assert {name: vars(node) for name, node in trace.nodes.items()} == {

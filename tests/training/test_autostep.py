@@ -119,7 +119,7 @@ def test_a_rule_that_needs_no_step_is_not_searched_for_one(made: list[tuple[floa
 
 def test_schedules_pass_in_a_trial_as_in_the_run() -> None:
     given, schedule, seen = problem(), InverseTime(decay=0.3), []
-    trials = TrialRunner(given, named("sgd"), schedule, 20, 0, alone=True, updates=800)
+    trials = TrialRunner(given, named("sgd"), schedule, 20, 0, alone=True, judge=None, updates=800)
 
     def descend(chunk: Any, rates: Any, state: Any, sync: Any) -> float:
         seen.append(rates)

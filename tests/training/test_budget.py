@@ -28,7 +28,8 @@ def test_every_record_has_its_figures() -> None:
     run = minimise(problem(l2=0.01), budget=3, test=arrays(seed=1), **HOW)
     for record in run.history:
         assert record.keys() == {
-            "epoch", "updates", "seconds", "step", "loss", "accuracy", "objective", "test_loss", "test_accuracy",
+            "epoch", "updates", "seconds", "workers_used", "step", "loss", "accuracy", "objective", "test_loss",
+            "test_accuracy",
         }  # fmt: skip
     last, weights = run.history[-1], run.model.weights
     X, y = arrays()
@@ -147,7 +148,7 @@ def test_targets(value: Any) -> None:
 def test_what_cannot_work_fails_before_anything_starts(wrong: dict[str, Any], message: str) -> None:
     heard: list[Any] = []
     with pytest.raises(ParameterError, match=message):
-        minimise(problem(), callbacks=[heard.append], **{"strategy": Serial(), "budget": 1, **wrong})
+        minimise(problem(l2=0), callbacks=[heard.append], **{"strategy": Serial(), "budget": 1, **wrong})
     assert "epoch" not in {event["event"] for event in heard}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from runs import Dying, Killed, arrays, in_legs, problem, same_bits, slowed, survive, told
 
-from hogwild import Budget, Checkpoints, Constant, Cosine, Linear, Run, Serial, Warmup, minimise
+from hogwild import Budget, Checkpoints, Constant, Cosine, Linear, Run, Serial, Warmup, Weighted, minimise
 from hogwild.errors import CheckpointError
 from hogwild.rules import Sequential
 
@@ -59,6 +59,8 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "several classes": {"problem": Linear((arrays()[0], np.arange(4_000) % 3), "softmax"), "budget": 2},
     "class weights": {"problem": problem(class_weight={1: 3.0}), "budget": 2},
+    "drawn": {"problem": problem(sampling="replacement")},
+    "drawn by weight": {"problem": problem(sampling=Weighted(np.linspace(1, 3, 4_000)))},
 }  # fmt: skip
 
 
@@ -205,7 +207,7 @@ def test_a_model_is_no_checkpoint(tmp_path: Path) -> None:
         ({"schedule": Constant(0.1)}, r"schedule was 'Cosine\(.*, now 'Constant\("),
         ({"seed": 3}, "seed was 0, now 3"),
         ({"average": 0.5}, r"average was 0\.0, now 0\.5"),
-        ({"problem": problem(l2=0.5)}, r"l2 was 0\.0, now 0\.5"),
+        ({"problem": problem(l2=0.5)}, r"l2 was \S+, now 0\.5"),
         ({"problem": problem("hinge")}, "loss was 'logistic', now 'hinge'"),
         ({"problem": Linear(arrays(seed=8))}, "data was '.*', now '"),
         ({"problem": problem(intercept=False)}, "intercept was True, now False"),

@@ -78,7 +78,7 @@ def test_the_first_objective_is_no_stall():
 @pytest.mark.parametrize("loss", ["hinge", "epsilon-insensitive:0.1"])
 def test_passive_aggressive_steps_are_those_of_the_paper(variant, loss):
     y = np.sign(Y) if loss == "hinge" else Y
-    problem = Linear((X, y), loss, intercept=False)
+    problem = Linear((X, y), loss, l2=0, intercept=False)
     run = minimise(problem, PassiveAggressive(variant), Constant(0.3), "serial", budget=1, shuffle=False)
     w = np.zeros(5)
     for x, label in zip(X.astype(float), y, strict=True):
@@ -118,8 +118,8 @@ def test_an_adaptive_step_needs_a_tolerance():
 
 def test_what_is_met_on_the_way_can_stand_for_the_loss_of_an_epoch():
     how = {"schedule": Constant(0.01), "budget": 1, "shuffle": False, **HOW}
-    measured = minimise(Linear((X, Y), "squared"), **how)
-    met = minimise(Linear((X, Y), "squared"), evaluate_every_epoch=False, **how)
+    measured = minimise(Linear((X, Y), "squared", l2=0), **how)
+    met = minimise(Linear((X, Y), "squared", l2=0), evaluate_every_epoch=False, **how)
     w, b, losses = np.zeros(5), 0.0, []
     for x, y in zip(X, Y, strict=True):
         error = w @ x + b - y

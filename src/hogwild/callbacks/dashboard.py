@@ -110,9 +110,9 @@ LOSS, HELD_OUT = "green", "yellow"
 class Live:
     """Dashboard that draws the training and held-out loss over the epochs, rows/s and the time left.
 
-    On a cluster a table below shows the rate and staleness of each node. After any message-passing run, the table shows
-    the distribution of each worker's staleness. The last picture stays on the screen. Without a terminal there is no
-    output.
+    On a cluster a table below shows the rate and staleness of each node. After any message-passing run, and after one
+    that counts conflicts, the table shows the distribution of each worker's staleness. The last picture stays on the
+    screen. Without a terminal there is no output.
 
     Parameters
     ----------
@@ -172,6 +172,9 @@ class Live:
         if event["workers"]:
             self._below = staleness_of(event["workers"])
             self._lines = self._below.row_count + 1
+
+    def _on_conflicts(self, event: Event) -> None:
+        self._on_staleness(event["staleness"])
 
     def _on_result(self, event: Event) -> None:
         self._phase, self._over = f"Done, by {event['stop_reason']}", True

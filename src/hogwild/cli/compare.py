@@ -1,4 +1,4 @@
-"""``hogwild compare``: strategies and numbers of workers compared on the user's data."""
+"""``hogwild compare``: strategies, numbers of workers and schedules compared on the user's data."""
 
 from __future__ import annotations
 
@@ -21,10 +21,20 @@ def compare(
     workers: Annotated[
         str, typer.Option(help="Numbers, with commas between them. Default: one, and one per core.", show_default=False)
     ] = "",
+    schedules: Annotated[
+        str, typer.Option(help="Names, with commas between them, such as constant,cosine,warmup:2:cosine.")
+    ] = "cosine",
     loss: Annotated[str, typer.Option(help="Of a linear model.")] = "logistic",
     l2: Annotated[float, typer.Option(help="The strength of its penalty.")] = 0.0,
     rule: Annotated[str, typer.Option(help="sgd, momentum, adagrad, ftrl or adam.")] = "adagrad",
     epochs: Annotated[int, typer.Option(min=1, help="Of each run.")] = 5,
+    target: Annotated[
+        float | None,
+        typer.Option(
+            help="The held-out loss to which epochs and seconds are counted. Default: 1% above the lowest of any run.",
+            show_default=False,
+        ),
+    ] = None,
     holdout: Annotated[float, typer.Option(help="Hold this fraction out.")] = 0.1,
     seeds: Annotated[int, typer.Option(min=1, help="Number of repetitions of each run.")] = 3,
     out: Annotated[Path, typer.Option(help="The folder for records and the report.")] = Path("compare"),
@@ -32,12 +42,16 @@ def compare(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Train the same model with several strategies and numbers of workers, and write a report.
+    """Train the same model with several strategies, numbers of workers and schedules, and write a report.
 
     Example: hogwild compare rcv1.svm.gz --strategies serial,hogwild,parameter-server --workers 1,2,4
+
+    Example: hogwild compare rcv1.svm.gz --strategies hogwild --schedules constant,cosine,adaptive
     """
     from hogwild import losses, rules
+    from hogwild import schedules as known_schedules
     from hogwild import strategies as known
+    from hogwild.lab.experiments import COMPARE
     from hogwild.lab.experiments.compare import experiment
     from hogwild.lab.runner import Study
     from hogwild.machine import usable_cores
@@ -48,25 +62,40 @@ def compare(
         raise ParameterError(f"{data}: there is no such file.")
     if not 0 < holdout < 1:
         raise ParameterError(f"--holdout is a fraction between 0 and 1. Got {holdout:g}.")
-    names = [name.strip() for name in strategies.split(",") if name.strip()]
+    names, courses = _names("--strategies", strategies), _names("--schedules", schedules)
     for name in names:
         known.named(name)
+    for name in courses:
+        known_schedules.named(name)
     losses.named(loss)
     rules.named(rule)
     counts = _counts(workers) or sorted({1, usable_cores()})
+    settings = {
+        "data": str(data.absolute()), "loss": loss, "l2": l2, "rule": rule, "epochs": epochs, "holdout": holdout,
+        "target": target,
+    }  # fmt: skip
     points = [
-        {"data": str(data.absolute()), "strategy": name, "workers": count, "loss": loss, "l2": l2, "rule": rule,
-         "epochs": epochs, "holdout": holdout}
-        for name in names for count in (counts if name != "serial" else [1])
+        {**settings, "given_target": target is not None, "strategy": name, "workers": count, "schedule": course}
+        for name in names for count in (counts if name != "serial" else [1]) for course in courses
     ]  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
-    study = Study(replace(experiment, points=points, quick=points), "compare", out / "compare.jsonl", False, seeds)
+    study = Study(
+        replace(experiment, points=points, quick=points, seconds=(2.0 * len(points), 2.0 * len(points))),
+        COMPARE, out / f"{COMPARE}.jsonl", False, seeds, settings,
+    )  # fmt: skip
     run_studies(screen, [study])
-    written = write(out, [study.path], figures, f"Strategies on {data.name}")
+    written = write(out, figures, f"Strategies on {data.name}")
     record = record_of(study)
     show_findings(screen, [record])
     screen.show(f"report: {written}")
     screen.result({"report": written, **record})
+
+
+def _names(option: str, text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ParameterError(f"{option} are names with commas between them. Got {text!r}.")
+    return list(dict.fromkeys(names))
 
 
 def _counts(text: str) -> list[int]:

@@ -113,6 +113,15 @@ def check_out(out: Path | None, option: str = "--out") -> None:
         raise ParameterError(f"{option} {out}: nothing can be written to {folder}.")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    >>> counted(1, "section"), counted(1200, "row")
+    ('1 section', '1,200 rows')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def print_json(record: Mapping[str, Any]) -> None:
     """Write one JSON object and nothing else to stdout: on one line, or indented on a terminal."""
     indent = 2 if sys.stdout.isatty() else None

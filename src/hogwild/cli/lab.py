@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,11 @@ from hogwild.cli.console import Debug, Json, Output
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from hogwild.lab.runner import Study
+    from hogwild.lab.experiment import Experiment
+    from hogwild.lab.runner import Progress, Study
 
 REPORT = "report.html"
 MARKS = {True: "✓", False: "✗", None: "○"}
@@ -26,8 +29,7 @@ def lab(
         list[str] | None,
         typer.Argument(
             metavar="[NAME...]",
-            help="collisions, delays, regularisation, schedules, topologies, batch-size, strategies, paper, all; or a "
-            "file of your own. Without any, they are listed.",
+            help="Experiments by name, or all of them: all; or a file of your own. Without any, they are listed.",
             show_default=False,
         ),
     ] = None,
@@ -39,7 +41,10 @@ def lab(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=FILE", help="paper: a file of your own in place of generated data.", show_default=False
+            metavar="FILE",
+            help="Your own rows in place of generated ones, for experiments that can use them. For paper NAME=FILE, "
+            "such as RCV1=rcv1.svm.gz, once for each data set.",
+            show_default=False,
         ),
     ] = None,
     figures: Annotated[bool, typer.Option("--figures", help="Write each figure as PNG and SVG, too.")] = False,
@@ -49,65 +54,106 @@ def lab(
 ) -> None:
     """Run experiments, and write a report as one page that can be shared.
 
-    Recorded trials are kept: after Ctrl-C the same command continues where it stopped.
+    Recorded trials are kept: after Ctrl-C the same command continues where it stopped. The report has all experiments
+    that are recorded in the folder.
 
     Example: hogwild lab collisions delays --quick
     """
-    from hogwild.lab.experiment import in_words
-    from hogwild.lab.experiments import NAMES, named, source
-    from hogwild.lab.runner import Study
+    from hogwild.lab.experiments import COMPARE, NAMES, named, source
+    from hogwild.lab.forecast import in_words
 
     screen = Output(as_json)
     asked = [name for given in names or () for name in (NAMES if given == "all" else (given,))]
     if not asked:
         _list(screen)
         return
+    if COMPARE in asked:
+        raise ParameterError("Strategies and schedules on your own data are compared by: hogwild compare DATA.")
     if copy:
         _copy(screen, asked, source)
         return
     check_extra()
-    files = _files(data or [])
-    studies = []
-    for name in dict.fromkeys(asked):
-        experiment = named(name)
-        if files and experiment.name == "paper":
-            points = [
-                {**point, "file": files.get(point["data"])} for point in experiment.points if point["data"] in files
-            ]
-            experiment = replace(experiment, points=points, quick=points)
-        studies.append(Study(experiment, name, out / f"{experiment.name}.jsonl", quick, seeds))
-    total = sum(study.expected for study in studies)
-    for study in studies:
-        screen.note(f"{study.experiment.name}: {len(study.trials)} trials, about {in_words(study.expected)}")
+    chosen = [(name, named(name)) for name in dict.fromkeys(asked)]
+    studies = [_study(name, experiment, out, quick, seeds, data or []) for name, experiment in chosen]
+    expected = [study.expected for study in studies]
+    for study, seconds in zip(studies, expected, strict=True):
+        screen.note(f"{study.experiment.name}: {len(study.trials)} trials, about {in_words(seconds)}")
     if len(studies) > 1:
-        screen.note(f"all of them: about {in_words(total)} on this machine")
+        screen.note(f"all of them: about {in_words(sum(expected))} on this machine")
     run_studies(screen, studies)
-    written = write(out, [study.path for study in studies] if "all" not in (names or ()) else None, figures)
+    written = write(out, figures)
     records = [record_of(study) for study in studies]
     show_findings(screen, records)
     screen.show(f"report: {written}")
     screen.result({"report": written, "studies": records})
 
 
-def run_studies(screen: Output, studies: list[Study]) -> None:
-    """Run studies in sequence, with a progress bar for each."""
-    with screen.progress() as bar:
-        for study in studies:
-            task = bar.add_task(study.experiment.name, total=len(study.trials))
+def _study(name: str, experiment: Experiment, out: Path, quick: bool, seeds: int | None, data: list[str]) -> Study:
+    """Return the study of an experiment, on the user's data if any is given, with a file of records for this data."""
+    from hogwild.lab.experiments import NAMES, named
+    from hogwild.lab.runner import Study
 
-            def shown(done: int, of: int, what: str, task: TaskID = task) -> None:
-                bar.update(task, completed=done, total=of)
+    if not data:
+        return Study(experiment, name, out / f"{experiment.name}.jsonl", quick, seeds)
+    if experiment.on_data is None:
+        able = [known for known in NAMES if named(known).on_data is not None]
+        raise ParameterError(
+            f"{experiment.name} generates its own problem and reads no --data. Leave --data out, or name one of "
+            f"{', '.join(able)}. 'hogwild compare DATA' compares strategies and schedules on your own data."
+        )
+    points, fewer = (experiment.on_data(points, data) for points in (experiment.points, experiment.quick))
+    files = [value.rpartition("=")[2] for value in data]
+    stems = "-".join(Path(file).name.partition(".")[0] for file in files)
+    path = out / f"{experiment.name}-{stems}.jsonl"
+    settings = {"data": [str(Path(file).absolute()) for file in files]}
+    return Study(replace(experiment, points=points, quick=fewer), name, path, quick, seeds, settings)
+
+
+def run_studies(screen: Output, studies: list[Study]) -> None:
+    """Run studies in sequence, with a progress bar and the remaining time for each.
+
+    Where there is no terminal for a bar, a line announces each forecast that has to be corrected.
+    """
+    from hogwild.lab.forecast import Revision, in_words, seconds_left_of_all
+
+    expected = [study.expected for study in studies]
+    finished = list[tuple[float, float]]()
+    with _bar(screen) as bar:
+        for number, study in enumerate(studies):
+            name, began, later = study.experiment.name, time.perf_counter(), expected[number + 1 :]
+            task = bar.add_task(name, total=len(study.trials), left="")
+            revision = Revision(expected[number])
+
+            def shown(progress: Progress, task: TaskID = task, later: list[float] = later, name: str = name,
+                      revision: Revision = revision) -> None:  # fmt: skip
+                left = f"about {in_words(progress.seconds_left)} left"
+                if later:
+                    left += f", {in_words(seconds_left_of_all(finished, progress.seconds_left, later))} for all"
+                bar.update(task, completed=progress.done, total=progress.total, left=left)
+                if bar.disable and progress.done < progress.total and revision.due(progress.seconds_left):
+                    screen.note(f"{name}: {progress.done} of {progress.total} trials, {left}")
 
             study.run(shown)
-            bar.update(task, completed=len(study.trials))
+            bar.update(task, completed=len(study.trials), left="")
+            finished.append((expected[number], time.perf_counter() - began))
 
 
-def write(folder: Path, paths: list[Path] | None, figures: bool, title: str = "What asynchrony does") -> Path:
-    """Write a report of the given records, or of all records in a folder."""
+def _bar(screen: Output) -> Bar:
+    """Make a progress bar whose remaining time is a forecast: trials differ too much to count them."""
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    name, left = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[left]"))
+    columns = (SpinnerColumn(), name, BarColumn(), MofNCompleteColumn(), left)
+    return Bar(*columns, console=screen.messages, transient=True, disable=not screen.messages.is_terminal)
+
+
+def write(folder: Path, figures: bool, title: str = "What asynchrony does") -> Path:
+    """Write a report of all records in a folder, also of those that an earlier command has recorded."""
     from hogwild.lab.report import save_figures, write_report
     from hogwild.lab.report_builder import report_of
 
-    report = report_of(paths or [folder], title)
+    report = report_of([folder], title)
     path = folder / REPORT
     write_report(report, path)
     if figures:
@@ -128,9 +174,9 @@ def record_of(study: Study) -> dict[str, Any]:
     from hogwild.lab.report_builder import section_of
     from hogwild.lab.runner import recorded
 
-    section = section_of(study.experiment, recorded(study.path), study.quick)
+    section = section_of(study.experiment, recorded(study.path), study.quick, study.settings)
     return {
-        "name": study.experiment.name, "title": study.experiment.title, "trials": len(study.trials),
+        "name": study.experiment.name, "title": section.title, "trials": len(study.trials),
         "records": study.path,
         "findings": [{"text": finding.text, "holds": finding.holds} for finding in section.findings],
     }  # fmt: skip
@@ -139,14 +185,15 @@ def record_of(study: Study) -> dict[str, Any]:
 def _list(screen: Output) -> None:
     from rich.table import Table
 
-    from hogwild.lab.experiment import in_words, pace
     from hogwild.lab.experiments import NAMES, named
+    from hogwild.lab.forecast import in_words
+    from hogwild.lab.runner import Study
 
     table = Table("experiment", "question", "quick", "in full", box=None, padding=(0, 2))
     records = []
     for name in NAMES:
         experiment = named(name)
-        full, quick = (seconds * pace() for seconds in experiment.seconds)
+        full, quick = (Study(experiment, name, Path(f"{name}.jsonl"), short).duration for short in (False, True))
         table.add_row(name, experiment.question, in_words(quick), in_words(full))
         records.append({"name": name, "question": experiment.question, "quick_seconds": quick, "seconds": full})
     screen.show(table, "Run one with: hogwild lab NAME --quick, or all of them: hogwild lab all --quick")
@@ -160,21 +207,6 @@ def _copy(screen: Output, names: list[str], source: Callable[[str], str]) -> Non
             raise ParameterError(f"{path} exists already. Remove it, or go to another folder.")
         path.write_text(source(name))
         screen.show(f"{path}: change it, and run it with: hogwild lab {path}")
-
-
-def _files(given: list[str]) -> dict[str, str]:
-    from hogwild.lab.experiments.paper import PAPER
-    from hogwild.registry import lookup
-
-    known, found = {name.lower(): name for name in PAPER}, {}
-    for each in given:
-        name, equals, path = each.partition("=")
-        if not equals or not Path(path).exists():
-            raise ParameterError(
-                f"--data is NAME=FILE, such as RCV1=rcv1.svm.gz, of a file that is there. Got {each!r}."
-            )
-        found[lookup("data", name, known)] = path
-    return found
 
 
 def check_extra() -> None:

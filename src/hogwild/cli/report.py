@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hogwild.cli.console import Debug, Json, Output, check_out
+from hogwild.cli.console import Debug, Json, Output, check_out, counted
 
 
 def report(
@@ -42,5 +42,5 @@ def report(
     write_report(made, out)
     if figures is not None:
         save_figures(made, figures)
-    screen.show(f"{out}: {len(made.sections)} sections")
+    screen.show(f"{out}: {counted(len(made.sections), 'section')}")
     screen.result({"report": out, "sections": [section.name for section in made.sections], "figures": figures})

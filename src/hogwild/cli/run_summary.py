@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hogwild.cli.console import counted
+
 if TYPE_CHECKING:
     from hogwild.data import Dataset
     from hogwild.data.ratings import Ratings
@@ -80,7 +82,8 @@ def _messages(record: dict[str, Any]) -> str:
     return ", ".join([text, *more])
 
 
-RECORDED_EVENTS = ("replicas", "step chosen", "diverged", "resumed")  # events that the record of a run contains
+# Events that the record of a run contains.
+RECORDED_EVENTS = ("workers", "replicas", "step chosen", "diverged", "loss rose", "resumed")
 
 
 def scores_of(result: Event) -> list[str]:
@@ -131,6 +134,7 @@ def record_of(
         "best_epoch": result["epoch"],
         "updates": run.history[-1]["updates"],
         "workers": run.config["workers"],
+        "workers_used": max((each["workers_used"] for each in run.history if "workers_used" in each), default=None),
         "rule": run.config["rule"],
         "schedule": run.config["schedule"],
         "seed": run.config["seed"],
@@ -148,8 +152,27 @@ def _sizes(record: dict[str, Any]) -> str:
     return f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros"
 
 
+def _epochs(record: dict[str, Any]) -> str:
+    return counted(record["epochs"], "epoch")
+
+
 def _where(record: dict[str, Any]) -> str:
     return "" if record["runtime"] == "threads" else f", {record['runtime']}"
+
+
+def _idle(record: dict[str, Any]) -> str:
+    """Return a remark on workers that made no update, with the reason if the run has recorded it.
+
+    >>> _idle({"workers": 2, "workers_used": 2, "events": []})
+    ''
+    >>> _idle({"workers": 2, "workers_used": 1, "events": [{"event": "workers", "message": "1 of 2 workers trained"}]})
+    '; 1 of 2 workers trained'
+    """
+    used = record["workers_used"]
+    if used is None or used >= record["workers"]:
+        return ""
+    messages = [event["message"] for event in record["events"] if event["event"] == "workers"]
+    return f"; {messages[-1]}" if messages else f"; {used} of them trained"
 
 
 def _simulated(record: dict[str, Any]) -> str:
@@ -178,8 +201,8 @@ def picture_of(record: dict[str, Any]) -> list[Any]:
     rate = record["updates"] / record["seconds"] if record["seconds"] else 0.0
     lines = {
         "data": _sizes(record),
-        "workers": f"{record['workers']} ({record['strategy']}){_where(record)}",
-        "time": f"{record['seconds']:.2f} s{_simulated(record)}, {rate:,.0f} rows/s, {record['epochs']} epochs",
+        "workers": f"{record['workers']} ({record['strategy']}){_where(record)}{_idle(record)}",
+        "time": f"{record['seconds']:.2f} s{_simulated(record)}, {rate:,.0f} rows/s, {_epochs(record)}",
         **in_words(record),
         **_observed(record["conflicts"]),
         "stopped by": record["stop_reason"],

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli import options
-from hogwild.cli.console import Debug, Json, Output, check_out
-from hogwild.cli.options import spread
+from hogwild.cli.console import Debug, Json, Output, check_out, counted
+from hogwild.cli.options import configuration, spread
 from hogwild.cli.options.problem import PANEL as _WHAT
 from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for
 from hogwild.cli.options.runtime import RuntimeOptions, make_runtime
 from hogwild.cli.options.strategy import CommunicationOptions, with_options
-from hogwild.cli.problems import PROBLEMS
+from hogwild.cli.problems import PROBLEMS, rules_help
 from hogwild.cli.problems import named as problem_named
 from hogwild.cli.problems.adapter import Source
 from hogwild.cli.run_summary import message_summary, picture_of, record_of
@@ -31,8 +31,16 @@ if TYPE_CHECKING:
 _HOW, _WHEN, _KEEP = "How", "When to stop", "What is kept"
 
 
+def _configured(context: typer.Context, config: Path | None) -> Path | None:
+    """Make the options in a file the defaults of this command, before its other options are read."""
+    if config is not None:
+        context.default_map = configuration.read(config, train)
+    return config
+
+
 @spread
 def train(
+    context: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A file, or a packed folder.", show_default=False)],
     *,
     problem: Annotated[str, typer.Option(help=f"{', '.join(PROBLEMS)}.", rich_help_panel=_WHAT)] = "linear",
@@ -44,7 +52,7 @@ def train(
     rule: Annotated[
         str | None,
         typer.Option(
-            help="sgd, momentum, adagrad, ftrl or adam. Default: what suits the problem, mostly adagrad.",
+            help=f"{rules_help()} Default: what suits the problem, mostly adagrad.",
             show_default=False,
             rich_help_panel=_HOW,
         ),
@@ -60,8 +68,10 @@ def train(
     schedule: Annotated[
         str | None,
         typer.Option(
-            help="constant, inverse-time, inverse-scaling, optimal, backoff, steps, cosine, adaptive or warmup. "
-            "Default: what suits the problem, mostly cosine.",
+            help="constant, inverse-time[:DECAY], inverse-scaling[:POWER], optimal, backoff[:BETA[:EPOCHS]], steps, "
+            "cosine[:FLOOR], adaptive[:FACTOR[:LEAST]], warmup[:EPOCHS[:START]][:SCHEDULE] (warmup:5:0.1:cosine rises "
+            "for 5 epochs from a tenth of the step) or linear-scaling[:REFERENCE[:EPOCHS]][:SCHEDULE] (the step times "
+            "the samples of a step over REFERENCE). Default: what suits the problem, mostly cosine.",
             show_default=False,
             rich_help_panel=_HOW,
         ),
@@ -80,8 +90,9 @@ def train(
     runtime: Annotated[
         str | None,
         typer.Option(
-            help="threads (in one memory), local (by messages, between threads), ray (by messages, on a cluster) or "
-            "simulator (by messages, in simulated time). Default: what suits the strategy.",
+            help="threads (in one memory), processes (in one memory, only for sparse-mlp), local (by messages, between "
+            "threads), ray (by messages, on a cluster) or simulator (by messages, in simulated time). Default: what "
+            "suits the problem and the strategy.",
             show_default=False,
             rich_help_panel=_HOW,
         ),
@@ -119,6 +130,12 @@ def train(
         float | None,
         typer.Option(help="Stop when the objective falls by less, five epochs in a row.", rich_help_panel=_WHEN),
     ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Stop when the best of so many records is no better than before.", rich_help_panel=_WHEN
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the model here.", rich_help_panel=_KEEP)] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Write a checkpoint here after every epoch.", rich_help_panel=_KEEP)
@@ -148,7 +165,16 @@ def train(
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Leave the run here: run.json, events.jsonl and the model.", rich_help_panel=_KEEP),
+        typer.Option(
+            help="Leave the run here: run.json, events.jsonl, the model and config.toml, which repeats the run.",
+            rich_help_panel=_KEEP,
+        ),
+    ] = None,
+    save_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the options here, for --config to repeat the run.", rich_help_panel=_KEEP
+        ),
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Append events here, as JSON lines.", rich_help_panel=_KEEP)] = None,
     tensorboard: Annotated[
@@ -162,6 +188,25 @@ def train(
     label: options.Label = "label",
     weight: options.Weight = None,
     base: options.Base = "auto",
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Take options, and DATA, from this TOML file, by their long names: workers = 4. The command line "
+            "prevails.",
+            callback=_configured,
+            is_eager=True,
+            show_default=False,
+        ),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="Record the loss also between epochs: every so many updates, or seconds such as 0.5s.",
+            rich_help_panel=_KEEP,
+            show_default=False,
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Draw the loss, the rate and the staleness as the run goes, on a terminal.")
     ] = False,
@@ -185,9 +230,10 @@ def train(
     strategy_ = with_options(strategies.named(strategy, _workers(strategy, workers, screen)), communication)
     if buffer != "auto":
         strategy_ = _buffered(strategy_, buffer)
+    kind.check_workers(problem, runtime, strategy_)
     by_processes = kind.processes and runtime is None and strategy_.shares_memory
     runtime_ = make_runtime("processes" if by_processes else runtime, strategy_, runtime_options, communication)
-    budget = Budget(epochs, seconds, target, patience, tolerance)
+    budget = Budget(epochs, seconds, target, patience, tolerance, window=window)
     checkpoints = _checkpoint_folder(checkpoint, resume)
     if test is not None and holdout is not None:
         raise ParameterError("Held-out data comes from --test or from --holdout, not from both.")
@@ -198,8 +244,11 @@ def train(
     if profile and not kind.processes:
         raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
     check_out(out)
+    check_out(save_config, "--save-config")
     rule_name = rule or kind.usual_rule
     rule_ = None if rule_name is None else kind.rule(rule_name)
+    if save_config is not None:
+        configuration.save(save_config, configuration.repeating(context.params, train))
     started = time.perf_counter()
     opened = kind.opened(Source(data, test, holdout, how, memory, seed), asked)
     training, held_out = opened.training, opened.held_out
@@ -221,11 +270,12 @@ def train(
             test=held_out,
             average=average,
             seed=seed,
-            callbacks=_callbacks(screen, watch, log, tensorboard, closing),
+            callbacks=[*_callbacks(screen, watch, log, tensorboard, closing), *_configuration_writer(context, folder)],
             checkpoint=None if checkpoints is None else Checkpoints(checkpoints, checkpoint_seconds),
             resume=resume is not None,
             count_conflicts=count_conflicts,
             folder=folder,
+            every=every,
         )
     real_seconds = time.perf_counter() - started - run.compile_seconds
     for note in opened.notes:
@@ -286,6 +336,21 @@ def _checkpoint_folder(checkpoint: Path | None, resume: Path | None) -> Path | N
     return resume or checkpoint
 
 
+def _configuration_writer(context: typer.Context, folder: Path | None) -> list[Callback]:
+    """Make a callback that writes the configuration into the folder of the run, which exists when the run starts."""
+    if folder is None:
+        return []
+    from hogwild.run import CONFIGURATION
+
+    path, text = folder / CONFIGURATION, configuration.repeating(context.params, train)
+
+    def write(event: Event) -> None:
+        if event["event"] == "started":
+            configuration.save(path, text)
+
+    return [write]
+
+
 def _callbacks(
     screen: Output, watch: bool, log: Path | None, tensorboard: Path | None, closing: ExitStack
 ) -> list[Any]:  # fmt: skip
@@ -306,10 +371,13 @@ def _notes(screen: Output) -> Callback:
     def note(event: Event) -> None:
         if event["event"] == "step chosen":
             screen.note(f"step {event['step']:g}, from {len(event['trials'])} tried on a sample")
-        elif event["event"] == "diverged":
+        elif event["event"] == "penalty chosen":
+            chosen = ", ".join(f"{name} {value:.3g}" for name, value in event["penalties"].items() if value)
+            screen.note(f"{chosen}, from {len(event['path'])} tried on held-out rows")
+        elif event["event"] in ("diverged", "loss rose"):
             screen.warn(event["message"])
         elif event["event"] == "resumed":
-            screen.note(event.get("message") or f"resumed after {event['epoch']} epochs")
+            screen.note(event.get("message") or f"resumed after {counted(event['epoch'], 'epoch')}")
         elif event["event"] == "crashed":
             then = "it restarts" if event["restarts"] else "the other nodes continue without it"
             screen.warn(f"{event['node']} crashed, because {event['reason']}; {then}")

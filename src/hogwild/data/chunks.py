@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -116,12 +117,111 @@ class RowBlocks:
         return order, starts
 
 
+@dataclass(frozen=True, eq=False)
+class RowDraws:
+    """Independent draws of rows with replacement, as many in an epoch as there are rows.
+
+    The draws of an epoch depend on the seed and on the number of the epoch alone. Called with row numbers, a seed and
+    the number of an epoch, the object returns the drawn row numbers.
+
+    >>> RowDraws()(np.arange(3), 0, 0).shape, set(RowDraws(np.array([0.0, 1.0, 0.0]))(np.arange(3), 0, 0).tolist())
+    ((3,), {1})
+    """
+
+    chances: Array | None = None  # Relative probability of each row, in stored order. None: all rows alike.
+
+    def __call__(self, ids: Array, seed: int, number: int) -> Array:
+        """Return the row numbers of one epoch."""
+        places = _drawn(len(ids), len(ids), self.chances, np.random.default_rng([seed, number, _DRAWN]))
+        return ids[places]
+
+    @cached_property
+    def factors(self) -> Array:
+        """The factor of each row's weight with which the expected gradient is that of uniform draws: 1/(n p)."""
+        assert self.chances is not None
+        factors = np.zeros(len(self.chances))
+        np.divide(self.chances.mean(), self.chances, out=factors, where=self.chances > 0)
+        return factors
+
+    def weighed(self, weights: Array, ids: Array | slice, n_rows: int) -> Array:
+        """Return the weights of ``n_rows`` rows, of which those with the numbers ``ids`` are multiplied by factors."""
+        if self.chances is None:
+            return weights
+        found = weights.copy() if weights.size else np.ones(n_rows, weights.dtype)
+        found[ids] *= self.factors.astype(weights.dtype)
+        return found
+
+
+class DrawnBlocks:
+    """Draws with replacement from chunks of stored rows, for an epoch that reads each chunk once.
+
+    The number of draws from each chunk is drawn first, and then the rows within each chunk. So the numbers of visits of
+    all rows have the distribution of draws from all rows at once. But the draws from one chunk follow each other.
+
+    >>> blocks = DrawnBlocks(ChunkExtents(0, 100, 64), RowDraws(), seed=0, number=0)
+    >>> sum(len(blocks.chunk(chunk)) for chunk in range(len(blocks)))
+    100
+    """
+
+    def __init__(self, extents: ChunkExtents, draws: RowDraws, seed: int, number: int) -> None:
+        self._extents, self._chances, self._seed = extents, draws.chances, (seed, number, _DRAWN)
+        generator = np.random.default_rng(self._seed)
+        self._order = generator.permutation(len(extents))
+        sizes = np.array([self._size(*extents[chunk]) for chunk in range(len(extents))])
+        self._counts = generator.multinomial(extents.last - extents.first, sizes / sizes.sum())
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def extent(self, number: int) -> tuple[int, int]:
+        """Return the first row of a chunk and the row after its last."""
+        return self._extents[int(self._order[number])]
+
+    def chunk(self, number: int) -> Array:
+        """Return the drawn row numbers of a chunk, counted from its first row."""
+        (start, stop), which = self.extent(number), int(self._order[number])
+        # A number that is zero at the end of a seed changes nothing, so chunks count from one.
+        generator = np.random.default_rng([*self._seed, which + 1])
+        places = _drawn(int(self._counts[which]), stop - start, self._of(start, stop), generator)
+        return places.astype(number_type(stop - start))
+
+    def whole(self) -> tuple[Array, Array]:
+        """Return the row numbers of the whole epoch in order, and the position at which each chunk starts."""
+        chunks = [self.chunk(number) + np.int64(self.extent(number)[0]) for number in range(len(self))]
+        starts = np.cumsum([0, *(len(chunk) for chunk in chunks)])
+        return np.concatenate(chunks).astype(number_type(self._extents.last)), starts
+
+    def _size(self, start: int, stop: int) -> float:
+        """Return the relative probability of all rows of a chunk together."""
+        chances = self._of(start, stop)
+        return float(stop - start if chances is None else chances.sum())
+
+    def _of(self, start: int, stop: int) -> Array | None:
+        """Return the relative probabilities of some rows; None if all rows are drawn alike."""
+        first = self._extents.first
+        return None if self._chances is None else self._chances[start - first : stop - first]
+
+
+# Last number of the seeds of draws. Permutations of rows have seeds with other numbers, or with fewer.
+_DRAWN = 3
+
+
+def _drawn(count: int, rows: int, chances: Array | None, generator: np.random.Generator) -> Array:
+    """Return ``count`` independent row numbers from 0 up to ``rows``."""
+    if chances is None:
+        return generator.integers(0, rows, count)
+    ends = np.cumsum(chances)
+    # On the right side, a row whose probability is zero is never found.
+    found: Array = np.searchsorted(ends, generator.random(count) * ends[-1], side="right")
+    return found
+
+
 class ShuffledEpoch:
     """Epoch over rows that are stored in shuffled order."""
 
     _AHEAD = 3  # Number of chunks that are announced before the caller needs them.
 
-    def __init__(self, stored: StoredRows, blocks: RowBlocks) -> None:
+    def __init__(self, stored: StoredRows, blocks: RowBlocks | DrawnBlocks) -> None:
         self._stored, self._blocks = stored, blocks
 
     def __len__(self) -> int:

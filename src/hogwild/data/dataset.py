@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from hogwild.data.csr import Array, CSRRows
 
 if TYPE_CHECKING:
+    from hogwild.data.chunks import RowDraws
     from hogwild.data.field_vocabulary import FieldVocabulary
 
 Order = Callable[[Array, int, int], Array]
-"""Order of an epoch: (row numbers, seed, number of the epoch) -> the same row numbers in another order."""
+"""Order of an epoch: (row numbers, seed, number of the epoch) -> as many row numbers, in the order of the visit."""
 
 # Largest number of distinct labels that count as classes. Labels with more distinct values are quantities.
 MOST_CLASSES = 10_000
@@ -103,7 +104,8 @@ class Dataset(ABC):
     def label_counts(self) -> tuple[Array, Array] | None:
         """Return the distinct labels, sorted, and the number of rows of each; None for more than ``MOST_CLASSES``.
 
-        A part of a packed folder returns the counts of the whole folder.
+        The labels are encoded, if the data set has encoded labels. A part of a packed folder returns the counts of the
+        whole folder.
         """
 
     @abstractmethod
@@ -112,7 +114,14 @@ class Dataset(ABC):
 
     @abstractmethod
     def epoch(self, seed: int, number: int) -> Epoch:
-        """Return the chunks of one epoch in random order, in which each row occurs once."""
+        """Return the chunks of one epoch in random order, in which each row occurs once unless rows are drawn."""
+
+    @abstractmethod
+    def drawn(self, draws: RowDraws) -> Dataset:
+        """Return the same rows with epochs that draw with replacement; rows that are drawn more often weigh less.
+
+        A row of probability p has 1/(n p) times its weight, so that the expected gradient stays the same.
+        """
 
     @abstractmethod
     def laid_out(self, seed: int, epochs: float) -> Dataset | None:

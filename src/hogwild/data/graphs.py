@@ -58,7 +58,7 @@ class Graph:
         return cls(low, high, edge_weights[kept], known if nodes is None else nodes, names, name)
 
     @classmethod
-    def of_matrix(cls, matrix: Any) -> Graph:
+    def of_matrix(cls, matrix: Any, name: str = "arrays") -> Graph:
         """Make a graph from a matrix of weights: a symmetric sparse matrix, or one triangle of it.
 
         >>> import scipy.sparse
@@ -83,7 +83,7 @@ class Graph:
             ends, data = (ends[0][above], ends[1][above]), entries.data[above]
         else:
             data = entries.data
-        return cls.of_edges(*ends, data, int(matrix.shape[0]))
+        return cls.of_edges(*ends, data, int(matrix.shape[0]), name=name)
 
     def numbers(self, nodes: Mapping[Any, Any]) -> dict[int, Any]:
         """Return the same mapping with node numbers as keys instead of node names."""
@@ -175,8 +175,12 @@ def read_edges(path: Path) -> Graph:
     >>> graph.names, graph.weights
     (('ann', 'bob', 'cid'), array([2., 1.]))
     """
-    if path.suffix == ".npz":
-        return Graph.of_matrix(matrix_in(path))
+    if path.suffix.lower() == ".npz":
+        matrix = matrix_in(path)
+        try:
+            return Graph.of_matrix(matrix, str(path))
+        except DataError as error:
+            raise DataError(error.what, path=path, row=error.row, remedy=error.remedy) from None
     numbers: dict[str, int] = {}
     ends: list[int] = []
     weights: list[float] = []

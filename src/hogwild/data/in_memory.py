@@ -14,6 +14,7 @@ from hogwild.data.chunks import (
     ListedEpoch,
     OrderedEpoch,
     RowBlocks,
+    RowDraws,
     ScatteredEpoch,
     ShuffledEpoch,
     row_numbers,
@@ -61,7 +62,7 @@ class InMemoryDataset(Dataset):
     ids : array of int, optional
         Numbers of the rows that belong to this data set. None means all rows.
     order : callable, optional
-        Order of an epoch: ``order(ids, seed, epoch)`` returns the row numbers in the order of the visit.
+        Order of an epoch: ``order(ids, seed, epoch)`` returns as many row numbers, in the order of the visit.
     chunk : int, optional
         Number of rows per chunk. By default the size of the rows decides.
     table : FieldVocabulary, optional
@@ -147,12 +148,27 @@ class InMemoryDataset(Dataset):
         return counts
 
     def epoch(self, seed: int, number: int) -> Epoch:
-        """Return the chunks of one epoch in random order, in which each row occurs once."""
+        """Return the chunks of one epoch in random order, in which each row occurs once unless rows are drawn."""
         if self.shuffled:
             return ShuffledEpoch(_InMemory(self.rows), self._blocks(seed, number))
         if self._in_blocks:
             return ScatteredEpoch(self.rows, self._places(seed), self._blocks(seed, number))
         return ListedEpoch(self.rows, (self.order or permuted)(self._numbers, seed, number), self.chunk)
+
+    def drawn(self, draws: RowDraws) -> InMemoryDataset:
+        """Return the same rows with epochs that draw with replacement, each draw from all rows.
+
+        >>> from hogwild.data import open
+        >>> data = open(np.eye(4), np.arange(4)).drawn(RowDraws(np.array([1.0, 1.0, 1.0, 5.0])))
+        >>> len(data.epoch(seed=0, number=0).whole().order), data.rows.weights
+        (4, array([2. , 2. , 2. , 0.4], dtype=float32))
+        """
+        ids: Array | slice = slice(None) if self.ids is None else self.ids
+        rows = replace(self.rows, weights=draws.weighed(self.rows.weights, ids, len(self.rows)))
+        return InMemoryDataset(
+            rows, shuffled=False, name=self.name, base=self.base, ids=self.ids, order=draws,
+            chunk=self._requested_chunk, table=self.table,
+        )  # fmt: skip
 
     def laid_out(self, seed: int, epochs: float) -> InMemoryDataset | None:
         """Copy the rows into the order in which the epochs of this seed visit them, on all cores.
@@ -172,7 +188,7 @@ class InMemoryDataset(Dataset):
         if self.shuffled or not self._in_blocks or epochs < _REPAID or _SHARE * self._size > available_bytes():
             return None
         rows = gather_most(self.rows, self._places(seed))
-        return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk)
+        return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk, table=self.table)
 
     def at_once(self) -> InMemoryDataset:
         """Return this data set, because its rows are in memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -126,9 +127,9 @@ def _file(path: Path) -> Path:
 
 def _paths(source: object) -> list[Path] | None:
     """Return the paths that a source consists of, or None for any other source."""
-    if isinstance(source, (str, Path)):
+    if isinstance(source, (str, os.PathLike)):
         return [Path(source)]
-    if isinstance(source, (list, tuple)) and source and all(isinstance(part, (str, Path)) for part in source):
+    if isinstance(source, (list, tuple)) and source and all(isinstance(part, (str, os.PathLike)) for part in source):
         return [Path(part) for part in source]
     return None
 

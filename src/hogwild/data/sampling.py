@@ -1,18 +1,23 @@
-"""Sampling of rows: a small sample for trials, and the share of each worker."""
+"""Sampling: the rows that epochs draw, the samples of each worker, and a few rows for trials."""
 
 from __future__ import annotations
 
+import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from hogwild.data.csr import CSRRows, concatenate
+from hogwild.data.chunks import RowDraws
+from hogwild.data.csr import Array, CSRRows, concatenate
 from hogwild.data.dataset import Dataset
+from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather
+from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter, kebab, lookup
 
 Indices = NDArray[np.int64]
@@ -40,22 +45,43 @@ class WorkerShare:
         return self.samples // self.workers + (self.worker < self.samples % self.workers)
 
 
-class Sampling(Protocol):
-    """Sampling method: selects the samples of a worker in an epoch, and their order."""
+class Sampling(ABC):
+    """Sampling method of a ``Module``: selects the samples of a worker in an epoch, and their order."""
 
-    @property
-    def needs_labels(self) -> bool:
-        """Whether the selection depends on labels."""
+    needs_labels: ClassVar[bool] = False  # Whether the selection depends on labels.
 
+    @abstractmethod
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
         """Yield the worker's batches of an epoch, as indices into the data."""
 
 
+class RowSampling(ABC):
+    """Sampling method of a problem of rows: selects the rows that all workers together visit in an epoch."""
+
+    @abstractmethod
+    def rows(self, data: Dataset) -> Dataset:
+        """Return the same rows, with epochs that draw them by this method."""
+
+    def chances(self, data: Dataset) -> Array | None:
+        """Return the relative probability of each row in a draw, in stored order; None if all rows are alike.
+
+        Raises
+        ------
+        ParameterError
+            If the method does not suit the data.
+        """
+        return None
+
+    def for_trials(self, data: Dataset) -> Dataset:
+        """Return rows of which a sample may be taken that stands for all rows."""
+        return data
+
+
 @dataclass(frozen=True, slots=True)
-class Split:
+class Split(Sampling, RowSampling):
     """Sampling without replacement: workers share one random permutation per epoch, and each sample is drawn once.
 
-    Batches of the permutation go to the workers in turn.
+    Batches of the permutation go to the workers in turn. Of many rows, blocks stay together in every epoch.
 
     Examples
     --------
@@ -64,43 +90,194 @@ class Split:
     [0, 1, 2, 3, 4]
     """
 
-    needs_labels = False
-
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
         order = share.generator().permutation(share.samples)
         for first in range(share.worker * share.batch, share.samples, share.workers * share.batch):
             yield order[first : first + share.batch]
 
+    def rows(self, data: Dataset) -> Dataset:
+        return data
+
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
-    """Sampling with replacement: each worker draws from all samples, independently, as in Niu et al. 2011 (Hogwild!).
+class Replacement(Sampling, RowSampling):
+    """Sampling with replacement: draws from all samples, uniform and independent, as in Niu et al. 2011 (Hogwild!).
 
-    All workers together draw as many samples per epoch as there are.
+    All workers together draw as many samples per epoch as there are. In an epoch over a packed folder, draws from the
+    same chunk of rows follow each other, so that the epoch reads each chunk once.
+
+    Examples
+    --------
+    >>> from hogwild import Linear
+    >>> problem = Linear((np.eye(4), [1, -1, 1, -1]), sampling="replacement")
+    >>> len(problem.training.epoch(seed=0, number=0).whole().order)
+    4
     """
-
-    needs_labels = False
 
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
         drawn = share.generator(share.worker, 1).integers(0, share.samples, share.fair)
         return _cut(drawn, share.batch)
 
+    def rows(self, data: Dataset) -> Dataset:
+        return data.drawn(RowDraws())
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(RowSampling):
+    """Sampling with replacement of rows, each with a probability of its own (importance sampling).
+
+    The objective stays the same: the gradient of a row that is drawn with probability p among n rows is multiplied by
+    1/(n p), so that the expected gradient is that of uniform draws. A step along a rarely drawn row is therefore large.
+    Probabilities that differ by large factors need small step sizes. To give rows more weight in the objective, give
+    the data weights instead.
+
+    Parameters
+    ----------
+    weights : array of float, optional
+        Relative probability of each row, positive, in the order of the rows of arrays. Rows of files are in the order
+        of ``data.labels()``. By default the rows' own weights in the objective, such as the weights of edges. Steps
+        along all rows are then weighted alike.
+
+    Raises
+    ------
+    ParameterError
+        If the weights are not finite numbers of at least 0.
+
+    Examples
+    --------
+    >>> from hogwild import Linear
+    >>> problem = Linear((np.eye(4), [1, -1, 1, -1]), sampling=Weighted([1, 1, 1, 5]))
+    >>> problem.training.rows.weights
+    array([2. , 2. , 2. , 0.4], dtype=float32)
+
+    References
+    ----------
+    D. Needell, N. Srebro and R. Ward, "Stochastic Gradient Descent, Weighted Sampling, and the Randomized Kaczmarz
+    Algorithm", NIPS 2014.
+    """
+
+    weights: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is None:
+            return
+        try:
+            given = np.array(self.weights, np.float64)
+        except (TypeError, ValueError):
+            raise invalid_parameter("weights", "a number for each row", type(self.weights).__name__) from None
+        if given.ndim != 1 or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+            raise ParameterError(
+                "The 'weights' parameter of Weighted must be a finite number of at least 0 for each row, and not 0 for "
+                "all rows."
+            )
+        given.setflags(write=False)
+        object.__setattr__(self, "weights", given)
+
+    def __repr__(self) -> str:
+        """Return the digest of the weights, by which a resumed run recognises them."""
+        if self.weights is None:
+            return "Weighted()"
+        given = np.asarray(self.weights)
+        return f"Weighted(<{len(given):,} weights, {hashlib.blake2b(given.tobytes(), digest_size=8).hexdigest()}>)"
+
+    def rows(self, data: Dataset) -> Dataset:
+        """Return the same rows, with epochs that draw by weight, and with weights that make up for it."""
+        return data.drawn(RowDraws(self.chances(data)))
+
+    def chances(self, data: Dataset) -> Array:
+        """Return the relative probability of each row.
+
+        Raises
+        ------
+        ParameterError
+            If there are more or fewer weights than rows, or if a row that counts would never be drawn.
+        """
+        own = row_weights(data)
+        if self.weights is None:
+            if own is None or not own.any():
+                raise ParameterError(
+                    f"The rows of {data.name} have no weights of their own: give Weighted(weights) with one for each "
+                    "row, or sampling='replacement' for uniform draws."
+                )
+            return own
+        given = np.asarray(self.weights)
+        if len(given) != data.n_rows:
+            raise ParameterError(
+                f"Weighted must have a weight for each of the {data.n_rows:,} rows of {data.name}. Got {len(given):,}."
+            )
+        never = (given == 0) & (True if own is None else own > 0)
+        if never.any():
+            raise ParameterError(
+                f"Weighted would never draw row {int(never.argmax()):,} of {data.name}, whose weight is 0, though it "
+                "counts in the objective: give it a positive weight, or leave out the row."
+            )
+        return given
+
+    def for_trials(self, data: Dataset) -> Dataset:
+        """Return the rows as they are drawn, so that trials have the same steps as the run."""
+        return self.rows(data)
+
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Sampling):
     """Full pass per worker: each worker visits all samples in an order of its own.
 
     With n workers an epoch is n times the work of a split.
     """
-
-    needs_labels = False
 
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
         return _cut(share.generator(share.worker, 2).permutation(share.samples), share.batch)
 
 
 @dataclass(frozen=True, slots=True)
-class LabelSkew:
+class Blocks(Sampling):
+    """Sampling without replacement of data on disk: blocks of rows in random order, shuffled within a buffer.
+
+    The blocks of an epoch, one after the other, are divided among the workers, and each worker reads its part once, in
+    this order. Each worker has as many samples in every epoch.
+
+    Parameters
+    ----------
+    starts : tuple of int
+        Number of the first row of each block, in ascending order from 0.
+    buffer : int, default 65536
+        Number of rows that are shuffled together, at least one batch; 0 keeps the order in which rows are stored.
+
+    Examples
+    --------
+    >>> share = lambda worker: WorkerShare(samples=7, worker=worker, workers=2, epoch=0, seed=0, batch=2)
+    >>> blocks = Blocks(starts=(0, 3, 5), buffer=4)
+    >>> sorted(int(i) for worker in (0, 1) for batch in blocks.batches(share(worker)) for i in batch)
+    [0, 1, 2, 3, 4, 5, 6]
+    """
+
+    starts: tuple[int, ...] = field(repr=False)
+    buffer: int = 65_536
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.buffer, int) or isinstance(self.buffer, bool) or self.buffer < 0:
+            raise invalid_parameter("buffer", "a number of rows", self.buffer)
+
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
+        order = share.generator().permutation(len(self.starts)) if self.buffer else np.arange(len(self.starts))
+        starts, stops = np.array(self.starts)[order], np.array([*self.starts[1:], share.samples])[order]
+        # Positions of the blocks in the sequence of the epoch.
+        ends = np.cumsum(stops - starts)
+        begins = ends - (stops - starts)
+        first = share.worker * (share.samples // share.workers) + min(share.worker, share.samples % share.workers)
+        last, size = first + share.fair, max(1, self.buffer // share.batch) * share.batch
+        for number, start in enumerate(range(first, last, size)):
+            stop = min(start + size, last)
+            inside = range(int(np.searchsorted(ends, start, "right")), int(np.searchsorted(ends, stop)) + 1)
+            parts = [np.arange(max(start, begins[k]), min(stop, ends[k])) - begins[k] + starts[k] for k in inside]
+            rows = np.concatenate(parts)
+            if self.buffer:
+                rows = share.generator(share.worker, 4, number).permutation(rows)
+            yield from _cut(rows, share.batch)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSkew(Sampling):
     """Split by label: a share ``skew`` of the samples is divided by label, and the other samples at random.
 
     The assignment of samples to workers is the same in all epochs. Their order differs between epochs.
@@ -129,7 +306,7 @@ class LabelSkew:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeSkew:
+class SizeSkew(Sampling):
     """Split by size: each worker has ``ratio`` times as many samples as the worker before it.
 
     Parameters
@@ -139,7 +316,6 @@ class SizeSkew:
     """
 
     ratio: float = 2.0
-    needs_labels = False
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio < float("inf"):
@@ -155,17 +331,96 @@ class SizeSkew:
 
 
 SAMPLINGS: dict[str, Any] = {
-    kebab(kind.__name__): kind for kind in (Split, Replacement, Whole, LabelSkew, SizeSkew)
+    kebab(kind.__name__): kind for kind in (Split, Replacement, Weighted, Whole, LabelSkew, SizeSkew)
 }  # fmt: skip
 
 
-def named(sampling: str | Sampling) -> Sampling:
+def named(sampling: str | Sampling | RowSampling) -> Sampling | RowSampling:
     """Return the sampling method with this name; return an object unchanged.
 
     >>> named("size-skew")
     SizeSkew(ratio=2.0)
     """
-    return lookup("sampling", sampling, SAMPLINGS)() if isinstance(sampling, str) else sampling
+    if not isinstance(sampling, str):
+        return sampling
+    found: Sampling | RowSampling = lookup("sampling", sampling, SAMPLINGS)()
+    return found
+
+
+def batch_sampling(sampling: str | Sampling) -> Sampling:
+    """Return the sampling method of a ``Module`` with this name; return an object unchanged.
+
+    >>> batch_sampling("weighted")
+    Traceback (most recent call last):
+    hogwild.errors.ParameterError: Weighted() is for problems of rows...
+    """
+    found = named(sampling)
+    if isinstance(found, RowSampling) and not isinstance(found, Sampling):
+        raise ParameterError(
+            f"{found!r} is for problems of rows: the loss of a Module is the mean of a batch, whose samples cannot be "
+            "weighed. Use 'split', 'replacement', 'whole', LabelSkew() or SizeSkew()."
+        )
+    return found
+
+
+def row_sampling(sampling: str | RowSampling) -> RowSampling:
+    """Return the sampling method of a problem of rows with this name; return an object unchanged.
+
+    >>> row_sampling("replacement")
+    Replacement()
+    >>> row_sampling("whole")
+    Traceback (most recent call last):
+    hogwild.errors.ParameterError: Whole() is for a Module, ... Rows are drawn by 'split', 'replacement' or Weighted().
+    """
+    found: object = named(sampling)
+    if not isinstance(found, (Sampling, RowSampling)):
+        raise invalid_parameter("sampling", "a name, or a sampling method such as Replacement()", found)
+    if not isinstance(found, RowSampling):
+        raise ParameterError(
+            f"{found!r} is for a Module, whose workers have samples of their own. Rows are drawn by 'split', "
+            "'replacement' or Weighted()."
+        )
+    return found
+
+
+def row_weights(data: Dataset) -> Array | None:
+    """Return the weight of each row in stored order, as float64; None if every row weighs one."""
+    epoch = data.in_order()
+    pieces: list[Array] = []
+    for number in range(len(epoch)):
+        chunk = epoch[number]
+        if not chunk.rows.weights.size:
+            return None
+        pieces.append(chunk.rows.weights[chunk.order].astype(np.float64))
+        epoch.done(number)
+    return np.concatenate(pieces)
+
+
+def feature_visits(data: Dataset, chances: Array | None) -> Array:
+    """Return the number of rows in an epoch that have each feature; where rows are drawn, the expected number.
+
+    >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS
+    >>> indices = np.array([0, 0, 1], np.uint32)
+    >>> rows = CSRRows(np.array([0, 1, 3]), indices, NO_VALUES, np.zeros(2), NO_WEIGHTS, 2, "binary")
+    >>> data = InMemoryDataset(rows, shuffled=False)
+    >>> feature_visits(data, None), feature_visits(data, np.array([1.0, 3.0]))
+    (array([2, 1]), array([2. , 1.5]))
+    """
+    if chances is None:
+        return data.frequencies()
+    expected = chances * (data.n_rows / chances.sum())
+    visits, epoch, first = np.zeros(data.n_features), data.in_order(), 0
+    for number in range(len(epoch)):
+        chunk = epoch[number]
+        amounts, first = expected[first : first + len(chunk.order)], first + len(chunk.order)
+        if chunk.rows.layout == "dense":
+            visits += amounts.sum()
+        else:
+            few = gather(chunk.rows, chunk.order.astype(np.int64))
+            each = np.repeat(amounts, np.diff(few.indptr))
+            visits += np.bincount(few.indices.astype(np.int64), each, minlength=data.n_features)
+        epoch.done(number)
+    return visits
 
 
 def _cut(order: Indices, batch: int) -> Iterator[Indices]:
@@ -196,9 +451,8 @@ def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
         pieces.append(gather(chunk.rows, order))
         epoch.done(number)
         wanted, number = wanted - len(order), number + 1
-    return InMemoryDataset(
-        replace(concatenate(pieces), features=data.n_features), shuffled=True, name=data.name, base=data.base
-    )
+    taken = replace(concatenate(pieces), features=data.n_features)
+    return InMemoryDataset(taken, shuffled=True, name=data.name, base=data.base, table=data.table)
 
 
 def narrowed(data: InMemoryDataset) -> InMemoryDataset:
@@ -218,4 +472,5 @@ def narrowed(data: InMemoryDataset) -> InMemoryDataset:
     present[rows.indices] = True
     numbers = np.cumsum(present, dtype=rows.indices.dtype)  # New column numbers, counted from one.
     few = replace(rows, indices=numbers[rows.indices] - numbers.dtype.type(1), features=int(numbers[-1]))
-    return InMemoryDataset(few, shuffled=data.shuffled, name=data.name, base=data.base)
+    table = None if data.table is None else FieldVocabulary(data.table.keys[present])
+    return InMemoryDataset(few, shuffled=data.shuffled, name=data.name, base=data.base, table=table)

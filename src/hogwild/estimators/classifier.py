@@ -22,7 +22,7 @@ from hogwild.estimators.fit import State, Task
 from hogwild.estimators.inputs import MatrixLike, RandomState, Reshuffled, Rows, class_seeds, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.sklearn_parameters import Parts, check_together, constraints, loss_of, warn_deprecated
-from hogwild.losses import Loss
+from hogwild.losses import SOFTMAX, Loss
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
 from hogwild.rules import Rule
 from hogwild.strategies import Strategy
@@ -72,9 +72,10 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
     eta0 : float, default 0.01
         Initial step size of the schedules other than "optimal".
     power_t : float, default 0.5
-        Exponent of the schedule "invscaling".
+        Exponent of the schedule "invscaling". A negative one is deprecated, as in scikit-learn.
     early_stopping : bool, default False
-        Whether to stop by the accuracy on held-out rows.
+        Whether to stop by the accuracy on held-out rows. Each class against the rest stops by its own accuracy, except
+        with a ``rule`` or with "softmax".
     validation_fraction : float, default 0.1
         Share of the rows that early stopping holds out.
     n_iter_no_change : int, default 5
@@ -286,17 +287,20 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
 
     def _fitted(self, task: Task, rows: int, dtype: np.dtype[Any], *, partial: bool) -> Self:
         learnt = self._learn(task, rows, dtype, partial=partial)
-        self.coef_ = np.ascontiguousarray(learnt.weights.T, dtype)
+        self._keep_coef(np.ascontiguousarray(learnt.weights.T, dtype), partial=partial)
         self.intercept_ = learnt.intercept.astype(dtype)
         return self
 
     def _seeds(self, task: Task, parts: Parts) -> tuple[int, ...]:
         """Return one seed for all classes, or one seed per class where classes are trained in separate runs.
 
-        Separate runs are needed for scikit-learn's order of rows, and for a step size that differs between classes.
+        Separate runs are needed for scikit-learn's order of rows, for a step size that differs between classes, and for
+        early stopping: each class stops by its own score, with any number of workers. A run with a rule of the user's
+        remembers more than weights, and stops all classes by their common score.
         """
         own_steps = parts.rule.step_size != "scheduled" or parts.rule.single_worker
-        alone = own_steps or isinstance(task.data.order, Reshuffled)
+        own_stops = parts.budget.monitor == "score" and self.rule is None and parts.loss.name != SOFTMAX.name
+        alone = own_steps or own_stops or isinstance(task.data.order, Reshuffled)
         return class_seeds(check_random_state(self.random_state), len(self.classes_) if alone else 2)
 
     def _set_classes(self, classes: Array) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,7 +61,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         "rank": [Interval(Integral, 1, None, closed="left")],
         "loss": [str, Loss, callable, None],
         "fields": [StrOptions({"file"}), "array-like", None],
-        "l2": NOT_NEGATIVE,
+        "l2": [*NOT_NEGATIVE, StrOptions({"auto"}), None],
         "l2_factors": [*NOT_NEGATIVE, None],
         "normalise": ["boolean", None],
         "fit_intercept": ["boolean"],
@@ -81,7 +81,8 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
 
     def __init__(
         self, rank: int = 8, *, loss: Loss | str | OwnLoss | None = None, fields: ArrayLike | None = None,
-        l2: float = 0.0, l2_factors: float | None = None, normalise: bool | None = None, fit_intercept: bool = True,
+        l2: float | Literal["auto"] | None = None, l2_factors: float | None = None, normalise: bool | None = None,
+        fit_intercept: bool = True,
         max_iter: int | None = None, rule: Rule | str = "adagrad", schedule: Schedule | str | float = "cosine",
         step: Step | None = None, spread: float = 0.1, early_stopping: bool = False, validation_fraction: float = 0.1,
         n_iter_no_change: int = 3, random_state: RandomState = None, n_jobs: int | None = None,
@@ -232,8 +233,9 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
         Loss. None is the logistic loss.
     fields : array or "file", optional
         Field of each column, which makes the model field-aware. "file" reads the fields of a libffm file.
-    l2 : float, default 0.0
-        Strength of the L2 penalty on weights.
+    l2 : float or "auto", optional
+        Strength of the L2 penalty on weights. None is ``1 / n`` for n rows. "auto" chooses it, and ``l2_factors`` with
+        it, on held-out rows.
     l2_factors : float, optional
         Strength of the L2 penalty on factors. None is the default of :class:`hogwild.FactorisationMachine`, or of its
         field-aware form.

@@ -17,7 +17,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.sampling import subsample
 from hogwild.errors import DivergedError
 from hogwild.estimators.sklearn_parameters import Parts, averaged_share, stabilised
-from hogwild.events import Event
+from hogwild.events import Callback, Event
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.problems.linear import Linear
 from hogwild.rules import Sequential
@@ -88,18 +88,42 @@ def _minimised(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
     if not isinstance(parts.rule, Sequential):
         schedule = stabilised(schedule, parts.loss, partial(_heaviest, problem))
         average = averaged_share(params["average"], task.data.n_rows, parts.budget.epochs or 1, task.earlier)
+    progress = _Progress()
+    callbacks: list[Callback] = [progress, _print_epoch] if params["verbose"] else [progress]
     try:
         run = minimise(
             problem, parts.rule, schedule, parts.strategy, budget=parts.budget, test=task.held_out, average=average,
             init=WarmStart(task.start, task.earlier), shuffle=params["shuffle"], evaluate_every_epoch=False,
-            seed=task.seeds[0], divergence_factor=float("inf"), callbacks=[_print_epoch] if params["verbose"] else [],
+            seed=task.seeds[0], divergence_factor=float("inf"), callbacks=callbacks,
         )  # fmt: skip
     except DivergedError as error:
         raise ValueError(
-            f"Floating-point under-/overflow occurred. Scaling input data with StandardScaler or MinMaxScaler might "
-            f"help, or a smaller eta0. {error}"
+            overflow_message(f"epoch #{progress.epochs + 1}", f"A smaller eta0 might help too. {error}")
         ) from error
     return _outcome(run, parts)
+
+
+def overflow_message(when: str, details: str) -> str:
+    """Return the message about weights or values that are not finite, which begins as scikit-learn's.
+
+    >>> overflow_message("epoch #3", "A smaller eta0 might help too.")[:70]
+    'Floating-point under-/overflow occurred at epoch #3. Scaling input dat'
+    """
+    return (
+        f"Floating-point under-/overflow occurred at {when}. Scaling input data with StandardScaler or MinMaxScaler "
+        f"might help. {details}"
+    )
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Listener that counts the epochs of a run that ended well, to name the epoch in which the run failed."""
+
+    epochs: int = 0
+
+    def __call__(self, event: Event) -> None:
+        if event["event"] in ("epoch", "diverged"):
+            self.epochs = event["epoch"]
 
 
 def _heaviest(problem: Linear) -> float:

@@ -20,8 +20,8 @@ from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.errors import HogwildError
-from hogwild.estimators.fit import Learnt, State, Task, learn, state_of
+from hogwild.errors import DataError, HogwildError
+from hogwild.estimators.fit import Learnt, State, Task, learn, overflow_message, state_of
 from hogwild.estimators.inputs import (
     LARGEST_SEED,
     NOTHING_TO_VALIDATE,
@@ -86,7 +86,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         self, X: MatrixLike, y: Array, sample_weight: Array | None, numbers: Array
     ) -> tuple[Dataset, Dataset | None]:
         """Return the training rows, and the rows that early stopping holds out, or None."""
-        params, data = self._all_params(), open_data(X, numbers, sample_weight)
+        params, data = self._all_params(), _opened(X, numbers, sample_weight)
         assert isinstance(data, InMemoryDataset)
         if same_as_sklearn(params):
             data = in_sklearn_order(data, sample_weight)
@@ -134,6 +134,14 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         more = bool(params["average"]) or learnt.state[0].shape[1] > 1
         self._state = learnt.state if more else None
         return self._averaged(learnt, task.earlier, rows) if params["average"] else learnt
+
+    def _keep_coef(self, coef: Array, *, partial: bool) -> None:
+        """Keep weights as ``coef_``. ``partial_fit`` writes them to the array of the call before, as scikit-learn's."""
+        old = getattr(self, "coef_", None) if partial else None
+        if isinstance(old, np.ndarray) and (old.shape, old.dtype) == (coef.shape, coef.dtype) and old.flags.writeable:
+            old[...] = coef
+        else:
+            self.coef_ = coef
 
     def _averaged(self, learnt: Learnt, earlier: int, rows: int) -> Learnt:
         """Merge the mean of this call's iterates into the mean of all earlier calls, weighted by their numbers."""
@@ -205,6 +213,16 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         except (HogwildError, TypeError, AttributeError):  # fit raises the error for wrong parameters
             tags.non_deterministic = False
         return tags
+
+
+def _opened(X: MatrixLike, numbers: Array, sample_weight: Array | None) -> Dataset:
+    """Open arrays whose values scikit-learn has found finite. A value that overflows float32 has its message."""
+    try:
+        return open_data(X, numbers, sample_weight)
+    except DataError as error:
+        if error.column is None:  # not about a value of X
+            raise
+        raise DataError(overflow_message("epoch #0, before the first update", str(error))) from error
 
 
 @cache

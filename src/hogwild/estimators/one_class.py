@@ -52,7 +52,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
     eta0 : float, default 0.01
         Initial step size of the schedules other than "optimal".
     power_t : float, default 0.5
-        Exponent of the schedule "invscaling".
+        Exponent of the schedule "invscaling". A negative one is deprecated, as in scikit-learn.
     warm_start : bool, default False
         Whether ``fit`` starts from the parameters of the last fit.
     average : bool or int, default False
@@ -177,6 +177,6 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
         earlier = int(getattr(self, "t_", 1.0) - 1) if partial else 0
         task = Task(data, INLIER, start, intercept_gradient=float(self.nu), earlier=earlier)
         learnt = self._learn(task, data.n_rows, dtype, partial=partial)
-        self.coef_ = learnt.weights.ravel().astype(dtype)
+        self._keep_coef(learnt.weights.ravel().astype(dtype), partial=partial)
         self.offset_ = (1 - learnt.intercept).astype(dtype)
         return self

@@ -60,7 +60,7 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
     eta0 : float, default 0.01
         Initial step size of the schedules other than "optimal".
     power_t : float, default 0.25
-        Exponent of the schedule "invscaling".
+        Exponent of the schedule "invscaling". A negative one is deprecated, as in scikit-learn.
     early_stopping : bool, default False
         Whether to stop by R^2 on held-out rows.
     validation_fraction : float, default 0.1
@@ -201,6 +201,6 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
 
     def _fitted(self, task: Task, rows: int, dtype: np.dtype[Any], *, partial: bool) -> Self:
         learnt = self._learn(task, rows, dtype, partial=partial)
-        self.coef_ = learnt.weights.ravel().astype(dtype)
+        self._keep_coef(learnt.weights.ravel().astype(dtype), partial=partial)
         self.intercept_ = learnt.intercept.astype(dtype)
         return self

@@ -19,6 +19,7 @@ from hogwild.losses import Loss
 from hogwild.machine import usable_cores
 from hogwild.rules import SGD, PassiveAggressive, Rule, Sequential
 from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal, Schedule
+from hogwild.schedules.schedule import check_step
 from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild, Serial, Strategy
 
@@ -213,10 +214,19 @@ def _schedule(params: Mapping[str, Any], step: float | None, once: bool) -> Sche
         typical = math.sqrt(1 / math.sqrt(alpha))  # expected size of a weight, and the size of the first step
         return Optimal(alpha, 1 / (typical * alpha))
     if rate == "invscaling":
-        return InverseScaling(eta0, params["power_t"])
+        power = float(params["power_t"])
+        return InverseScaling(eta0, power) if power >= 0 else _Rising(eta0, power)
     # Without a tolerance, or in a single epoch, nothing triggers a decrease of the step size.
     falling = rate == "adaptive" and params["tol"] is not None and not once
     return Adaptive(eta0) if falling else Constant(eta0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rising(InverseScaling):
+    """Inverse scaling with a negative power, whose step size rises: deprecated by scikit-learn, and still accepted."""
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
 
 
 def same_as_sklearn(params: Mapping[str, Any]) -> bool:

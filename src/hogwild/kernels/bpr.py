@@ -18,12 +18,12 @@ from hogwild.kernels.atomics import lock, unlock
 from hogwild.kernels.matrix_factorisation import NOTHING, dot
 from hogwild.kernels.row_layouts import span
 from hogwild.kernels.simd import sgd_of_three
-from hogwild.kernels.sync_policies import no_claim, pass_on, wait_for_turn
+from hogwild.kernels.sync_policies import no_claim, pass_on, wait_delay, wait_for_turn
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821
 
-# Maximum number of draws of an item that the user has not met; after 16 failed draws the term is meant to be skipped.
+# Maximum number of draws of an item that the user has not met. A term whose draws all fail is skipped.
 TRIES = 16
 
 
@@ -46,12 +46,12 @@ def descend_pairs(
         u, i = np.uint64(indices[start]), np.uint64(indices[start + np.uint64(1)])
         a = u * room
         chance = np.uint64(bits[a, 0]) << np.uint64(32) ^ np.uint64(bits[a + np.uint64(1), 0]) ^ np.uint64(row)
-        j = draw(chance, u, met, met_items, users, items)
+        j = draw(chance, u, i, met, met_items, users, items)
         hold(sync, u, i, j)
         b, c = i * room, j * room
         gap = dot(table, a, b, wide) - dot(table, a, c, wide) + table[b + wide, 0] - table[c + wide, 0]
         weight = weights[row] if weights.size else np.float32(1)
-        if j == i:  # All draws failed, and the fallback of :func:`draw` is this term's own item.
+        if j == i:  # All draws failed.
             weight = NOTHING
         cost, slope = preference(float(gap))
         total += float(cost * weight)
@@ -95,11 +95,8 @@ def preference(gap: float) -> tuple[float, float]:
     return log1p(small) + max(-gap, 0.0), -share
 
 
-def draw(chance: Any, u: Any, met: Any, met_items: Any, users: Any, items: Any) -> Any:
-    """Return an item that user ``u`` has not met.
-
-    After ``TRIES`` failed draws, return the first item that the user has met.
-    """
+def draw(chance: Any, u: Any, i: Any, met: Any, met_items: Any, users: Any, items: Any) -> Any:
+    """Return an item that user ``u`` has not met, other than item ``i``; after ``TRIES`` failed draws, return ``i``."""
     low, high = (met[u], met[u + np.uint64(1)]) if u < users else (np.int64(0), np.int64(0))
     for _ in range(TRIES):
         chance += np.uint64(0x9E3779B97F4A7C15)  # The constants are those of SplitMix64 (Steele et al. 2014).
@@ -113,9 +110,9 @@ def draw(chance: Any, u: Any, met: Any, met_items: Any, users: Any, items: Any) 
                 begin = middle + 1
             else:
                 end = middle
-        if begin == high or np.uint64(met_items[begin]) != item:
+        if item != i and (begin == high or np.uint64(met_items[begin]) != item):
             return item
-    return np.uint64(met_items[low])
+    return i
 
 
 def evaluate_pairs(
@@ -125,17 +122,17 @@ def evaluate_pairs(
     """Write to ``sums`` the loss, the weight and the weighted count of correctly ranked pairs of the terms ``order``.
 
     A pair is ranked correctly if the met item scores higher; equal scores count as one half. Each term is compared with
-    one drawn item, which is the same in every evaluation.
+    one drawn item, which is the same in every evaluation. A term for which no item is found has the weight 0.
     """
     lost = weighed = first = 0.0
     for at in range(order.size):
         row = order[at]
         start = np.uint64(indptr[row])
         u, i = np.uint64(indices[start]), np.uint64(indices[start + np.uint64(1)])
-        j = draw(u * np.uint64(2654435761) + i, u, met, met_items, users, items)
+        j = draw(u * np.uint64(2654435761) + i, u, i, met, met_items, users, items)
         a, b, c = u * room, i * room, j * room
         gap = float(dot(table, a, b, wide) - dot(table, a, c, wide) + table[b + wide, 0] - table[c + wide, 0])
-        weight = float(weights[row]) if weights.size else 1.0
+        weight = 0.0 if j == i else float(weights[row]) if weights.size else 1.0
         lost += weight * preference(gap)[0]
         weighed += weight
         first += weight * (1.0 if gap > 0 else 0.5 if gap == 0 else 0.0)
@@ -175,4 +172,5 @@ ACCESS_OF_THREE: dict[str, dict[str, Function]] = {
     "free": {"hold": no_hold, "claim": no_claim, "release": no_release},
     "locked": {"hold": hold_three, "claim": no_claim, "release": release_three},
     "turns": {"hold": no_hold, "claim": wait_for_turn, "release": pass_turn},
+    "delayed": {"hold": no_hold, "claim": wait_delay, "release": no_release},
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from hogwild.jit import compiled
 from hogwild.kernels.atomics import exchange, fetch_add, load, load_of
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated"
@@ -113,3 +114,26 @@ def step_watched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, consta
 def step_unwatched(state: Any, u: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
     """Take a rule's step on a worker's own intercept, to which no other worker writes."""
     step(state, u, g, rate, l1, l2, constants[0])
+
+
+# Entries of ``moved``: the summed sizes of all changes, and of those by other workers that were overwritten unseen.
+CHANGED, OVERWRITTEN = range(2)
+
+
+@compiled
+def write_watched(table: Any, rows: Any, before: Any, after: Any, lost: Any, moved: Any) -> None:
+    """Add the changes ``after - before`` to rows of a shared table, number by number.
+
+    A number that is still what it was ``before`` becomes exactly what it is ``after``, so that a single worker comes to
+    the same bits as without counters. Each write is an exchange. If it returns another value than was read just before,
+    a change by another worker is lost: ``lost`` counts these for each row, and ``moved`` adds up their sizes.
+    """
+    for k in range(len(rows)):
+        u = rows[k]
+        for c in range(table.shape[1]):
+            read, old, new = load_of(table, u, c), before[k, c], after[k, c]
+            found = exchange(table, u, c, new if read == old else read + (new - old))
+            moved[CHANGED] += abs(new - old)
+            if found != read:
+                lost[k] += 1
+                moved[OVERWRITTEN] += abs(found - read)

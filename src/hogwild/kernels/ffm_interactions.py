@@ -92,12 +92,12 @@ def look_ahead(indptr: Any, indices: Any, order: Any, k: Any, state: Any, factor
                         prefetch_to_write(factors, row, part)
 
 
-def count_pairs(indptr: Any, indices: Any, order: Any, fields: Any, counts: Any) -> None:
-    """Count how many pairs of features use each row of factors."""
+def count_pairs(indptr: Any, indices: Any, order: Any, visits: Any, fields: Any, counts: Any) -> None:
+    """Count how many pairs of features use each row of factors; a row of data counts as often as it is visited."""
     for at in range(order.size):
         start, end = span(indptr, order[at])
         for i in range(start, end):
             for j in range(start, end):
                 if i != j:
                     u, v = np.uint64(column(indices, i, start)), np.uint64(column(indices, j, start))
-                    counts[row_of(fields, np.uint64(1), u, v)] += np.int64(1)
+                    counts[row_of(fields, np.uint64(1), u, v)] += visits[at]

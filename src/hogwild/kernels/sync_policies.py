@@ -1,11 +1,12 @@
-"""Access policies, which synchronise workers around one term: none, locks, or turns.
+"""Access policies, which synchronise workers around one term: none, locks, or turns; or delay them.
 
 Every turn has a slot in a cache line of its own. The worker before it writes to the slot the number of the term that
 may be applied. So a worker watches a cache line that is written once for it, and only the worker before it wakes it.
 
 Each policy consists of three functions that a kernel calls. The kernel calls ``hold`` before it reads the term's
 coordinates, ``claim`` before it writes them, and ``release`` afterwards. ``sync`` is the array that workers share. With
-locks, it has a lock per feature and one more for the intercept. With turns, it is the array of :func:`new_turns`.
+locks, it has a lock per feature and one more for the intercept. With turns, it is the array of :func:`new_turns`. A
+delayed worker has an array of its own, with the delays of its next terms (:func:`new_delays`).
 """
 
 from __future__ import annotations
@@ -101,6 +102,42 @@ def pass_on(turns: Any, turn: Any) -> None:
         wake(turns, slot)
 
 
+# Positions in a worker's array of delays. SKIPPED: whether the worker no longer waits. DEBT: microseconds of delay for
+# which the worker has not slept yet. DRAWN: the delay of the first term, in microseconds; those of the other terms
+# follow.
+SKIPPED, DEBT, DRAWN = 0, 1, LINE
+# Number of terms whose delays an array has.
+DELAYED_TERMS = 64
+# Microseconds; a shorter sleep would take about this long, so shorter delays add up to the next sleep.
+SHORTEST_MICROSECONDS = 200
+
+
+def new_delays() -> NDArray[np.int64]:
+    """Return a worker's array of delays, all of them 0."""
+    return np.zeros(DRAWN + DELAYED_TERMS, np.int64)
+
+
+@compiled
+def sleep_delay(delays: Any, turn: Any) -> None:
+    """Sleep for the delay of a term, unless delays are skipped.
+
+    Sleeps of the operating system are too long by some tens of microseconds. The excess is deducted from the next
+    sleep, so that the sum of all sleeps is the sum of all delays.
+    """
+    delays[DEBT] += delays[DRAWN + np.int64(turn)]
+    while delays[DEBT] >= SHORTEST_MICROSECONDS and load(delays, SKIPPED) == 0:
+        started: Any = microseconds()
+        sleep_while(delays, SKIPPED, 0, delays[DEBT])
+        # A worker that the scheduler has suspended for long does not make up for it with terms without delay.
+        delays[DEBT] = max(delays[DEBT] - (microseconds() - started), -SHORTEST_MICROSECONDS)
+
+
+def skip_delays(delays: NDArray[np.int64]) -> None:
+    """Wake a delayed worker, and let it wait no more."""
+    delays[SKIPPED] = 1
+    wake(delays, SKIPPED)
+
+
 def no_hold(sync: Any, indices: Any, start: Any, stop: Any) -> None:
     """Read without a lock (Hogwild!, Niu et al. 2011)."""
 
@@ -149,17 +186,28 @@ def pass_turn(sync: Any, indices: Any, start: Any, stop: Any, turn: Any) -> None
     pass_on(sync, turn)
 
 
+def wait_delay(sync: Any, turn: Any) -> None:
+    """Wait for the delay of this term, while other workers change what the worker has read."""
+    sleep_delay(sync, turn)
+
+
 ACCESS: dict[str, dict[str, Function]] = {
     "free": {"hold": no_hold, "claim": no_claim, "release": no_release, "guard": no_guard, "unguard": no_guard},
     "locked": {"hold": hold_all, "claim": no_claim, "release": release_all, "guard": lock_one, "unguard": unlock_one},
     "turns": {"hold": no_hold, "claim": wait_for_turn, "release": pass_turn, "guard": no_guard, "unguard": no_guard},
+    "delayed": {"hold": no_hold, "claim": wait_delay, "release": no_release, "guard": no_guard, "unguard": no_guard},
 }
 
 
 def new_sync(access: str, coordinates: int) -> NDArray[Any]:
-    """Return the array by which workers synchronise: a lock for each coordinate, turns, or an unused array."""
+    """Return the array by which workers synchronise: a lock for each coordinate, turns, or an unused array.
+
+    With delays, it is the array of one worker.
+    """
     if access == "locked":
         return np.zeros(coordinates, np.int32)
+    if access == "delayed":
+        return new_delays()
     return new_turns() if access == "turns" else np.zeros(1, np.int64)
 
 

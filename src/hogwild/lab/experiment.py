@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from hogwild.data import Dataset
+from hogwild.data import open as open_data
+from hogwild.errors import ParameterError
 from hogwild.lab.report_model import Finding, Part, Series, Style
 from hogwild.machine import this_machine
+from hogwild.schedules import Schedule
+from hogwild.stopping import Budget
 
 PACKAGES = ("hogwild", "numpy", "numba", "scipy", "scikit-learn", "torch")
-# Seconds of the speed test on the reference machine, to which the durations of experiments refer.
-REFERENCE_SECONDS = 0.079
+MOST_CLASSES = 100  # number of different labels above which integers are taken for numbers
+STALL = 3e-4  # share of the initial loss; an objective that improves by less in an epoch has stalled
+NEAR_BEST = 0.01  # share above the lowest held-out loss at which a run counts as having reached it
 
 
 def about() -> dict[str, dict[str, str]]:
@@ -36,30 +39,6 @@ def about() -> dict[str, dict[str, str]]:
             **{name: found for name in PACKAGES if (found := _version(name))},
         },
     }
-
-
-@functools.cache
-def pace() -> float:
-    """Measure the speed of this machine, and return its time relative to the reference machine, at least 0.2."""
-    numbers = np.random.default_rng(0).random(2**18)
-    times = []
-    for _ in range(5):
-        started = time.perf_counter()
-        for _ in range(8):
-            np.sort(numbers)
-        times.append(time.perf_counter() - started)
-    return max(0.2, min(times) / REFERENCE_SECONDS)
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration in words.
-
-    >>> in_words(40), in_words(200), in_words(9_000)
-    ('40 seconds', '3 minutes', '2.5 hours')
-    """
-    if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
-    return f"{round(seconds / 60)} minutes" if seconds < 5_400 else f"{seconds / 3600:.1f} hours"
 
 
 def _version(package: str) -> str | None:
@@ -80,6 +59,8 @@ class Mean:
     Mean(value=2.0, spread=1.0, error=0.58, count=3)
     >>> str(Mean.of([1.0, 2.0, 3.0])), str(Mean.of([0.5])), str(Mean(19_123.4, 0, 812, 2)), str(Mean(3e-3, 0, 5e-5, 2))
     ('2.00 ± 0.58', '0.5', '19,120 ± 810', '0.003000 ± 0.000050')
+    >>> str(Mean.of([None]))
+    'unknown'
     """
 
     value: float
@@ -98,6 +79,8 @@ class Mean:
         return cls(mean, spread, spread / math.sqrt(count), count)
 
     def __str__(self) -> str:
+        if not self.count:
+            return "unknown"
         if self.count < 2 or not self.error > 0:
             return spelt(self.value)
         # The error gets two significant digits, and the value as many decimals.
@@ -181,6 +164,62 @@ def gain(one: Mean, other: Mean) -> str:
     return str(Mean(times, 0.0, error, min(one.count, other.count)))
 
 
+def to_target(results: Results, curve: str = "test_curve") -> Results:
+    """Return the results with the epochs and the seconds that each trial needed for a target of its held-out loss.
+
+    The target is the setting ``target`` of a trial. Without one it is 1% above the lowest held-out loss that any trial
+    with the same seed came to. Each record gets ``target``, ``epochs_to_target`` and ``seconds_to_target``; the last
+    two are None for a trial that never reached the target.
+
+    Parameters
+    ----------
+    results : Results
+        Records with held-out losses under ``curve``, and with ``epochs`` and ``times``, one value for each loss.
+    curve : str, default "test_curve"
+        Name of the held-out losses.
+
+    Returns
+    -------
+    Results
+        The same trials with three more figures each.
+
+    Examples
+    --------
+    >>> fast = {"seed": 0, "test_curve": [0.5, 0.4], "epochs": [1, 2], "times": [0.1, 0.2]}
+    >>> slow = {"seed": 0, "test_curve": [0.9, 0.8], "epochs": [1, 2], "times": [0.1, 0.2]}
+    >>> [record["epochs_to_target"] for record in to_target(Results((fast, slow))).records]
+    [2, None]
+    """
+    lowest_of: dict[int, float] = {}
+    for record in results.records:
+        known = [loss for loss in record.get(curve) or () if loss is not None and math.isfinite(loss)]
+        lowest_of[record["seed"]] = min([lowest_of.get(record["seed"], math.inf), *known])
+    found = []
+    for record in results.records:
+        target = record.get("target")
+        if target is None:
+            target = lowest_of[record["seed"]] * (1 + NEAR_BEST)
+        at = next((k for k, loss in enumerate(record.get(curve) or ()) if loss is not None and loss <= target), None)
+        found.append({
+            **record, "target": target, "epochs_to_target": None if at is None else record["epochs"][at],
+            "seconds_to_target": None if at is None else record["times"][at],
+        })  # fmt: skip
+    return Results(tuple(found))
+
+
+def reached(results: Results, figure: str, /, **settings: object) -> str:
+    """Return the mean of a figure that trials have only if they reached something, in words.
+
+    >>> some = Results(({"w": 1, "epochs_to_target": 2}, {"w": 1, "epochs_to_target": None}, {"w": 2}))
+    >>> reached(some, "epochs_to_target", w=1), reached(some, "epochs_to_target", w=2)
+    ('2 (1 of 2 runs)', 'never reached')
+    """
+    mean, trials = results.mean(figure, **settings), len(results.where(**settings).records)
+    if not mean.count:
+        return "never reached"
+    return str(mean) if mean.count == trials else f"{mean} ({mean.count} of {trials} runs)"
+
+
 def each(names: Sequence[Any], make: Callable[[Any], Series]) -> tuple[Series, ...]:
     """Make a curve for each of the given values, without curves that have no points."""
     found = (make(name) for name in names)
@@ -218,16 +257,38 @@ Trial = Callable[[Point, int], Mapping[str, Any]]
 
 Reading = Callable[[Results], tuple[Sequence[Finding], Sequence[Part]]]
 
+OnData = Callable[[Sequence[Point], Sequence[str]], Sequence[Point]]
+"""(settings, values of ``--data``) -> settings with the user's data; a ParameterError for other values."""
+
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """Study that one command runs.
 
-    Each of ``points`` is tried with several ``seeds``. ``quick`` has fewer points and seeds, for a first look. Trials
-    that measure real time are ``timed``: they run in sequence, with the machine to themselves. Other trials run in
-    parallel. ``seconds`` is the approximate duration of all trials on two cores, in full and quick.
-
     ``hogwild lab FILE`` needs a file that defines ``experiment = Experiment(...)``, and nothing else.
+
+    Parameters
+    ----------
+    name, title, question, method : str
+        Name on the command line, and the words of the report.
+    points, quick : sequence of mapping
+        Settings that are tried, and those of ``--quick``: fewer, for a first look.
+    trial : callable
+        Function of settings and seed that returns the figures of one trial.
+    read : callable
+        Function of all results that returns findings and figures.
+    seconds : tuple of float
+        Approximate duration of all trials on two cores, in full and quick. It is the forecast before the first trial
+        has ended.
+    seeds : tuple of int, default (5, 2)
+        Number of seeds with which each setting is tried, in full and quick.
+    timed : bool or callable, default False
+        Whether trials measure real time, or a function of settings that says so for each. Such trials run in sequence,
+        with the machine to themselves. Other trials run in parallel.
+    on_data : callable, optional
+        Function that puts the user's data into the settings. Without it the experiment refuses ``--data``.
+    limit : float, default 1800.0
+        Seconds after which a trial is ended and counts as failed.
     """
 
     name: str
@@ -240,7 +301,64 @@ class Experiment:
     read: Reading
     seconds: tuple[float, float]
     seeds: tuple[int, int] = (5, 2)
-    timed: bool = False
+    timed: bool | Callable[[Point], bool] = False
+    on_data: OnData | None = None
+    limit: float = 1800.0
+
+    def runs_alone(self, point: Point) -> bool:
+        """Return whether a trial with these settings needs the machine to itself."""
+        return self.timed(point) if callable(self.timed) else self.timed
+
+
+def with_file(points: Sequence[Point], given: Sequence[str]) -> list[Point]:
+    """Return the settings with one file of rows, as ``file``; this is the ``on_data`` of most experiments.
+
+    >>> with_file([{"step": 1}], [__file__])[0].keys()
+    dict_keys(['step', 'file'])
+    >>> with_file([], ["a.svm", "b.svm"])
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: --data is one file or packed folder here. Got 'a.svm', 'b.svm'.
+    """
+    if len(given) != 1:
+        raise ParameterError(f"--data is one file or packed folder here. Got {', '.join(map(repr, given))}.")
+    if not Path(given[0]).exists():
+        raise ParameterError(f"--data {given[0]}: there is no such file.")
+    return [{**point, "file": str(Path(given[0]).absolute())} for point in points]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnRows:
+    """The user's rows: a part to train on, a held-out part, and what suits their labels."""
+
+    training: Dataset
+    held_out: Dataset
+    loss: str  # logistic for two labels, softmax for 3 to 100 labels that are integers, squared for all others
+    scale: float  # about the loss of a model that is zero everywhere
+
+    @classmethod
+    def open(cls, file: str, share: float) -> OwnRows:
+        """Open a file or a packed folder, and hold out a share of its rows."""
+        data = open_data(file)
+        counts = data.label_counts()
+        labels = () if counts is None else counts[0]
+        whole = all(float(label).is_integer() for label in labels)
+        training, held_out = data.split(share, 0)
+        if len(labels) == 2 or (whole and 3 <= len(labels) <= MOST_CLASSES):
+            return cls(training, held_out, "logistic" if len(labels) == 2 else "softmax", math.log(len(labels)))
+        return cls(training, held_out, "squared", 0.5 * float((training.labels() ** 2).mean()))
+
+
+def budget_for(schedule: Schedule, epochs: int, scale: float) -> Budget:
+    """Return a budget of epochs, with a tolerance for a schedule that waits for the objective to stall.
+
+    The objective has stalled when it improves by less than 0.0003 times ``scale`` in an epoch.
+
+    >>> from hogwild.schedules import Adaptive
+    >>> budget_for(Adaptive(), 5, scale=1.0).tolerance
+    0.0003
+    """
+    return Budget(epochs, tolerance=STALL * scale, stall_epochs=1) if schedule.needs_stall else Budget(epochs)
 
 
 def grid(**choices: Sequence[Any]) -> list[dict[str, Any]]:

@@ -18,27 +18,33 @@ from hogwild.lab.runner import failures, head_of, recorded, results_of
 MOST = 64  # maximum number of different delays in a chart
 
 
-def staleness_chart(histogram: Mapping[str, int], title: str = "Staleness") -> Chart:
-    """Make a histogram of the staleness of updates.
+def staleness_chart(histogram: Mapping[int, int] | Mapping[str, int], title: str = "Staleness") -> Chart:
+    """Make a histogram of the staleness of updates. Records of JSON have its numbers as text.
 
-    >>> staleness_chart({"0": 5, "2": 1}).series[0].x
-    [0, 2]
+    >>> staleness_chart({"0": 5, "10": 2, "2": 1}).series[0].x
+    [0, 2, 10]
     """
-    delays = sorted(map(int, histogram))[:MOST]
+    updates = {int(delay): count for delay, count in histogram.items()}
+    delays = sorted(updates)[:MOST]
     return Chart(
         title, "updates by others between reading and writing", "updates",
-        (Series("updates", delays, [histogram[str(delay)] for delay in delays], style="bars"),),
+        (Series("updates", delays, [updates[delay] for delay in delays], style="bars"),),
         "How many updates were how stale.", log_y=True,
     )  # fmt: skip
 
 
 def heat_maps(heat: Sequence[Any], groups: Sequence[Mapping[str, Any]], workers: int) -> list[Map]:
-    """Make a heat map of the writes of each of the first ``workers`` workers, from ``heat[worker][moment][group]``."""
+    """Make a heat map of the writes of each of the first ``workers`` workers, from ``heat[worker][moment][group]``.
+
+    The groups of a module are tensors and blocks of rows of tables, and have names. Those of rows have ranks.
+    """
+    of_module = all("name" in group for group in groups)
     return [
         Map(
-            f"Writes of worker {worker}", "time (share of the run)", "coordinates, the most frequent first",
+            f"Writes of worker {worker}", "time (share of the run)",
+            "parameters" if of_module else "coordinates, the most frequent first",
             [round(moment / len(moments), 3) for moment in range(len(moments))],
-            [f"from {group['from_rank']:,}" for group in groups],
+            [group["name"] if of_module else f"from {group['from_rank']:,}" for group in groups],
             [list(column) for column in zip(*moments, strict=True)], "writes",
             "How often this worker wrote to each group of coordinates at each time.", log=True,
         )
@@ -102,9 +108,28 @@ def _events(path: Path) -> list[dict[str, Any]]:
 Record = Mapping[str, Any]
 
 
-def section_of(experiment: Experiment, records: Iterable[Record], quick: bool = False) -> Section:
-    """Make the section of an experiment from its records."""
-    records = list(records)
+def section_of(
+    experiment: Experiment, records: Iterable[Record], quick: bool = False, settings: Mapping[str, Any] | None = None
+) -> Section:
+    """Make the section of an experiment from its records.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Experiment whose ``read`` computes findings and figures.
+    records : iterable of mapping
+        Records of its trials.
+    quick : bool, default False
+        Whether the settings were those of ``--quick``.
+    settings : mapping, optional
+        What all trials have in common. The name of the user's data becomes a part of the title.
+
+    Returns
+    -------
+    Section
+        Findings, figures, a table of failed trials, and all records.
+    """
+    records, shared = list(records), dict(settings or {})
     results, wrong = results_of(records), failures(records)
     findings: list[Finding] = []
     parts: list[Any] = []
@@ -117,10 +142,11 @@ def section_of(experiment: Experiment, records: Iterable[Record], quick: bool = 
         findings.append(Finding(f"{len(wrong)} of {len(records)} trials could not be run; they are in the last table."))
         parts.append(Table("What went wrong", ("trial",), tuple((text,) for text in wrong)))
     seeds = len(results.values("seed")) if results else 0
-    settings = {"trials": len(records), "seeds": seeds, "quick": "yes" if quick else "no"}
+    data = ", ".join(Path(str(path)).name for path in _several(shared.get("data")))
     return Section(
-        experiment.name, experiment.title, experiment.question, tuple(findings), tuple(parts),
-        tuple(_flat(record) for record in results.records), experiment.method, settings,
+        experiment.name, f"{experiment.title} ({data})" if data else experiment.title, experiment.question,
+        tuple(findings), tuple(parts), tuple(_flat(record) for record in results.records), experiment.method,
+        {"trials": len(records), "seeds": seeds, "quick": "yes" if quick else "no", **shared},
     )  # fmt: skip
 
 
@@ -129,22 +155,66 @@ def section_of_file(path: Path) -> Section:
     head = head_of(path)
     if "experiment" in head:
         experiment = _known(str(head["experiment"]))
-        return section_of(experiment, recorded(path), bool(head.get("quick")))
+        return section_of(experiment, recorded(path), bool(head.get("quick")), head.get("settings"))
     if "event" in head:
         return section_of_log(path)
     raise DataError(f"{path}: this is neither a record of an experiment nor a log of a run ('hogwild train --log').")
 
 
 def report_of(folders: Iterable[Path], title: str = "What asynchrony does") -> Report:
-    """Make a report from all records in the given folders, or from the given files."""
-    paths = [path for folder in folders for path in _records(folder)]
-    if not paths:
+    """Make a report from all records in the given folders, and from the given files.
+
+    A file in a folder that cannot be read gets a section that says so, because the other records are still of use. A
+    file that was given by its name must be readable.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Folders with files ``*.jsonl``, or such files.
+    title : str, default "What asynchrony does"
+        Title of the report.
+
+    Returns
+    -------
+    Report
+        One section for each file.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such file or folder, or nothing is recorded there.
+    DataError
+        If a given file is neither a record of an experiment nor a log of a run.
+    """
+    sections, heads, problems = list[Section](), list[dict[str, Any]](), list[DataError]()
+    for folder in folders:
+        for path in _records(folder):
+            try:
+                heads.append(head_of(path))
+                sections.append(section_of_file(path))
+            except DataError as error:
+                if path == folder:
+                    raise
+                problems.append(error)
+                sections.append(_unreadable(path, error))
+    if not sections:
         raise ParameterError("There is nothing recorded here: run 'hogwild lab', or 'hogwild train --log'.")
-    heads = [head for head in map(head_of, paths) if "machine" in head]
-    made = heads[-1] if heads else about()
-    sections = sorted((section_of_file(path) for path in paths), key=lambda section: _rank(section.name))
+    if len(problems) == len(sections):
+        raise problems[0]
+    known = [head for head in heads if "machine" in head]
+    made = known[-1] if known else about()
+    sections.sort(key=lambda section: _rank(section.name))
     now = time.strftime("%Y-%m-%d %H:%M")
     return Report(title, tuple(_numbered(sections)), now, made["machine"], made["versions"])
+
+
+def _unreadable(path: Path, error: DataError) -> Section:
+    return Section(path.stem, f"{path.name} cannot be read", "What is in this file?", (Finding(str(error)),), (), ())
+
+
+def _several(data: object) -> list[object]:
+    """Return one value or several as a list, without None."""
+    return [] if data is None else list(data) if isinstance(data, (list, tuple)) else [data]
 
 
 def _numbered(sections: list[Section]) -> list[Section]:

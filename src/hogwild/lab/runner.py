@@ -4,36 +4,66 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
-from multiprocessing import get_context
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any
 
 from hogwild import machine
 from hogwild.errors import DataError
 from hogwild.files import to_jsonable
-from hogwild.lab.experiment import Experiment, Point, Record, Results, about, pace
+from hogwild.lab.experiment import Experiment, Point, Record, Results, about
 from hogwild.lab.experiments import named
+from hogwild.lab.forecast import START_SECONDS, Forecast, pace
 
-LIMIT = 1800.0  # maximum seconds without the end of any parallel trial
 FORMAT = 1
+SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+JOIN_SECONDS = 10.0  # maximum wait for a process that was killed
+LOAD_SECONDS = 600.0  # maximum wait for a process that loads the package and its experiment
 
-Progress = Callable[[int, int, str], None]
-"""(number of finished trials, number of all trials, name of the experiment)."""
+Trials = Sequence[tuple[Point, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of a study: the number of finished trials, of all trials, and the expected seconds that are left."""
+
+    done: int
+    total: int
+    seconds_left: float
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Study: one execution of an experiment, whose file has a head and a line for each trial."""
+    """Study: one execution of an experiment, whose file has a head and a line for each trial.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Settings, trial and reading.
+    where : str
+        Name of the experiment, or the path of its file. Each process of trials loads the experiment from there.
+    path : Path
+        File of the records.
+    quick : bool, default False
+        Whether the settings are those of ``--quick``.
+    seeds : int, optional
+        Number of seeds; by default that of the experiment.
+    settings : mapping, default {}
+        What all trials have in common, such as the user's data. A file of records with other settings is refused.
+    """
 
     experiment: Experiment
-    where: str  # name of the experiment, or the path of its file
+    where: str
     path: Path
     quick: bool = False
     seeds: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def trials(self) -> list[tuple[Point, int]]:
@@ -43,48 +73,198 @@ class Study:
         return [(point, seed) for seed in range(seeds) for point in points]
 
     @property
-    def expected(self) -> float:
-        """The expected duration in seconds on this machine."""
-        seconds = self.experiment.seconds[self.quick]
-        usual = self.experiment.seeds[self.quick]
-        return seconds * (self.seeds or usual) / usual * pace()
+    def duration(self) -> float:
+        """The expected duration in seconds of all trials on this machine, recorded or not."""
+        return self._forecast({}).seconds_left()
 
-    def run(self, progress: Progress = lambda done, of, what: None) -> Results:
-        """Run the trials that are not recorded yet."""
-        head = {"experiment": self.where, "format": FORMAT, "quick": self.quick, **about()}
+    @property
+    def expected(self) -> float:
+        """The expected duration in seconds of the trials that are not recorded yet, on this machine."""
+        done = {_key(record): record for record in (recorded(self.path) if self.path.exists() else ())}
+        return self._forecast(done).seconds_left()
+
+    def run(self, progress: Callable[[Progress], None] = lambda progress: None) -> Results:
+        """Run the trials that are not recorded yet, and call ``progress`` before the first and after each."""
+        head = {
+            "experiment": self.where, "format": FORMAT, "quick": self.quick, "settings": dict(self.settings), **about(),
+        }  # fmt: skip
         done = {_key(record): record for record in recorded(self.path, head)}
         left = [trial for trial in self.trials if _key_of(*trial) not in done]
-        total = len(self.trials)
+        forecast, total = self._forecast(done), len(self.trials)
         finished = total - len(left)
+        progress(Progress(finished, total, forecast.seconds_left()))
         with self.path.open("a") as file:
             for record in self._outcomes(left):
                 file.write(json.dumps(to_jsonable(record), allow_nan=False) + "\n")
                 file.flush()
                 done[_key(record)] = record
                 finished += 1
-                progress(finished, total, self.experiment.name)
+                point = record["point"]
+                forecast.ended(_setting(point), record["seconds"], self.experiment.runs_alone(point))
+                progress(Progress(finished, total, forecast.seconds_left()))
         return results_of(done.values())
 
-    def _outcomes(self, left: Sequence[tuple[Point, int]]) -> Iterator[dict[str, Any]]:
-        if self.experiment.timed or len(left) < 2:
-            for point, seed in left:
-                yield _tried(self.experiment, point, seed)
-        else:
-            yield from self._side_by_side(left)
+    def _forecast(self, done: Mapping[str, Mapping[str, Any]]) -> Forecast:
+        """Return the forecast for this machine; the duration that an experiment declares is that on two cores."""
+        experiment, relative = self.experiment, pace()
+        points = experiment.quick if self.quick else experiment.points
+        shares = sum(1.0 if experiment.runs_alone(point) else 0.5 for point in points) * experiment.seeds[self.quick]
+        usual = experiment.seconds[self.quick] / shares if shares else experiment.seconds[self.quick]
+        phases = len({experiment.runs_alone(point) for point in points})  # each with processes of its own
+        forecast = Forecast(max(usual, 1e-3) * relative, machine.usable_cores(), phases * START_SECONDS * relative)
+        for record in done.values():
+            forecast.ended(_setting(record["point"]), record["seconds"])
+        for point, seed in self.trials:
+            if _key_of(point, seed) not in done:
+                forecast.add(_setting(point), experiment.runs_alone(point))
+        return forecast
 
-    def _side_by_side(self, left: Sequence[tuple[Point, int]]) -> Iterator[dict[str, Any]]:
-        cores = machine.allowed_cores()
-        with ProcessPoolExecutor(cores, get_context("spawn"), _one_thread) as pool:
-            waiting: set[Future[dict[str, Any]]] = {pool.submit(_trial, self.where, *trial) for trial in left}
-            try:
-                while waiting:
-                    over, waiting = wait(waiting, LIMIT, FIRST_COMPLETED)
-                    if not over:
-                        raise TimeoutError(f"No trial of {self.experiment.name} has ended for {LIMIT:g} s.")
-                    for future in over:
-                        yield future.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+    def _outcomes(self, left: Trials) -> Iterator[dict[str, Any]]:
+        alone = [trial for trial in left if self.experiment.runs_alone(trial[0])]
+        together = [trial for trial in left if not self.experiment.runs_alone(trial[0])]
+        limit = self.experiment.limit
+        yield from outcomes(self.where, together, machine.usable_cores(), limit, single_threaded=True)
+        yield from outcomes(self.where, alone, 1, limit, single_threaded=False)
+
+
+def outcomes(
+    where: str, trials: Trials, slots: int, limit: float, *, single_threaded: bool
+) -> Iterator[dict[str, Any]]:
+    """Run trials in processes, and yield the record of each when it ends.
+
+    A trial that takes longer than ``limit`` seconds is killed with its process, and counts as failed. So does a trial
+    whose process crashes. The other trials are not affected.
+
+    Parameters
+    ----------
+    where : str
+        Name of the experiment, or the path of its file.
+    trials : sequence of (settings, seed)
+        Trials to run.
+    slots : int
+        Number of trials that run at the same time.
+    limit : float
+        Seconds after which a trial is killed.
+    single_threaded : bool
+        Whether numerical libraries use one thread in each process, because trials have one core each.
+    """
+    waiting, idle, busy = deque(trials), list[TrialProcess](), dict[Any, TrialProcess]()
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < slots:
+                process = idle.pop() if idle else TrialProcess(where, limit, single_threaded)
+                process.begin(waiting.popleft())
+                busy[process.pipe] = process
+            deadline = min(process.deadline for process in busy.values())
+            for pipe in connection.wait(list(busy), max(0.0, deadline - time.monotonic())):
+                record = busy[pipe].receive()
+                if record is not None:
+                    process = busy.pop(pipe)
+                    if process.ended:
+                        process.kill()
+                    else:
+                        idle.append(process)
+                    yield record
+            for process in [one for one in busy.values() if time.monotonic() > one.deadline]:
+                del busy[process.pipe]
+                process.kill()
+                yield process.failure(f"It took longer than {limit:g} s and was ended.")
+    finally:
+        for process in busy.values():
+            process.kill()
+        for process in idle:
+            process.pipe.close()  # the process then exits by itself, and releases what it has
+        for process in idle:
+            process.kill(JOIN_SECONDS)
+
+
+class TrialProcess:
+    """Process that runs one trial at a time, and that can be killed if a trial hangs."""
+
+    def __init__(self, where: str, limit: float, single_threaded: bool) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(where, theirs))
+        with _environment(dict.fromkeys(SINGLE_THREADED, "1") if single_threaded else {}):
+            self.process.start()
+        theirs.close()
+        self.limit = limit
+        self.ended = self.loaded = False  # whether the process has terminated by itself, has loaded the experiment
+        self.since = self.deadline = 0.0  # moments at which the trial began, and at which it is to be killed
+        self._trial: tuple[Point, int] = ({}, 0)
+
+    def begin(self, trial: tuple[Point, int]) -> None:
+        """Send a trial to the process."""
+        self._trial, self.since = trial, time.monotonic()
+        self.deadline = self.since + (self.limit if self.loaded else LOAD_SECONDS)
+        try:
+            self.pipe.send(trial)
+        except OSError:
+            self.ended = True  # receive() reports it
+
+    def receive(self) -> dict[str, Any] | None:
+        """Return the record of the trial; None for the message that the process has loaded the experiment."""
+        try:
+            record: dict[str, Any] | None = self.pipe.recv()
+        except (EOFError, OSError):
+            self.ended = True
+            self.process.join(JOIN_SECONDS)
+            return self.failure(f"Its process ended with exit code {self.process.exitcode}.")
+        if record is None:
+            self.loaded, self.since = True, time.monotonic()
+            self.deadline = self.since + self.limit
+        return record
+
+    def failure(self, reason: str) -> dict[str, Any]:
+        """Return the record of the current trial as a failed one."""
+        point, seed = self._trial
+        seconds = time.monotonic() - self.since
+        failed: dict[str, Any] = to_jsonable(
+            {"point": dict(point), "seed": seed, "figures": None, "failure": reason, "seconds": seconds}
+        )
+        return failed
+
+    def kill(self, patience: float = 0.0) -> None:
+        """Kill the process if it has not ended within ``patience`` seconds.
+
+        The worker processes that a trial has started notice the end of their parent, and terminate.
+        """
+        self.process.join(patience)
+        self.process.kill()
+        self.process.join(JOIN_SECONDS)
+        self.pipe.close()
+
+
+def _serve(where: str, pipe: Any) -> None:
+    """Run trials until the pipe is closed. Ctrl-C is for the parent alone: it would cut a run short in silence."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)  # standard output belongs to the result of the command
+    experiment = named(where)
+    pipe.send(None)
+    while True:
+        try:
+            point, seed = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(_tried(experiment, point, seed))
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that are started within the block.
+
+    A library reads the number of its threads when it is loaded, which is before any code of a process could set it.
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -108,10 +288,11 @@ def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str
     if not found or "experiment" not in found[0]:
         raise DataError(f"{path}: this is no record of an experiment. Choose another folder.")
     if head is not None:
-        differ = [name for name in ("experiment", "format", "quick") if found[0].get(name) != head[name]]
+        old, new = _shown_settings(found[0]), _shown_settings(head)
+        differ = [name for name in old | new if old.get(name) != new.get(name)]
         if differ:
             raise DataError(
-                f"{path}: here is another study: {', '.join(f'{name} is {found[0].get(name)!r}' for name in differ)}. "
+                f"{path}: here is another study: {', '.join(f'{name} is {old.get(name)!r}' for name in differ)}. "
                 "Choose another folder with --out."
             )
         if len(whole) < len(lines):
@@ -119,12 +300,20 @@ def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str
     return found[1:]
 
 
+def _shown_settings(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what must be equal for records to be of the same study."""
+    plain: dict[str, Any] = to_jsonable(
+        {name: head.get(name) for name in ("experiment", "format", "quick")} | dict(head.get("settings") or {})
+    )
+    return plain
+
+
 def head_of(path: Path) -> dict[str, Any]:
     """Return the first line of a record, which describes the study."""
     with path.open() as file:
         try:
             head = json.loads(file.readline())
-        except json.JSONDecodeError as error:
+        except ValueError as error:  # no JSON, or no text
             raise DataError(f"{path}: this is no record of an experiment: {error}.") from error
     return head if isinstance(head, dict) else {}
 
@@ -153,22 +342,16 @@ def _tried(experiment: Experiment, point: Point, seed: int) -> dict[str, Any]:
     return plain
 
 
-def _trial(where: str, point: Point, seed: int) -> dict[str, Any]:
-    return _tried(named(where), point, seed)
-
-
-def _one_thread() -> None:
-    """Limit numerical libraries to one thread, because parallel trials have one core each."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
-
-
 def _key(record: Mapping[str, Any]) -> str:
     return _key_of(record["point"], record["seed"])
 
 
 def _key_of(point: Point, seed: int) -> str:
     return json.dumps([to_jsonable(point), seed], sort_keys=True)
+
+
+def _setting(point: Point) -> str:
+    return json.dumps(to_jsonable(point), sort_keys=True)
 
 
 def _spelt(point: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,25 +15,86 @@ from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Surface, Vector, checked
 from hogwild.registry import invalid_parameter
 
-NORMS = (1, 2, math.inf)
+Where = Literal["ball", "sphere"]  # the volume of a ball, or its surface
+
+
+def p_norm(vector: Vector, p: float) -> float:
+    """Compute the p-norm of a vector, without underflow of the powers for a large ``p``.
+
+    >>> p_norm(np.array([3.0, 4.0]), 2), p_norm(np.array([0.5, 0.25]), 10_000)
+    (5.0, 0.5)
+    """
+    if p in (1, 2, math.inf):
+        return float(np.linalg.norm(vector, p))
+    sizes = np.abs(vector)
+    largest = float(sizes.max(initial=0.0))
+    return largest * float(np.sum((sizes / largest) ** p) ** (1 / p)) if largest else 0.0
 
 
 def on_sphere(rng: np.random.Generator, size: int, p: float = 2) -> Vector:
-    """Draw a random direction of p-norm 1, uniform on the unit sphere: a diamond for p = 1, a cube for infinity.
+    """Draw a random point of p-norm 1: on a diamond for p = 1, on a round sphere for 2, on a cube for infinity.
+
+    The coordinates are independent, with a density proportional to ``exp(-|x|^p)``, and are divided by their p-norm
+    (Barthe et al. 2005). The share of a part of the sphere is the share of the ball that lies below this part. For p of
+    1, 2 and infinity this is the uniform distribution on the surface.
 
     >>> direction = on_sphere(np.random.default_rng(0), 5, p=math.inf)
     >>> float(abs(direction).max())
     1.0
     """
-    if p == 1:
-        drawn = rng.laplace(size=size)
-    elif p == 2:
+    _check_order(p)
+    if p == 2:
         drawn = rng.standard_normal(size)
+    else:  # |x|^p has a gamma distribution of shape 1 / p; written so that no power underflows for a large p
+        drawn = rng.standard_gamma(1 + 1 / p, size) ** (1 / p) * rng.uniform(-1, 1, size)
+    return np.asarray(drawn / p_norm(drawn, p))
+
+
+def in_ball(rng: np.random.Generator, size: int, p: float = 2) -> Vector:
+    """Draw a random point of p-norm at most 1, uniform in the volume of the ball.
+
+    Within a ball of many dimensions nearly all of the volume is next to the surface: the mean distance from the centre
+    is ``size / (size + 1)``.
+
+    >>> drawn = np.array([in_ball(np.random.default_rng(seed), 1) for seed in range(1000)])
+    >>> bool((abs(drawn) <= 1).all()), round(float(abs(drawn).mean()), 1)
+    (True, 0.5)
+    """
+    return np.asarray(on_sphere(rng, size, p) * rng.random() ** (1 / size))
+
+
+def mean_square(size: int, p: float = 2, where: str = "ball") -> float:
+    """Compute the mean square of one coordinate of a random point in the unit p-ball, or on its sphere.
+
+    The mean rise of a quadratic form from the centre is ``radius^2 / 2`` times this number times the trace of the
+    Hessian, for every ``p``, because different coordinates are uncorrelated.
+
+    >>> mean_square(8, p=2), mean_square(8, p=2, where="sphere"), mean_square(8, p=math.inf)
+    (0.1, 0.125, 0.3333333333333333)
+    """
+    _check_order(p)
+    if where not in ("ball", "sphere"):
+        raise invalid_parameter("where", "'ball' or 'sphere'", where, ("ball", "sphere"))
+    if p == 2:
+        inside = 1 / (size + 2)
     elif p == math.inf:
-        drawn = rng.uniform(-1, 1, size)
+        inside = 1 / 3
     else:
-        raise invalid_parameter("p", "1, 2 or infinity", p)
-    return np.asarray(drawn / np.linalg.norm(drawn, p))
+        parts = math.lgamma(3 / p) - math.lgamma(1 / p), math.lgamma(size / p + 1) - math.lgamma((size + 2) / p + 1)
+        inside = math.exp(sum(parts))
+    return inside * (size + 2) / size if where == "sphere" else inside
+
+
+def matching_radius(radius: float, size: int, p: float) -> float:
+    """Return the radius of a p-ball whose points are as far from its centre as those of a 2-ball, in mean square.
+
+    Balls of equal radius and different ``p`` contain moves of very different lengths. With matching radii, all of them
+    measure the same on a quadratic form.
+
+    >>> round(matching_radius(1.0, 100, math.inf), 3), round(matching_radius(1.0, 100, 1), 2)
+    (0.171, 7.11)
+    """
+    return radius * math.sqrt(mean_square(size, 2) / mean_square(size, p))
 
 
 def filter_normalised(direction: Vector, at: Vector, blocks: Iterable[slice]) -> Vector:
@@ -52,6 +115,23 @@ def filter_normalised(direction: Vector, at: Vector, blocks: Iterable[slice]) ->
         raise ParameterError(
             "All parameters are zero here, so that no direction is as long as they are: give a 'direction' of your own."
         )
+    return found
+
+
+def filter_units(at: Vector, blocks: Iterable[slice]) -> Vector:
+    """Return the root mean square of the parameters of each block, as the unit of each coordinate in the block.
+
+    A move of 1 in such units changes every filter by the same share, as in :func:`filter_normalised`. A block of
+    parameters that is zero has units of zero.
+
+    >>> filter_units(np.array([3.0, 3.0, 0.5]), [slice(0, 2), slice(2, 3)])
+    array([3. , 3. , 0.5])
+    """
+    found = np.zeros_like(at)
+    for block in blocks:
+        found[block] = float(np.linalg.norm(at[block])) / math.sqrt(max(1, at[block].size))
+    if not found.any():
+        raise ParameterError("All parameters are zero here, and so are the units of their blocks: give other 'units'.")
     return found
 
 
@@ -146,6 +226,11 @@ def over(surface: Surface, centre: Vector, across: Vector, up: Vector, xs: Vecto
     """
     losses = np.array([[surface.loss(centre + x * across + y * up) for x in xs] for y in ys])
     return Plane(centre, across, up, xs, ys, losses)
+
+
+def _check_order(p: object) -> None:
+    if not (isinstance(p, Real) and float(p) >= 1):
+        raise invalid_parameter("p", "a number of at least 1, or infinity", p)
 
 
 def _ticks(radius: float, points: int) -> Vector:

@@ -50,7 +50,7 @@ def surface(problem: Any, data: object = None) -> LinearSurface | ModuleSurface:
     of a run.
 
     >>> from hogwild import Linear
-    >>> objective = surface(Linear((np.array([[1.0], [3.0]]), [2.0, 4.0]), "squared"))
+    >>> objective = surface(Linear((np.array([[1.0], [3.0]]), [2.0, 4.0]), "squared", l2=0))
     >>> objective.size, objective.loss(np.array([1.0, 0.0])), objective.gradient(np.array([1.0, 0.0]))
     (2, 0.5, array([-2., -1.]))
     """

@@ -67,7 +67,7 @@ SQUARED = Loss("squared", squared, "real", link="identity")
 HUBER = Loss("huber", huber, "real", 0.1, link="identity")
 EPSILON_INSENSITIVE = Loss("epsilon-insensitive", epsilon_insensitive, "real", 0.1, link="identity")
 SQUARED_EPSILON_INSENSITIVE = Loss(
-    "squared-epsilon-insensitive", squared_epsilon_insensitive, "real", 0.1, link="identity"
+    "squared-epsilon-insensitive", squared_epsilon_insensitive, "real", 0.1, link="identity", curvature=2.0
 )
 QUANTILE = Loss("quantile", quantile, "real", 0.5, link="identity")
 POISSON = Loss("poisson", poisson, "counts", link="exp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -9,8 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.node import Role
 from hogwild.messaging.protocol import Train, Trained
+from hogwild.messaging.reliable_channel import WINDOW
 from hogwild.messaging.trace import Trace
-from hogwild.stopping import Budget
+from hogwild.stopping import Budget, RecordInterval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +36,11 @@ class RunConfig:
     parameters: int | None = None
 
     saves: bool = False  # Whether each epoch ends with a snapshot from which the run can resume.
+    run_ahead: int = 0  # Most pushes of a worker while a pull is on its way.
+    every: RecordInterval = field(default_factory=RecordInterval)  # Interval of records between those of epochs.
+    seed: int = 0
+    loss_limit: float = math.inf  # Loss above which the run counts as diverged.
+    stall_scales: tuple[float, ...] = ()  # Factors of the step size after each stall of the objective.
 
     @property
     def size(self) -> int:
@@ -45,6 +52,11 @@ class RunConfig:
         """The number of terms of each worker, in runs whose workers all have the same number."""
         assert self.goal is not None
         return -(-self.goal // self.workers)
+
+    @property
+    def window(self) -> int:
+        """The most unacknowledged messages to one peer with which a burst may begin: pushes, pulls and reports."""
+        return max(WINDOW, 3 * self.run_ahead)
 
     def begins_mean(self, progress: int) -> bool:
         """Return whether the average of the iterates includes the iterate after ``progress`` terms."""

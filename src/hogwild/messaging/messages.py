@@ -76,14 +76,32 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class StepScale:
+    """Order of the coordinator that replaces the factor of the step sizes of a worker."""
+
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpent:
+    """Report of the coordinator to a worker: the share of the run's seconds that is spent, for schedules."""
+
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """Report of a worker on one shard since its last report: terms, samples, their summed loss, and its clock now."""
+    """Report of a worker on one shard since its last report: terms, samples, their summed loss, and its clock now.
+
+    ``step`` is the mean step size of its last burst.
+    """
 
     shard: int
     terms: int
     samples: int
     loss: float
     clock: int
+    step: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +256,9 @@ class ViewState:
 
 
 Body = (
-    Ready | Begin | Assign | Progress | ParametersRequest | ParametersReply | Stop | Stopped | SnapshotMarker
-    | Push | Pull | JoinRequest | JoinReply | Leave | PullReply | GossipPush | GossipReply | ViewChange | ViewState
+    Ready | Begin | Assign | StepScale | TimeSpent | Progress | ParametersRequest | ParametersReply | Stop | Stopped
+    | SnapshotMarker | Push | Pull | JoinRequest | JoinReply | Leave | PullReply | GossipPush | GossipReply
+    | ViewChange | ViewState
 )  # fmt: skip
 
 

@@ -128,6 +128,8 @@ class Train:
     progress: int
     stride: int
     together: bool = False  # Whether all terms use the same parameters, as one large batch does.
+    scale: float = 1.0  # Factor of the step sizes.
+    spent: float = 0.0  # Share of the run's seconds that is spent, on which step sizes may depend.
 
 
 @dataclass(frozen=True, slots=True)

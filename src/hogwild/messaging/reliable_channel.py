@@ -17,7 +17,7 @@ from hogwild.messaging.messages import Ack, Body, Envelope, is_server
 from hogwild.messaging.protocol import PeerJoined, PeerLost, SetTimer, Transmit
 
 RESEND = "resend"
-WINDOW = 64  # Most unacknowledged messages to one peer with which a burst may begin.
+WINDOW = 64  # Default of the most unacknowledged messages to one peer with which a burst may begin.
 # Most early messages that are held back from one sender. The sender retransmits any message beyond them.
 MOST_HELD = 4096
 
@@ -64,10 +64,14 @@ class ReliableChannel:
         Incarnations of the other nodes that are running when the node starts, by name.
     patience : float
         Seconds after which unacknowledged messages are retransmitted.
+    window : int, default 64
+        Most unacknowledged messages to one peer with which a burst may begin.
     """
 
-    def __init__(self, me: str, incarnation: int, peer_incarnations: dict[str, int], patience: float) -> None:
-        self.me, self.incarnation, self.patience = me, incarnation, patience
+    def __init__(
+        self, me: str, incarnation: int, peer_incarnations: dict[str, int], patience: float, window: int = WINDOW
+    ) -> None:
+        self.me, self.incarnation, self.patience, self.window = me, incarnation, patience, window
         self.epoch = self.clock = 0  # Both numbers are sent with every message.
         # Messages refused because they were for another incarnation, or from an incarnation that has ended.
         self.refused = 0
@@ -77,7 +81,7 @@ class ReliableChannel:
         self._out: dict[str, _Out] = {}
         self._in: dict[str, _In] = {}
         self._unacknowledged = 0  # Unacknowledged messages to all peers.
-        self._full: set[str] = set()  # Peers with more than WINDOW unacknowledged messages.
+        self._full: set[str] = set()  # Peers with more than ``window`` unacknowledged messages.
         self._timer_set = False
         self._durable = is_durable(me)
         self._unpersisted: set[str] = set()  # Senders whose newest messages are delivered but not yet persisted.
@@ -86,7 +90,7 @@ class ReliableChannel:
 
     @property
     def window_full(self) -> bool:
-        """Whether more than ``WINDOW`` messages to one peer are unacknowledged, so that no burst should begin."""
+        """Whether more than ``window`` messages to one peer are unacknowledged, so that no burst should begin."""
         return bool(self._full)
 
     def wrap(self, to: str, body: Body) -> Envelope | None:
@@ -130,7 +134,7 @@ class ReliableChannel:
             yield SetTimer(RESEND, self.patience)
 
     def _count(self, to: str, out: _Out) -> None:
-        if out.next - out.received > WINDOW:
+        if out.next - out.received > self.window:
             self._full.add(to)
         else:
             self._full.discard(to)

@@ -21,6 +21,7 @@ from torch.utils.data import (
 from hogwild.data.loader import map_in_order
 from hogwild.data.sampling import Indices
 from hogwild.errors import ParameterError
+from hogwild.nn.row_chunks import SparseSamples
 from hogwild.registry import invalid_parameter
 
 Collate = Callable[[list[Any]], Any]
@@ -50,6 +51,11 @@ class BatchLoader:
 
     def __len__(self) -> int:
         return len(self.dataset if self._rows is None else self._rows)
+
+    @property
+    def stored(self) -> SparseSamples | None:
+        """The data set if it makes batches of sparse rows, and all of its rows are used; else None."""
+        return self.dataset if isinstance(self.dataset, SparseSamples) and self._rows is None else None
 
     def batches(self, indices: Iterable[Indices]) -> Iterator[Any]:
         """Return an iterator of one batch for each of these lists of samples."""

@@ -1,4 +1,4 @@
-"""Sparse rows of a data set as samples of a :class:`SparseMLP`."""
+"""Sparse rows of a data set, in memory or in a packed folder, as samples of a :class:`SparseMLP`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hogwild import data as sources
+from hogwild.data.csr import CSRRows
+from hogwild.data.dataset import Dataset
+from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.sampling import Blocks
 from hogwild.errors import DataError
 from hogwild.jit import compiled
+from hogwild.nn.row_chunks import SHUFFLE, ChunkCache, PackedChunks, SparseSamples, check_shuffle
+
+# Number of consecutive chunks of a folder that an epoch reads one after the other. While one is used, the system reads
+# the next.
+TOGETHER = 8
 
 
-class CSRDataset:
-    """Data set in memory, whose samples become batches ``(indices, offsets[, values], target)``, one batch at a time.
+class CSRDataset(SparseSamples):
+    """Data set whose samples become batches ``(indices, offsets[, values], target)``, one batch at a time.
 
-    A target is the position of the row's label in ``labels``.
+    A target is the position of the row's label in ``labels``. A packed folder is read chunk by chunk, and may be larger
+    than memory. :class:`Module` then visits its rows in blocks.
 
     Parameters
     ----------
@@ -29,11 +39,17 @@ class CSRDataset:
         Whether batches omit values because every value is 1; by default the data determines it.
     width : int, default 0
         Minimum number of features.
+    shuffle : int, default 65536
+        Number of rows of a packed folder that are shuffled together and held in memory; 0 keeps their stored order.
+        Rows in memory are shuffled as a whole.
 
     Raises
     ------
     DataError
-        If rows are dense or packed, if a binary data set has other values than 1, or if a label is unknown.
+        If rows are dense, if a binary data set has other values than 1, if a label is unknown, or if there are more
+        labels than classes can be.
+    ParameterError
+        If ``shuffle`` is not a number of rows.
 
     Examples
     --------
@@ -44,19 +60,35 @@ class CSRDataset:
     """
 
     def __init__(
-        self, source: object, labels: tuple[float, ...] | None = None, *, binary: bool | None = None, width: int = 0
+        self,
+        source: object,
+        labels: tuple[float, ...] | None = None,
+        *,
+        binary: bool | None = None,
+        width: int = 0,
+        shuffle: int = SHUFFLE,
     ) -> None:
-        opened: Any = sources.as_dataset(source)
-        rows = opened.rows
-        if rows is None or rows.layout == "dense":
-            kind = "dense" if rows is not None else "packed"
-            raise DataError(f"the rows are {kind}, and sparse ones in memory are needed",
+        check_shuffle(shuffle)
+        opened = sources.as_dataset(source)
+        rows = opened.rows if opened.rows is not None else opened.in_order()[0].rows
+        if rows.layout == "dense":
+            raise DataError("the rows are dense, and sparse ones are needed", path=opened.name,
                             remedy="Give a file with sparse rows, or a sparse matrix.")  # fmt: skip
         if binary and rows.layout != "binary":
             raise DataError("not every value is 1", remedy="Use binary=False for data with values.")
         self.binary = rows.layout == "binary" if binary is None else binary
-        self.width: int = max(width, rows.features)
-        given = opened.labels()
+        self.width: int = max(width, opened.n_features)
+        self.nonzeros: int = opened.nonzeros
+        self._stored: ChunkCache | None = None
+        if isinstance(opened, InMemoryDataset):
+            self._hold(opened, labels)
+        else:
+            self._stored = ChunkCache(PackedChunks(opened, len(rows)), shuffle)
+            self.labels = _labels_on_disk(opened, labels)
+            self.blocks = Blocks(tuple(self._stored.starts[:-1:TOGETHER].tolist()), shuffle)
+
+    def _hold(self, opened: InMemoryDataset, labels: tuple[float, ...] | None) -> None:
+        rows, given = opened.rows, opened.labels()
         self.labels = tuple(np.unique(given).tolist()) if labels is None else labels
         self._ids = np.arange(len(rows)) if opened.ids is None else opened.ids
         self._offsets, self._indices = rows.indptr, rows.indices.astype(np.uint32, copy=False).view(np.int32)
@@ -64,7 +96,7 @@ class CSRDataset:
         self._targets = numbered(given, self.labels)
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._ids if self._stored is None else self._stored)
 
     @property
     def n_rows(self) -> int:
@@ -76,20 +108,41 @@ class CSRDataset:
         """The number of features, which is the width of a dense row."""
         return self.width
 
-    @property
-    def nonzeros(self) -> int:
-        """The number of non-zeros of all samples."""
-        return int((self._offsets[self._ids + 1] - self._offsets[self._ids]).sum())
-
-    def __getitem__(self, number: int) -> tuple[Tensor, ...]:
-        """Return one sample as a batch of one."""
-        return self.batch_of(torch.tensor([number]))
-
     def batch_of(self, numbers: Tensor) -> tuple[Tensor, ...]:
         """Return a batch of these samples."""
         chosen = numbers.numpy()
+        if self._stored is not None:
+            stored = self._stored.gather(chosen)
+            return batch_from(stored, numbered(stored.labels, self.labels), binary=self.binary)
         rows = self._ids[chosen]
         return collected(self._offsets, self._indices, self._values, rows, self._targets[chosen], binary=self.binary)
+
+
+def _labels_on_disk(data: Dataset, known: tuple[float, ...] | None) -> tuple[float, ...]:
+    """Return the known labels, or those of the data if none are known."""
+    counted = data.label_counts()
+    if counted is None:
+        if known is not None:
+            return known
+        raise DataError("there are too many different labels for classes", path=data.name,
+                        remedy="Give labels that are classes, such as 0 and 1.")  # fmt: skip
+    found = tuple(counted[0].tolist())
+    for label in found:
+        if known is not None and label not in known:
+            raise _unknown_label(label, known)
+    return found if known is None else known
+
+
+def batch_from(rows: CSRRows, targets: NDArray[np.int64], *, binary: bool) -> tuple[Tensor, ...]:
+    """Return rows as one batch; the arrays have no entries before or after those of the rows."""
+    indices = torch.from_numpy(rows.indices.astype(np.uint32, copy=False).view(np.int32))
+    parts = [indices, torch.from_numpy(rows.indptr)]
+    if not binary:
+        valued = rows.layout != "binary"
+        parts.append(
+            torch.from_numpy(rows.values.astype(np.float32, copy=False)) if valued else torch.ones(len(indices))
+        )
+    return (*parts, torch.from_numpy(targets))
 
 
 def collected(
@@ -125,9 +178,13 @@ def numbered(given: NDArray[Any], labels: tuple[float, ...]) -> NDArray[np.int64
     numbers = np.minimum(np.searchsorted(known, given), len(known) - 1)
     wrong = np.flatnonzero(known[numbers] != given)
     if wrong.size:
-        raise DataError(f"the label {given[wrong[0]]:g} is not one of those trained on", row=int(wrong[0]),
-                        remedy=f"They are {', '.join(f'{label:g}' for label in labels[:10])}.")  # fmt: skip
+        raise _unknown_label(given[wrong[0]], labels, int(wrong[0]))
     return numbers
+
+
+def _unknown_label(label: float, labels: tuple[float, ...], row: int | None = None) -> DataError:
+    known = ", ".join(f"{each:g}" for each in labels[:10])
+    return DataError(f"the label {label:g} is not one of those trained on", row=row, remedy=f"They are {known}.")
 
 
 @compiled

@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 from hogwild.errors import MissingExtraError, ParameterError
 from hogwild.kernels import embedding
 from hogwild.nn import sparse_table_cpu
+from hogwild.nn.memory_footprint import BYTES, MemoryFootprint
 from hogwild.nn.sparse_table_cpu import CPUEngine
 from hogwild.nn.step_profile import NO_PROFILE
 from hogwild.registry import invalid_parameter
@@ -66,7 +67,7 @@ class SparseTable(nn.Module):
     Raises
     ------
     ParameterError
-        If a parameter is invalid.
+        If a parameter is invalid, or if the table does not fit into memory.
 
     Examples
     --------
@@ -94,9 +95,15 @@ class SparseTable(nn.Module):
         if not factor > 0:
             raise invalid_parameter("factor", "a positive number", factor)
         self.binary, self.update, self.factor = binary, update, float(factor)
+        table_footprint(rows, width, update, str(torch.empty(0).device)).check(
+            f"A table of {rows:,} rows x {width}",
+            "Use fewer rows (hash the features into fewer), fewer columns, or update='sgd', which stores no "
+            "accumulators.",
+        )
         self.weight = nn.Parameter(sparse_table_cpu.empty(rows, width).normal_(0, SPREAD))
         self.register_buffer("squares", torch.zeros(rows if update == "adagrad" else 0))
         self.profile: Any = NO_PROFILE
+        self.engine: Engine | None = None  # operations on this table; None: those of its device
         self._optimiser: torch.optim.Optimizer | None = None
 
     def follow(self, optimiser: torch.optim.Optimizer) -> None:
@@ -135,11 +142,11 @@ class SparseTable(nn.Module):
 
     def _looked_up(self, batch: Batch) -> Tensor:
         with self.profile.part("lookup", self.weight):
-            return _engine(self.weight.device.type).look_up(self, batch)
+            return (self.engine or _engine(self.weight.device.type)).look_up(self, batch)
 
     def _descend(self, batch: Batch, gradient: Tensor) -> None:
         with self.profile.part("update", self.weight):
-            _engine(self.weight.device.type).descend(self, batch, gradient)
+            (self.engine or _engine(self.weight.device.type)).descend(self, batch, gradient)
 
     def _batch(self, indices: Tensor, offsets: Tensor, values: Tensor | None) -> Batch:
         if self.weight.dtype != torch.float32 or not self.weight.is_contiguous():
@@ -163,8 +170,18 @@ class SparseTable(nn.Module):
         return Batch(indices.contiguous(), offsets.contiguous(), None if values is None else values.contiguous())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without optimiser and profile, which copies and files do not have."""
-        return {**self.__dict__, "_optimiser": None, "profile": NO_PROFILE}
+        """Return the state without optimiser, profile and engine, which copies and files do not have."""
+        return {**self.__dict__, "_optimiser": None, "profile": NO_PROFILE, "engine": None}
+
+
+def table_footprint(rows: int, width: int, update: str, device: str = "cpu") -> MemoryFootprint:
+    """Return the memory of a :class:`SparseTable`.
+
+    >>> str(table_footprint(200_000_000, 64, "adagrad"))
+    'embeddings 47.7 GiB, accumulators of AdaGrad 762.9 MiB'
+    """
+    accumulators = BYTES * rows if update == "adagrad" else 0
+    return MemoryFootprint({"embeddings": BYTES * rows * width, "accumulators of AdaGrad": accumulators}, device)
 
 
 class _Sum(torch.autograd.Function):
@@ -230,7 +247,7 @@ class SparseMLP(nn.Module):
     Raises
     ------
     ParameterError
-        If a width is not a positive integer, or if another parameter is invalid.
+        If a width is not a positive integer, if another parameter is invalid, or if the table does not fit into memory.
 
     Examples
     --------

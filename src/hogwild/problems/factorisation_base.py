@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from hogwild.data import as_dataset
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.data.sampling import subsample
+from hogwild.data.sampling import RowSampling, feature_visits, row_sampling, subsample
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.kernels import factorisation_machine_build
@@ -25,7 +27,16 @@ from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.factorisation_machine import FactorisationModel
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
-from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State
+from hogwild.problems.problem import (
+    BoundKernel,
+    Defaults,
+    QueueKernel,
+    RangeKernel,
+    RowProblem,
+    State,
+    check_l2,
+    is_strength,
+)
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 
@@ -71,24 +82,32 @@ class FactorisationProblem(RowProblem):
         loss: Loss | str | OwnLoss,
         *,
         rank: int,
-        l2: float,
-        l2_factors: float,
+        l2: float | Literal["auto"] | None,
+        l2_factors: float | None,
         intercept: bool,
         normalise: bool,
         class_weight: ClassWeight,
         spread: float,
         seed: int,
         labels: LabelEncoding | None,
+        sampling: str | RowSampling,
     ) -> None:
-        for name, strength in (("l2", l2), ("l2_factors", l2_factors), ("spread", spread)):
-            if not _is_strength(strength):
+        check_l2("l2", l2)
+        for name, strength in (("l2_factors", l2_factors), ("spread", spread)):
+            if not (is_strength(strength) or (strength is None and name == "l2_factors")):
                 raise invalid_parameter(name, "a number of at least 0", strength)
         if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
             raise invalid_parameter("rank", "a positive integer", rank)
-        self.loss, self.l2, self.l2_factors, self.intercept = loss_named(loss), float(l2), float(l2_factors), intercept
+        self.loss, self.intercept = loss_named(loss), intercept
         self.rank, self.normalise, self.class_weight = rank, normalise, class_weight
         self.spread, self.seed = float(spread), seed
+        self.sampling = row_sampling(sampling)
         self.source = as_dataset(source)
+        self._auto = l2 == "auto"
+        usual, usual_factors = self._usual_penalties
+        self.l2 = float(l2) if isinstance(l2, Real) else usual
+        self.l2_factors = usual_factors if l2_factors is None else float(l2_factors)
+        self.sampling.chances(self.source)  # Weights that do not fit are refused before anything is computed.
         self.labels = labels or label_encoding_for(self.loss, self.source)
         if self.labels.outputs > 1:
             raise DataError(
@@ -96,6 +115,41 @@ class FactorisationProblem(RowProblem):
                 path=self.source.name,
                 remedy="Learn each against the rest, for example with scikit-learn's OneVsRestClassifier.",
             )
+
+    # Penalties
+
+    # Default of ``l2_factors`` times the square root of the number of rows, and the most that it may be. More would
+    # keep few rows, whose features are frequent, from showing any interaction.
+    factor_penalty: ClassVar[tuple[float, float]]
+    warm_starts = False
+
+    @property
+    def _usual_penalties(self) -> tuple[float, float]:
+        rows = max(1, self.source.n_rows)
+        scale, most = self.factor_penalty
+        return 1 / rows, min(most, scale / math.sqrt(rows))
+
+    @property
+    def searches_penalty(self) -> bool:
+        """Whether the strengths of the penalties are to be chosen on held-out rows."""
+        return self._auto
+
+    @property
+    def penalties(self) -> dict[str, float]:
+        """The strengths of the penalties."""
+        return {"l2": self.l2, "l2_factors": self.l2_factors}
+
+    def with_penalty(self, times: float) -> Self:
+        """Return the same problem with ``times`` the default penalties, of weights and factors alike."""
+        other = copy.copy(self)
+        usual, usual_factors = self._usual_penalties
+        other._auto, other.l2, other.l2_factors = False, times * usual, times * usual_factors
+        return other
+
+    def split(self, fraction: float, seed: int) -> tuple[Self, Dataset]:
+        """Return the same problem on the other rows, and the held-out ``fraction`` of the rows."""
+        rows, held_out = self.source.split(fraction, seed)
+        return self._with(rows), held_out
 
     # Differences between the two kinds of machines
 
@@ -114,7 +168,7 @@ class FactorisationProblem(RowProblem):
         """Return, for each row of factors, the mean number of times that a term uses it."""
 
     @abstractmethod
-    def _with(self, source: Dataset) -> FactorisationProblem:
+    def _with(self, source: Dataset) -> Self:
         """Return the same problem on other rows, with the same encoding of labels."""
 
     # Interface for training
@@ -205,7 +259,8 @@ class FactorisationProblem(RowProblem):
         )  # fmt: skip
         constants = tuple(np.float32(c) for c in rule.constants)
         # With locks and turns no update may be lost or damped, so each one is merged at once.
-        flush_rows, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
+        at_once = access in ("locked", "turns")
+        flush_rows, least = (1, np.float32(1)) if at_once else (FLUSH_ROWS, np.float32(1 / workers))
         flush_rows = flush_rows if workers > 1 else ALL_ROWS
         given = (
             self._fields, self.padded, self.intercept, self._shares, np.float32(self.l2), np.float32(self.l2_factors),
@@ -268,7 +323,7 @@ class FactorisationProblem(RowProblem):
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> FactorisationProblem:
         """Return the same problem on at most ``rows`` rows, for trials."""
-        other = self._with(subsample(self.source, rows, seed))
+        other = self._with(subsample(self.sampling.for_trials(self.source), rows, seed))
         other._class_weights, other._shares = self._class_weights, self._shares
         return other
 
@@ -308,13 +363,15 @@ class FactorisationProblem(RowProblem):
             "rows": self.source.n_rows,
             "features": self.source.n_features,
             "data": self.source.fingerprint,
+            **self.describe_sampling(),
         }
 
     @cached_property
     def _shares(self) -> Array:
         if not self.l2:
             return np.empty(0, np.float32)
-        return np.asarray(self.source.n_rows / np.maximum(self.source.frequencies(), 1), np.float32)
+        visits = feature_visits(self.source, self.sampling.chances(self.source))
+        return np.asarray(self.source.n_rows / np.where(visits > 0, visits, 1), np.float32)
 
     @cached_property
     def _visited(self) -> Array:
@@ -334,10 +391,6 @@ class FactorisationProblem(RowProblem):
         if self.labels.classes is not None:
             return "signs"
         return "exp" if self.loss.link == "exp" else "identity"
-
-
-def _is_strength(value: object) -> bool:
-    return isinstance(value, Real) and 0 <= float(value) < float("inf")
 
 
 def _aligned(rows: int, columns: int) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
+from hogwild.data.sampling import RowSampling, feature_visits
 from hogwild.losses import Loss
 from hogwild.problems.factorisation_base import FactorisationProblem, OwnLoss
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
@@ -26,7 +27,7 @@ class FactorisationMachine(FactorisationProblem):
     The objective is the mean loss plus two penalties. The first is ``l2`` times half the squared length of w, as in
     :class:`hogwild.Linear`. The second is ``l2_factors`` times half the squared length of each :math:`v_u`, weighted by
     the fraction of rows that have the feature. This weighting results if each term applies the whole penalty to its own
-    factors.
+    factors. Where rows are drawn by weight, it is the fraction of the draws.
 
     Parameters
     ----------
@@ -36,10 +37,11 @@ class FactorisationMachine(FactorisationProblem):
         Loss of a row, for two classes or for numbers.
     rank : int, default 8
         Number of factors of a feature.
-    l2 : float, default 0.0
-        Strength of the L2 penalty on weights.
-    l2_factors : float, default 0.01
-        Strength of the L2 penalty on factors.
+    l2 : float or "auto", optional
+        Strength of the L2 penalty on weights. Left out, it is ``1 / n`` for n rows. "auto" chooses it, and
+        ``l2_factors`` with it, on held-out rows.
+    l2_factors : float, optional
+        Strength of the L2 penalty on factors. Left out, it is ``12 / sqrt(n)`` for n rows, at most 0.05.
     intercept : bool, default True
         Whether the model has an intercept.
     normalise : bool, default False
@@ -52,6 +54,9 @@ class FactorisationMachine(FactorisationProblem):
         Seed of the random factors.
     labels : LabelEncoding, optional
         Encoding of labels; by default the data determines it.
+    sampling : {"split", "replacement"} or Weighted, default "split"
+        Choice of the rows of an epoch: each row once ("split"), or as many draws with replacement, all rows alike
+        ("replacement") or each with a probability of its own (:class:`hogwild.Weighted`).
 
     Examples
     --------
@@ -68,6 +73,7 @@ class FactorisationMachine(FactorisationProblem):
     """
 
     kind, name, vector = "any", "fm", 8
+    factor_penalty = 12.0, 0.05
 
     def __init__(
         self,
@@ -75,18 +81,19 @@ class FactorisationMachine(FactorisationProblem):
         loss: Loss | str | OwnLoss = "logistic",
         *,
         rank: int = 8,
-        l2: float = 0.0,
-        l2_factors: float = 0.01,
+        l2: float | Literal["auto"] | None = None,
+        l2_factors: float | None = None,
         intercept: bool = True,
         normalise: bool = False,
         class_weight: ClassWeight = None,
         spread: float = 0.1,
         seed: int = 0,
         labels: LabelEncoding | None = None,
+        sampling: str | RowSampling = "split",
     ) -> None:
         super().__init__(
             source, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
-            class_weight=class_weight, spread=spread, seed=seed, labels=labels,
+            class_weight=class_weight, spread=spread, seed=seed, labels=labels, sampling=sampling,
         )  # fmt: skip
 
     @property
@@ -107,7 +114,7 @@ class FactorisationMachine(FactorisationProblem):
         return NO_FIELDS
 
     def _visits(self) -> Array:
-        return self.source.frequencies() / max(1, self.source.n_rows)
+        return feature_visits(self.source, self.sampling.chances(self.source)) / max(1, self.source.n_rows)
 
     def _with(self, source: Dataset) -> FactorisationMachine:
         return FactorisationMachine(

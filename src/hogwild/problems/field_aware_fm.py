@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
+from hogwild.data.sampling import RowSampling
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
 from hogwild.losses import Loss
@@ -26,7 +27,7 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
     .. math:: b + \sum_u w_u x_u + \sum_{u < t} \langle v_{u, f_t}, v_{t, f_u} \rangle\, x_u x_t
 
     As in libffm, kernels step factors pair by pair. The penalty on a row of factors is weighted by the mean number of
-    pairs per row of data that use it.
+    pairs per row of data that use it. Where rows are drawn by weight, it is the mean over the draws.
 
     Parameters
     ----------
@@ -38,10 +39,11 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         Field of each feature, counted from 0; a file in libffm format contains the fields itself.
     rank : int, default 4
         Number of factors of a feature for each field.
-    l2 : float, default 0.0
-        Strength of the L2 penalty on weights.
-    l2_factors : float, default 0.001
-        Strength of the L2 penalty on factors.
+    l2 : float or "auto", optional
+        Strength of the L2 penalty on weights. Left out, it is ``1 / n`` for n rows. "auto" chooses it, and
+        ``l2_factors`` with it, on held-out rows.
+    l2_factors : float, optional
+        Strength of the L2 penalty on factors. Left out, it is ``0.2 / sqrt(n)`` for n rows, at most 0.005.
     intercept : bool, default True
         Whether the model has an intercept.
     normalise : bool, default True
@@ -54,6 +56,9 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         Seed of the random factors.
     labels : LabelEncoding, optional
         Encoding of labels; by default the data determines it.
+    sampling : {"split", "replacement"} or Weighted, default "split"
+        Choice of the rows of an epoch: each row once ("split"), or as many draws with replacement, all rows alike
+        ("replacement") or each with a probability of its own (:class:`hogwild.Weighted`).
 
     Raises
     ------
@@ -75,6 +80,7 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
     """
 
     kind, name, vector = "by field", "ffm", 4
+    factor_penalty = 0.2, 0.005
 
     def __init__(
         self,
@@ -83,18 +89,19 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         *,
         fields: ArrayLike | None = None,
         rank: int = 4,
-        l2: float = 0.0,
-        l2_factors: float = 0.001,
+        l2: float | Literal["auto"] | None = None,
+        l2_factors: float | None = None,
         intercept: bool = True,
         normalise: bool = True,
         class_weight: ClassWeight = None,
         spread: float = 0.1,
         seed: int = 0,
         labels: LabelEncoding | None = None,
+        sampling: str | RowSampling = "split",
     ) -> None:
         super().__init__(
             source, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
-            class_weight=class_weight, spread=spread, seed=seed, labels=labels,
+            class_weight=class_weight, spread=spread, seed=seed, labels=labels, sampling=sampling,
         )  # fmt: skip
         known = self.source.table
         given = known.fields if fields is None and known is not None else fields
@@ -134,15 +141,18 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         return self._table
 
     def _visits(self) -> Array:
-        counts, epoch = np.zeros(self.source.n_features * self.n_fields, np.int64), self.source.in_order()
+        counts, epoch = np.zeros(self.source.n_features * self.n_fields), self.source.in_order()
+        chances, n_rows, first = self.sampling.chances(self.source), self.source.n_rows, 0
+        visits = np.ones(n_rows) if chances is None else chances * (n_rows / chances.sum())
         for number in range(len(epoch)):
             chunk = epoch[number]
-            rows = chunk.rows
+            rows, last = chunk.rows, first + len(chunk.order)
             factorisation_machine_build.count_pairs(rows.layout)(
-                rows.arrays[0], rows.arrays[1], chunk.order, self._table, counts
+                rows.arrays[0], rows.arrays[1], chunk.order, visits[first:last], self._table, counts
             )
             epoch.done(number)
-        return counts / max(1, self.source.n_rows)
+            first = last
+        return counts / max(1, n_rows)
 
     def _with(self, source: Dataset) -> FieldAwareFactorisationMachine:
         return FieldAwareFactorisationMachine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.graphs import Graph, read_edges
+from hogwild.data.sampling import RowSampling, Weighted, row_sampling
 from hogwild.errors import ParameterError
 from hogwild.kernels import graph_cut
 from hogwild.kernels.sync_policies import new_sync
@@ -49,11 +51,14 @@ class GraphCut(RowProblem):
         array, -1 means that the part is not known.
     costs : array of float, optional
         Cost of each node in each part, with one row for each node.
+    sampling : {"split", "replacement", "weighted"} or RowSampling, default "split"
+        Choice of the edges of an epoch: each edge once ("split"), or as many draws with replacement, all edges alike
+        ("replacement") or each with a probability in proportion to its weight ("weighted"), with equal steps.
 
     Raises
     ------
     ParameterError
-        If there are fewer than two parts.
+        If there are fewer than two parts, or if the sampling has weights of its own.
 
     Examples
     --------
@@ -74,10 +79,15 @@ class GraphCut(RowProblem):
 
     def __init__(
         self,
-        graph: sparray | spmatrix | Graph | tuple[ArrayLike, ...] | str | Path,
+        graph: sparray | spmatrix | Graph | tuple[ArrayLike, ...] | str | os.PathLike[str],
         seeds: Mapping[Any, int] | ArrayLike | None = None,
         costs: ArrayLike | None = None,
+        *,
+        sampling: str | RowSampling = "split",
     ) -> None:
+        self.sampling = row_sampling(sampling)
+        if isinstance(self.sampling, Weighted) and self.sampling.weights is not None:
+            raise ParameterError("Edges are drawn by weights of their own: give Weighted() without weights.")
         self.graph = _graph(graph)
         self.seeds = _seeds(seeds, self.graph)
         cost_table = None if costs is None else np.asarray(costs, np.float64)
@@ -209,14 +219,14 @@ class GraphCut(RowProblem):
         """Return the problem's parameters, for records."""
         return {
             "problem": "graph-cut", "parts": self.parts, "seeds": len(self.seeds), "rows": self.source.n_rows,
-            "features": self.source.n_features, "data": self.source.fingerprint,
+            "features": self.source.n_features, "data": self.source.fingerprint, **self.describe_sampling(),
         }  # fmt: skip
 
 
 def _graph(graph: Any) -> Graph:
     if isinstance(graph, Graph):
         return graph
-    if isinstance(graph, (str, Path)):
+    if isinstance(graph, (str, os.PathLike)):
         return read_edges(Path(graph))
     if hasattr(graph, "tocoo"):
         return Graph.of_matrix(graph)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property, partial
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from hogwild.data import as_dataset
 from hogwild.data.chunks import rows_per_chunk
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
-from hogwild.data.sampling import narrowed, subsample
+from hogwild.data.sampling import RowSampling, feature_visits, narrowed, row_sampling, subsample
 from hogwild.errors import ParameterError
 from hogwild.jit import Function, bind
 from hogwild.kernels import linear_build
@@ -28,7 +29,7 @@ from hogwild.models.linear import LinearModel
 from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.hot_replicas import HotReplicas, WorkerReplica, replica_layout, rows_between_merges
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
-from hogwild.problems.problem import BoundKernel, QueueKernel, RangeKernel, RowProblem, State
+from hogwild.problems.problem import BoundKernel, QueueKernel, RangeKernel, RowProblem, State, check_l2, is_strength
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
@@ -63,8 +64,12 @@ class Linear(RowProblem):
         Any source that :func:`hogwild.data.open` accepts: a file, a packed folder, arrays.
     loss : Loss, str or callable, default "logistic"
         Loss of a row; a callable ``loss(score, label)`` returns the loss and its derivative.
-    l1, l2 : float, default 0.0
-        Strengths of the penalties.
+    l1 : float, default 0.0
+        Strength of the L1 penalty.
+    l2 : float or "auto", optional
+        Strength of the L2 penalty. Left out, it is ``1 / n`` for n rows, the strength that LIBLINEAR's and
+        scikit-learn's ``C=1`` stands for, or 0 if there is an L1 penalty. "auto" chooses it on held-out rows, along a
+        path of strengths.
     intercept : bool, default True
         Whether the model has an intercept.
     class_weight : dict or "balanced", optional
@@ -78,11 +83,14 @@ class Linear(RowProblem):
         Encoding of labels; by default the data determines it.
     standardise : bool, default True
         Whether columns that are far from zero are standardised; never without an intercept.
+    sampling : {"split", "replacement"} or Weighted, default "split"
+        Choice of the rows of an epoch: each row once ("split"), or as many draws with replacement, all rows alike
+        ("replacement") or each with a probability of its own (:class:`hogwild.Weighted`).
 
     Raises
     ------
     ParameterError
-        If a penalty is not a finite number of at least 0.
+        If a penalty is not a finite number of at least 0, or if the sampling does not suit the data.
 
     Examples
     --------
@@ -106,21 +114,27 @@ class Linear(RowProblem):
         loss: Loss | str | Callable[[float, float], tuple[float, float]] = "logistic",
         *,
         l1: float = 0.0,
-        l2: float = 0.0,
+        l2: float | Literal["auto"] | None = None,
         intercept: bool = True,
         class_weight: ClassWeight = None,
         intercept_lr_multiplier: float = 1.0,
         intercept_gradient: float = 0.0,
         labels: LabelEncoding | None = None,
         standardise: bool = True,
+        sampling: str | RowSampling = "split",
     ) -> None:
-        for name, strength in (("l1", l1), ("l2", l2)):
-            if not _is_strength(strength):
-                raise invalid_parameter(name, "a number of at least 0", strength)
-        self.loss, self.l1, self.l2, self.intercept = loss_named(loss), float(l1), float(l2), intercept
+        if not is_strength(l1):
+            raise invalid_parameter("l1", "a number of at least 0", l1)
+        check_l2("l2", l2)
+        self.loss, self.l1, self.intercept = loss_named(loss), float(l1), intercept
         self.class_weight, self.intercept_gradient = class_weight, intercept_gradient
         self.intercept_lr_multiplier = intercept_lr_multiplier
+        self.sampling = row_sampling(sampling)
         self.source = as_dataset(source)
+        self._auto = l2 == "auto"
+        usual = 0.0 if l1 and not self._auto else self._usual_l2
+        self.l2 = float(l2) if isinstance(l2, Real) else usual
+        self.sampling.chances(self.source)  # Weights that do not fit are refused before anything is computed.
         self.labels = labels or label_encoding_for(self.loss, self.source)
         self.standardise = standardise and intercept and not intercept_gradient
         # This number of features selects the loop, for a narrow sample as for the whole data.
@@ -169,7 +183,11 @@ class Linear(RowProblem):
 
     def for_rule(self, rule: Rule) -> Linear:
         """Return this problem for a rule; columns stay unchanged if the rule's parameters cannot be transformed."""
-        return self if rule.position_columns or self.frame is None else self._with(self.source, None)
+        if rule.position_columns or self.frame is None:
+            return self
+        other = self._with(self.source, None)
+        other.sampling = self.sampling
+        return other
 
     def to_training_space(self, state: State, rule: Rule) -> State:
         """Convert the model's parameters to those of standardised columns."""
@@ -248,7 +266,8 @@ class Linear(RowProblem):
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
         # With locks and turns no update may be lost or damped, so each one is merged at once.
-        flush_rows, least = (FLUSH_ROWS, np.float32(1 / workers)) if access == "free" else (1, np.float32(1))
+        at_once = access in ("locked", "turns")
+        flush_rows, least = (1, np.float32(1)) if at_once else (FLUSH_ROWS, np.float32(1 / workers))
         flush_rows = flush_rows if workers > 1 else ALL_ROWS
         curvature = np.float32(self.loss.curvature)
 
@@ -395,10 +414,35 @@ class Linear(RowProblem):
 
         ``narrow`` drops the columns that no row has.
         """
-        taken = subsample(self.source, rows, seed)
+        taken = subsample(self.sampling.for_trials(self.source), rows, seed)
         other = self._with(narrowed(taken) if narrow and self.frame is None else taken, self.frame)
         other._class_weights, other._width = self._class_weights, self._width
         return other
+
+    @property
+    def _usual_l2(self) -> float:
+        return 1 / max(1, self.source.n_rows)
+
+    @property
+    def searches_penalty(self) -> bool:
+        """Whether the strength of the L2 penalty is to be chosen on held-out rows."""
+        return self._auto
+
+    @property
+    def penalties(self) -> dict[str, float]:
+        """The strengths of the penalties."""
+        return {"l1": self.l1, "l2": self.l2}
+
+    def with_penalty(self, times: float) -> Linear:
+        """Return the same problem with ``times`` the default L2 penalty."""
+        other = copy.copy(self)
+        other._auto, other.l2 = False, times * self._usual_l2
+        return other
+
+    def split(self, fraction: float, seed: int) -> tuple[Linear, Dataset]:
+        """Return the same problem on the other rows, and the held-out ``fraction`` of the rows."""
+        rows, held_out = self.source.split(fraction, seed)
+        return self._with(rows, self.frame), held_out
 
     def _with(self, source: Dataset, frame: Standardisation | None) -> Linear:
         other = Linear(
@@ -438,6 +482,7 @@ class Linear(RowProblem):
             "rows": self.source.n_rows,
             "features": self.source.n_features,
             "data": self.source.fingerprint,
+            **self.describe_sampling(),
         }
 
     @cached_property
@@ -445,8 +490,8 @@ class Linear(RowProblem):
         # Every row has every column. The penalty applies to the weight of the unscaled column.
         if self.frame is not None:
             return np.asarray(self.frame.scale**2, np.float32)
-        counts = np.maximum(self.source.frequencies(), 1)
-        return np.asarray(self.source.n_rows / counts, np.float32)
+        visits = feature_visits(self.source, self.sampling.chances(self.source))
+        return np.asarray(self.source.n_rows / np.where(visits > 0, visits, 1), np.float32)
 
     @cached_property
     def _class_weights(self) -> Array:
@@ -476,7 +521,3 @@ class Linear(RowProblem):
 def _one_vs_rest(loss: Function) -> Function:
     """Return one function per loss, so that its kernels are compiled once."""
     return bind(one_vs_rest, loss=loss)
-
-
-def _is_strength(value: object) -> bool:
-    return isinstance(value, Real) and 0 <= float(value) < float("inf")

@@ -14,7 +14,7 @@ from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.ratings import Ids, Ratings, open_ratings
 from hogwild.data.ratings.ratings import in_blocks, sides_for
-from hogwild.data.sampling import subsample
+from hogwild.data.sampling import RowSampling, Split, row_sampling, subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels import matrix_factorisation_build
 from hogwild.kernels.matrix_factorisation import LINE
@@ -67,11 +67,15 @@ class MatrixCompletion(RowProblem):
         Mean rating; by default that of the data.
     seed : int, default 0
         Seed of the random factors at the start.
+    sampling : {"split", "replacement"} or Weighted, default "split"
+        Choice of the ratings of an epoch: each rating once ("split"), or as many draws with replacement, all ratings
+        alike ("replacement") or each with a probability of its own (:class:`hogwild.Weighted`). Draws visit ratings in
+        no order that suits the cache.
 
     Raises
     ------
     ParameterError
-        If ``rank``, ``loss`` or ``l2`` is invalid.
+        If ``rank``, ``loss`` or ``l2`` is invalid, or if the sampling does not suit the ratings.
 
     Examples
     --------
@@ -101,6 +105,7 @@ class MatrixCompletion(RowProblem):
         nonnegative: bool = False,
         mean: float | None = None,
         seed: int = 0,
+        sampling: str | RowSampling = "split",
     ) -> None:
         if not _is_count(rank):
             raise invalid_parameter("rank", "a positive integer", rank)
@@ -110,7 +115,9 @@ class MatrixCompletion(RowProblem):
         if not 0 <= self.l2 < float("inf"):
             raise invalid_parameter("l2", "a number of at least 0", l2)
         self.biases, self.nonnegative = bool(biases), bool(nonnegative)
+        self.sampling = row_sampling(sampling)
         self.ratings: Ratings = open_ratings(source)
+        self.sampling.chances(self.ratings.data)  # Weights that do not fit are refused before anything is computed.
         self._mean = mean
         self.wide: int = -(-self.rank // LANES) * LANES
         # A row has the factors and the bias, padded to whole cache lines.
@@ -118,8 +125,13 @@ class MatrixCompletion(RowProblem):
 
     @cached_property
     def data(self) -> InMemoryDataset:
-        """The ratings in single precision, in blocks where the factors exceed a core's cache."""
+        """The ratings in single precision, in blocks where the factors exceed a core's cache.
+
+        Ratings that are drawn stay in their order, to which the weights of draws belong.
+        """
         data = self.ratings.data.with_labels(_single)
+        if self.sampling != Split():
+            return data
         sides = sides_for(data.n_rows, 4 * self.room * data.n_features, CACHED)
         return data if sides == 1 else in_blocks(data, sides, self.seed)
 
@@ -249,10 +261,15 @@ class MatrixCompletion(RowProblem):
         kernel(queue, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
-        """Return the mean loss, and the root mean squared error or the fraction of correctly ranked pairs ("auc")."""
+        """Return the mean loss, and the root mean squared error or the fraction of correctly ranked pairs ("auc").
+
+        For "bpr" both are means over the terms for which another item was found.
+        """
         total, weight, score, rows = (float(s) for s in sums)
         share = score / weight if weight else 0.0
-        return {"loss": total / rows} | ({"auc": share} if self.loss == "bpr" else {"rmse": share**0.5})
+        if self.loss == "bpr":
+            return {"loss": total / weight if weight else 0.0, "auc": share}
+        return {"loss": total / rows, "rmse": share**0.5}
 
     def penalty(self, state: State) -> float:
         """Return the penalty, which the objective adds to the mean loss.
@@ -270,7 +287,7 @@ class MatrixCompletion(RowProblem):
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> MatrixCompletion:
         """Return the same problem on at most ``rows`` ratings, for trials."""
-        few = self.ratings.with_data(lambda _: subsample(self.data, rows, seed))
+        few = self.ratings.with_data(lambda _: subsample(self.sampling.for_trials(self.data), rows, seed))
         other = MatrixCompletion(
             few, self.rank, loss=self.loss, l2=self.l2, biases=self.biases, nonnegative=self.nonnegative,
             mean=self.mean, seed=self.seed,
@@ -303,6 +320,7 @@ class MatrixCompletion(RowProblem):
             "items": self.ratings.n_items,
             "rows": self.data.n_rows,
             "data": self.data.fingerprint,
+            **self.describe_sampling(),
         }
 
     @cached_property

@@ -15,9 +15,10 @@ from torch.utils.data import DataLoader
 
 from hogwild import schedules
 from hogwild.data import sampling
-from hogwild.data.sampling import Indices, Sampling, Whole, WorkerShare
+from hogwild.data.sampling import Blocks, Indices, Sampling, Split, Whole, WorkerShare
 from hogwild.errors import DataError, ParameterError
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
+from hogwild.nn.record_loader import RecordLoader
 from hogwild.problems.problem import Defaults, Problem
 from hogwild.registry import invalid_parameter
 from hogwild.schedules import Schedule
@@ -40,13 +41,14 @@ class Module(Problem):
         The network to train.
     loss_fn : callable
         Function of outputs and target that returns the mean loss of a batch.
-    dataset : Dataset or DataLoader of PyTorch
-        A map-style data set, or a ``DataLoader``, whose batch size, collate function and reading processes are used.
+    dataset : Dataset or DataLoader of PyTorch, CSRDataset or RecordLoader
+        A map-style data set, or a ``DataLoader``, whose batch size, collate function and reading processes are used. A
+        ``CSRDataset`` of a packed folder and a ``RecordLoader`` may be larger than memory.
     batch : int, optional
-        Number of samples of one update of one worker; by default that of the ``DataLoader``, or 32.
+        Number of samples of one update of one worker; by default that of the loader, or 32.
     sampling : str or Sampling, default "split"
         Choice of each worker's samples: "split" (each epoch one shuffle, divided among the workers), "replacement",
-        "whole", ``LabelSkew`` or ``SizeSkew``.
+        "whole", ``LabelSkew`` or ``SizeSkew``. The split of data on disk is shuffled in blocks.
     buffers : {"shared", "own"}, default "shared"
         Whether workers share buffers such as the running means of batch normalisation, or each has its own. In the
         second case the run keeps those of the first worker.
@@ -95,9 +97,29 @@ class Module(Problem):
         if self.buffers not in ("shared", "own"):
             raise invalid_parameter("buffers", "'shared' or 'own'", self.buffers)
         object.__setattr__(self, "batch", batch)
-        object.__setattr__(self, "sampling", sampling.named(self.sampling))
+        chosen = sampling.batch_sampling(self.sampling)
         if len(self) == 0:
             raise DataError("the data set has no samples")
+        object.__setattr__(self, "sampling", self._sampling_on_disk(chosen))
+
+    def _sampling_on_disk(self, chosen: Sampling) -> Sampling:
+        """Return the sampling method; the split of data on disk goes block by block."""
+        samples = self.training.stored
+        if samples is None or samples.blocks is None:
+            return chosen
+        if chosen == Split():
+            return samples.blocks
+        if samples.in_sequence and not isinstance(chosen, Blocks):
+            raise ParameterError(
+                f"Files of a RecordLoader are read from beginning to end, and cannot be sampled by {chosen!r}. Leave "
+                "out 'sampling', or pack the files (hogwild pack) and give CSRDataset(folder)."
+            )
+        return chosen
+
+    @property
+    def in_sequence(self) -> bool:
+        """Whether the samples are in files that can be read only from beginning to end."""
+        return self.training.stored is not None and self.training.stored.in_sequence
 
     def complete(self, rule: object, schedule: Schedule | str | float | None) -> tuple[Any, Any]:
         """Return the optimiser of PyTorch unchanged, and the schedule as an object.
@@ -135,6 +157,8 @@ class Module(Problem):
     def feed(self, dataset: object = None) -> BatchLoader:
         """Return the batches of the problem's data set, or of another data set that is read in the same way."""
         given = self.dataset if dataset is None else dataset
+        if isinstance(given, RecordLoader):
+            return BatchLoader(given.samples, device=self.device)
         loader = given if isinstance(given, DataLoader) else self.dataset
         samples = given.dataset if isinstance(given, DataLoader) else given
         feed = batch_loader(samples, loader, self.device)
@@ -150,14 +174,14 @@ class Module(Problem):
         return WorkerShare(len(self), worker, workers, epoch, seed, self.batch, labels)
 
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
-        """Return a worker's batches of an epoch, without a smaller last one if a DataLoader has ``drop_last``."""
-        found = sampling.named(self.sampling).batches(share)
+        """Return a worker's batches of an epoch, without a smaller last one if a loader has ``drop_last``."""
+        found = sampling.batch_sampling(self.sampling).batches(share)
         return (batch for batch in found if len(batch) == self.batch) if self.drops_last else found
 
     @property
     def drops_last(self) -> bool:
         """Whether a batch that is smaller than the others is dropped."""
-        return isinstance(self.dataset, DataLoader) and self.dataset.drop_last
+        return isinstance(self.dataset, (DataLoader, RecordLoader)) and self.dataset.drop_last
 
     def samples_of_epoch(self, workers: int, labels: NDArray[Any] | None) -> int:
         """Return the number of samples that all workers together draw in an epoch."""
@@ -168,7 +192,7 @@ class Module(Problem):
 
     def labels(self) -> NDArray[Any] | None:
         """Return the targets of all samples, if the sampling needs them; else None."""
-        if not sampling.named(self.sampling).needs_labels:
+        if not sampling.batch_sampling(self.sampling).needs_labels:
             return None
         found = [self._unpacked(batch)[1] for batch in self.feed().in_order(1024)]
         return np.concatenate([np.asarray(target.detach().cpu()).reshape(len(target), -1)[:, 0] for target in found])

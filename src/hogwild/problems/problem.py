@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 from hogwild import rules, schedules
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
+from hogwild.data.sampling import RowSampling, Split
 from hogwild.errors import ParameterError
 from hogwild.kernels.work_queue import LOSS, new_queue, new_tally
 from hogwild.problems.label_encoding import LabelEncoding
+from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 from hogwild.schedules import Schedule, step_of, with_step
 
@@ -82,6 +85,11 @@ class Problem(ABC):
         """The sizes of the problem by name, where rows and features do not describe it."""
         return None
 
+    @property
+    def searches_penalty(self) -> bool:
+        """Whether the strength of the penalties is to be chosen on held-out rows (``l2="auto"``)."""
+        return False
+
     def for_rule(self, rule: Any) -> Self:
         """Return the problem in the form that suits a rule."""
         return self
@@ -96,6 +104,7 @@ class RowProblem(Problem):
     terms = "rows"
     labels: LabelEncoding | None = None  # Encoding of labels, if there are labels.
     n_sums: ClassVar[int]  # Number of sums that :meth:`measure` returns.
+    sampling: RowSampling = Split()  # Choice of the terms of an epoch.
 
     # Data
 
@@ -103,6 +112,15 @@ class RowProblem(Problem):
     @abstractmethod
     def data(self) -> Dataset:
         """The terms, with labels encoded for the kernels."""
+
+    @property
+    def training(self) -> Dataset:
+        """The terms, in epochs that draw them as :attr:`sampling` says, and with the weights that this takes."""
+        return self.sampling.rows(self.data)
+
+    def describe_sampling(self) -> dict[str, Any]:
+        """Return the sampling for records; nothing for a permutation, as in records of earlier versions."""
+        return {} if self.sampling == Split() else {"sampling": repr(self.sampling)}
 
     @abstractmethod
     def encoded(self, data: Dataset) -> Dataset:
@@ -144,6 +162,23 @@ class RowProblem(Problem):
     def penalty_strength(self) -> float:
         """The strength of the penalty that the schedule "optimal" uses; 0 if there is none."""
         return 0.0
+
+    # Penalties
+
+    warm_starts: ClassVar[bool] = True  # Whether the parameters for one penalty are a good start for a weaker one.
+
+    @property
+    def penalties(self) -> Mapping[str, float]:
+        """The strengths of the penalties by name."""
+        return {}
+
+    def with_penalty(self, times: float) -> Self:
+        """Return the same problem with ``times`` its default penalties."""
+        raise ParameterError(f"{type(self).__name__} has no default penalties: give them as numbers.")
+
+    def split(self, fraction: float, seed: int) -> tuple[Self, Dataset]:
+        """Return the same problem on the other rows, and the held-out ``fraction`` of the rows."""
+        raise ParameterError(f"{type(self).__name__} cannot hold out rows of its own: give test data.")
 
     # Parameters
 
@@ -218,6 +253,17 @@ class RowProblem(Problem):
     def always_contended(self, rule: Rule) -> bool:
         """Return whether the writes of workers always conflict, because there are few parameters and no replicas."""
         return False
+
+
+def check_l2(name: str, value: object) -> None:
+    """Raise ParameterError unless the strength of an L2 penalty is a number of at least 0, "auto" or None."""
+    if not (value is None or value == "auto" or is_strength(value)):
+        raise invalid_parameter(name, "a number of at least 0, or 'auto'", value)
+
+
+def is_strength(value: object) -> bool:
+    """Return whether a value is a finite number of at least 0."""
+    return isinstance(value, Real) and 0 <= float(value) < float("inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from hogwild.delays import NONE, DelayOption, DelayStream, delayed_workers
 from hogwild.errors import ParameterError
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.runtimes.messaging.injected_faults import Fault
@@ -41,9 +42,34 @@ class Runtime:
         return 600.0
 
     @property
+    def delay(self) -> DelayOption:
+        """Seconds that a worker waits with each of its updates, for all workers or for each of some."""
+        return NONE
+
+    @property
+    def delays_workers(self) -> bool:
+        """Whether any worker waits with its updates."""
+        return self.delay != NONE and self.delay != {}
+
+    def delay_streams(self, seed: int, workers: int) -> list[DelayStream] | None:
+        """Return the delays of each worker's updates; None if no worker waits."""
+        return [DelayStream(self.delay, seed, worker) for worker in range(workers)] if self.delays_workers else None
+
+    @property
+    def run_ahead(self) -> int:
+        """The most pushes of a worker while a pull is on its way, where the strategy does not say."""
+        return 1
+
+    @property
     def mentioned_workers(self) -> set[int]:
         """Numbers of the workers that the options mention."""
-        return set(self.join_times)
+        return {*self.join_times, *delayed_workers(self.delay)}
+
+    def check_workers(self, workers: int) -> None:
+        """Check that the options mention only workers of the run; raise ``ParameterError`` otherwise."""
+        if any(number >= workers for number in self.mentioned_workers):
+            there = "one worker, number 0" if workers == 1 else f"workers 0 to {workers - 1}"
+            raise ParameterError(f"There are {there}; {max(self.mentioned_workers)} is none of them.")
 
     def play(self, job: MessageJob) -> Outcome:
         """Run a message-passing job to its end; raise ``ParameterError`` if the runtime passes no messages."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
 from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.schedules.decay import Adaptive, Backoff, Constant, Cosine, Steps
@@ -30,15 +32,21 @@ SCHEDULES: dict[str, type[Schedule]] = {
 def named(schedule: str | float | Schedule | Callable[[Moment], Rates]) -> Schedule:
     """Return a schedule, given as an object, by its name, or as a constant step size.
 
+    Numbers after the name are the schedule's own, in the order of ``Schedule.numbers``. A schedule that modifies
+    another ends with the name of that one: ``"warmup:5:0.1:cosine"`` is a warm-up of 5 epochs from a tenth of the step,
+    before and within a cosine.
+
     Raises
     ------
     ParameterError
-        If there is no such schedule.
+        If there is no such schedule, or if it does not have these numbers.
 
     Examples
     --------
     >>> named("backoff")
     Backoff(step='auto', beta=0.9, epochs=1.0)
+    >>> named("warmup:5:cosine")
+    Warmup(base=Cosine(step='auto', floor=0.0), epochs=5, start=0.1)
     """
     if isinstance(schedule, Schedule):
         return schedule
@@ -48,7 +56,53 @@ def named(schedule: str | float | Schedule | Callable[[Moment], Rates]) -> Sched
         return FunctionSchedule(schedule)
     if not isinstance(schedule, str):
         raise invalid_parameter("schedule", "a schedule such as Cosine(0.1), its name, a step or a function", schedule)
-    return lookup("schedule", schedule, SCHEDULES)()
+    name, *parts = schedule.split(":")
+    kind = lookup("schedule", name, SCHEDULES)
+    return kind(**_arguments(kind, schedule, parts))
+
+
+def _arguments(kind: type[Schedule], text: str, parts: list[str]) -> dict[str, Any]:
+    """Return the constructor arguments in the parts after a schedule's name: its numbers, then its base.
+
+    >>> _arguments(Warmup, "warmup:5", ["5"])
+    {'epochs': 5}
+    """
+    arguments: dict[str, Any] = {}
+    for field in kind.numbers:
+        number = _number(parts[0]) if parts else None
+        if number is None:
+            break
+        arguments[field], parts = number, parts[1:]
+    if parts and _has_base(kind) and parts[0].strip() and _number(parts[0]) is None:
+        return {**arguments, "base": named(":".join(parts))}
+    if parts:
+        raise invalid_parameter("schedule", _grammar(kind), text)
+    return arguments
+
+
+def _has_base(kind: type[Schedule]) -> bool:
+    # Every schedule in ``SCHEDULES`` is a dataclass, which the base class cannot declare.
+    return "base" in {field.name for field in fields(kind)}  # type: ignore[arg-type]
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a text stands for; None if it is no number."""
+    try:
+        return int(text) if text.strip().isdecimal() else float(text)
+    except ValueError:
+        return None
+
+
+def _grammar(kind: type[Schedule]) -> str:
+    """Return what may follow the name of a schedule, for a message.
+
+    >>> _grammar(Warmup), _grammar(Optimal)
+    ("'warmup[:EPOCHS][:START][:SCHEDULE]'", "'optimal' alone")
+    """
+    name = kebab(kind.__name__)
+    parts = "".join(f"[:{field.upper()}]" for field in kind.numbers)
+    parts += "[:SCHEDULE]" if _has_base(kind) else ""
+    return f"'{name}{parts}'" if parts else f"'{name}' alone"
 
 
 __all__ = [

@@ -92,6 +92,8 @@ class Cosine(Schedule):
     step: Step = "auto"
     floor: float = 0.0
 
+    numbers = ("floor",)
+
     def __post_init__(self) -> None:
         check_step(self.step)
         if not 0 <= self.floor <= 1:
@@ -141,6 +143,8 @@ class Backoff(Schedule):
     beta: float = 0.9
     epochs: float = 1.0
 
+    numbers = ("beta", "epochs")
+
     def __post_init__(self) -> None:
         check_step(self.step)
         if not 0 < self.beta < 1:
@@ -186,6 +190,8 @@ class Adaptive(Schedule):
     step: Step = "auto"
     factor: float = 5.0
     least: float = 1e-6
+
+    numbers = ("factor", "least")
 
     needs_stall = True
 

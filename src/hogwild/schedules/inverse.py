@@ -32,6 +32,8 @@ class InverseTime(Schedule):
     step: Step = "auto"
     decay: float = 1.0
 
+    numbers = ("decay",)
+
     def __post_init__(self) -> None:
         check_step(self.step)
         if not self.decay >= 0:
@@ -71,6 +73,8 @@ class InverseScaling(Schedule):
 
     step: Step = "auto"
     power: float = 0.25
+
+    numbers = ("power",)
 
     def __post_init__(self) -> None:
         check_step(self.step)

@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ class Schedule(ABC):
     """
 
     __slots__ = ()
+
+    # Fields whose values may follow the name of the schedule, in this order and separated by colons: "cosine:0.1".
+    numbers: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def __call__(self, moment: Moment) -> Rates:

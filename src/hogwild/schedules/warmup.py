@@ -39,6 +39,8 @@ class Warmup(Schedule):
     epochs: float = 1.0
     start: float = 0.1
 
+    numbers = ("epochs", "start")
+
     def __post_init__(self) -> None:
         if not self.epochs > 0:
             raise invalid_parameter("epochs", "a positive number", self.epochs)
@@ -49,6 +51,16 @@ class Warmup(Schedule):
         risen = np.minimum(moment.epochs / self.epochs, 1)
         rates: Rates = self.base(moment) * (self.start + (1 - self.start) * risen)
         return rates
+
+    @property
+    def needs_stall(self) -> bool:
+        """Whether the base reacts to a stall of the objective."""
+        return self.base.needs_stall
+
+    def after_stall(self) -> Warmup | None:
+        """Return the schedule whose base is the one that follows a stall; None ends the run."""
+        smaller = self.base.after_stall()
+        return None if smaller is None else replace(self, base=smaller)
 
 
 S = TypeVar("S", bound=Schedule)
@@ -61,6 +73,10 @@ class LinearScaling(Schedule):
     The step sizes of ``base`` are multiplied by k = ``total`` / ``reference``, because k small steps at nearly the same
     parameters are one large step. At the start of a run the parameters change too fast for that. So the factor rises
     from 1 to k over the first ``warmup`` epochs, with every step (Goyal et al. 2017).
+
+    The samples per step are those whose changes are averaged: the batch of a worker, times the number of workers where
+    the strategy averages their changes. Workers of ``Hogwild`` apply each change in full, so that only the batch
+    counts. Each row of a problem of rows is a batch of one: use ``reference=1`` there.
 
     Parameters
     ----------
@@ -93,6 +109,7 @@ class LinearScaling(Schedule):
     total: int | None = None
     warmup: float = 5.0
 
+    numbers = ("reference", "warmup")
     scales_with_batch = True
 
     def __post_init__(self) -> None:
@@ -112,6 +129,16 @@ class LinearScaling(Schedule):
             factor = np.full(moment.epochs.shape, times)
         rates: Rates = self.base(moment) * factor
         return rates
+
+    @property
+    def needs_stall(self) -> bool:
+        """Whether the base reacts to a stall of the objective."""
+        return self.base.needs_stall
+
+    def after_stall(self) -> LinearScaling | None:
+        """Return the schedule whose base is the one that follows a stall; None ends the run."""
+        smaller = self.base.after_stall()
+        return None if smaller is None else replace(self, base=smaller)
 
 
 def with_total(schedule: S, total: int) -> S:

@@ -13,7 +13,7 @@ from hogwild.strategies.roles import parts_of, server_roles
 from hogwild.strategies.roles.easgd_worker import EASGDWorker
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
+from hogwild.strategies.strategy import Roles, Strategy, check_count, check_run_ahead, check_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,9 @@ class ElasticAveraging(Strategy):
         Fraction of the difference, above 0 and below 1. Left out, it is 0.9 divided by the number of workers.
     shards : int, default 1
         Number of servers that hold the centre.
+    run_ahead : int, optional
+        Most bursts of a worker while a pull of the centre is on its way; then it waits. With 0 it waits for every pull.
+        Left out, it is 1,024 in a simulated network, and 1 in a real one.
     compression : str or Compression, optional
         Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
     within : Strategy or str, optional
@@ -53,6 +56,7 @@ class ElasticAveraging(Strategy):
     period: int = 8
     elasticity: float | None = None
     shards: int = 1
+    run_ahead: int | None = None
     compression: Any = None
     within: Strategy | str | None = None
 
@@ -65,6 +69,7 @@ class ElasticAveraging(Strategy):
         check_workers(self.workers)
         for name in ("period", "shards"):
             check_count(name, getattr(self, name))
+        check_run_ahead(self.run_ahead)
         if self.elasticity is not None and not 0 < self.elasticity < 1:
             raise invalid_parameter("elasticity", "above 0 and below 1, or None", self.elasticity)
         compressions.named(self.compression)
@@ -77,7 +82,7 @@ class ElasticAveraging(Strategy):
         def works() -> Role:
             if config.workers == 1:
                 return ParameterServerWorker(config, parts, push_every=self.period)
-            return EASGDWorker(config, parts, self.period, share, compression)
+            return EASGDWorker(config, parts, self.period, share, compression, config.run_ahead)
 
         return server_roles(
             config,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hogwild import delays
+from hogwild.delays import Delay
 from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.job import RunConfig
@@ -12,9 +14,10 @@ from hogwild.registry import invalid_parameter
 from hogwild.strategies import delay_correction
 from hogwild.strategies.delay_correction import Correction
 from hogwild.strategies.roles import parts_of, server_roles
+from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
+from hogwild.strategies.strategy import Roles, Strategy, check_count, check_run_ahead, check_workers
 
 COMBINATIONS = ("mean", "sum")
 
@@ -24,7 +27,8 @@ class ParameterServer(Strategy):
     """Asynchronous SGD with parameter servers (Downpour, Dean et al. 2012; bounded staleness, Ho et al. 2013).
 
     A worker pushes its delta after every ``push_every`` updates, and pulls parameters after every ``pull_every``
-    updates. Without a bound on staleness no worker waits for another. No worker ever waits for a crashed worker.
+    updates. While a pull is on its way the worker goes on with the parameters that it has. Without a bound on staleness
+    no worker waits for another. No worker ever waits for a crashed worker.
 
     Parameters
     ----------
@@ -32,13 +36,21 @@ class ParameterServer(Strategy):
         Number of workers. Left out, there is one worker per core.
     shards : int, default 1
         Number of servers, each of which holds a part of the parameters.
-    staleness : int, optional
+    staleness : int, str or Delay, optional
         Bound s on staleness, in pushes: a worker that has pushed k times continues when every worker has pushed k - s
-        times. With 0 all workers train in lockstep. Left out, there is no bound.
+        times. With 0 all workers train in lockstep. Left out, there is no bound. For controlled studies, "fixed:20"
+        makes every delta exactly 20 pushes stale, and a distribution of :mod:`hogwild.delays` or its name with numbers,
+        such as "exponential:20", draws the staleness of each. The servers then add deltas in a fixed order and answer
+        pulls with old parameters.
     push_every : int, default 1
         Updates between two pushes.
     pull_every : int, optional
         Updates between two pulls, a multiple of ``push_every``. Left out, it is ``push_every``.
+    run_ahead : int, optional
+        Most pushes of a worker while a pull is on its way; then it waits for the parameters. With 0 it waits for every
+        pull, and the latency of the network costs time instead of staleness. Left out, it is 1,024 in a simulated
+        network, where latency becomes staleness, and 1 in a real one, where a server that cannot keep up would
+        otherwise be sent ever older deltas.
     combine : {"mean", "sum"}, optional
         Whether servers add the mean of the deltas, or each delta in full. Left out, it is the sum without a bound, and
         the mean with one.
@@ -52,8 +64,8 @@ class ParameterServer(Strategy):
     Raises
     ------
     ParameterError
-        If a parameter is out of its range, ``pull_every`` is no multiple of ``push_every``, or pulls are too rare for
-        the bound.
+        If a parameter is out of its range, ``pull_every`` is no multiple of ``push_every``, pulls are too rare for the
+        bound, or ``run_ahead`` or several servers are combined with a bounded or controlled staleness.
 
     Examples
     --------
@@ -68,9 +80,10 @@ class ParameterServer(Strategy):
 
     workers: int | None = None
     shards: int = 1
-    staleness: int | None = None
+    staleness: int | str | Delay | None = None
     push_every: int = 1
     pull_every: int | None = None
+    run_ahead: int | None = None
     combine: str | None = None
     correction: Correction | str | None = None
     compression: Any = None
@@ -83,10 +96,7 @@ class ParameterServer(Strategy):
         delay_correction.named(self.correction)
         for name in ("shards", "push_every"):
             check_count(name, getattr(self, name))
-        if self.staleness is not None and (not isinstance(self.staleness, int) or self.staleness < 0):
-            raise invalid_parameter(
-                "staleness", "a number of pushes of at least 0, or None for no bound", self.staleness
-            )
+        self._check_staleness()
         if self.combine not in (None, *COMBINATIONS):
             raise invalid_parameter("combine", "'mean', 'sum' or None", self.combine)
         if self.pull_every is not None:
@@ -96,17 +106,52 @@ class ParameterServer(Strategy):
                     "'pull_every' must be a multiple of 'push_every': parameters are pulled after a push. "
                     f"Got {self.pull_every} and {self.push_every}."
                 )
-        if self.bounded and self.pushes_a_pull - 1 > (self.staleness or 0):
+        bound = self.bound
+        if bound is not None and self.pushes_a_pull - 1 > bound:
             raise ParameterError(
                 f"With a pull after {self.pushes_a_pull} pushes, parameters are older than staleness={self.staleness} "
                 "allows: pull more often, or allow more."
             )
         compressions.named(self.compression)
 
+    def _check_staleness(self) -> None:
+        if isinstance(self.staleness, bool | float) or (self.bound is not None and self.bound < 0):
+            raise invalid_parameter(
+                "staleness", "a number of pushes, a distribution such as 'fixed:20', or None", self.staleness
+            )
+        check_run_ahead(self.run_ahead)
+        if self.staleness is not None and self.run_ahead:
+            raise ParameterError(
+                "With a 'staleness' a worker waits for the parameters that it pulls: leave out 'run_ahead'."
+            )
+        if self.controlled is not None and (self.shards > 1 or self.pushes_a_pull > 1):
+            raise ParameterError(
+                f"With the staleness {self.staleness!r} one server numbers all updates, and each needs a pull of its "
+                "own: leave out 'shards' and 'pull_every'."
+            )
+
+    @property
+    def bound(self) -> int | None:
+        """The bound on staleness in pushes; None if there is none."""
+        return self.staleness if isinstance(self.staleness, int) else None
+
+    @property
+    def controlled(self) -> Delay | None:
+        """The distribution of the staleness where it is prescribed; None where it is not."""
+        if self.staleness is None or isinstance(self.staleness, int):
+            return None
+        text = self.staleness
+        try:
+            return delays.named(text.removeprefix("fixed:") if isinstance(text, str) else text)
+        except ParameterError:
+            raise invalid_parameter(
+                "staleness", "a number of pushes, 'fixed:20', or a distribution such as 'exponential:20'", text
+            ) from None
+
     @property
     def bounded(self) -> bool:
         """Whether workers wait for each other."""
-        return self.staleness is not None
+        return self.bound is not None
 
     @property
     def pushes_a_pull(self) -> int:
@@ -122,7 +167,8 @@ class ParameterServer(Strategy):
         """Return functions that make the roles of a coordinator, the servers and the workers."""
         # Each push after a pull makes the parameters of the worker one clock older. The bound must hold for the last
         # push.
-        bound = None if self.staleness is None else self.staleness - (self.pushes_a_pull - 1)
+        bound = None if self.bound is None else self.bound - (self.pushes_a_pull - 1)
+        controlled = self.controlled
         mean = (self.combine or ("mean" if self.bounded else "sum")) == "mean"
         parts, correction = parts_of(config.size, self.shards), delay_correction.named(self.correction)
         return server_roles(
@@ -130,10 +176,12 @@ class ParameterServer(Strategy):
             self.shards,
             self.bounded,
             lambda number, start, stop: ParameterServerRole(
-                number, start, stop, config, staleness=bound, mean=mean, correction=correction
+                number, start, stop, config, staleness=bound, mean=mean, correction=correction,
+                order=None if controlled is None else ControlledStaleness(controlled, config.start, config.seed),
             ),
             lambda: ParameterServerWorker(
                 config, parts, push_every=self.push_every, pull_every=self.pushes_a_pull, rounds=self.bounded,
+                run_ahead=config.run_ahead if self.staleness is None else 0,
                 compression=compressions.named(self.compression),
             ),
         )  # fmt: skip

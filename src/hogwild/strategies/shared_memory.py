@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hogwild.errors import ParameterError
 from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.roles import synchronous_server_roles
@@ -159,5 +160,16 @@ class Averaging(Strategy):
         check_workers(self.workers)
 
     def roles(self, config: RunConfig) -> Roles:
-        """Return functions that make the roles of a coordinator, one server and the workers."""
+        """Return functions that make the roles of a coordinator, one server and the workers.
+
+        Raises
+        ------
+        ParameterError
+            If the run has no number of epochs: workers are averaged once, at its end.
+        """
+        if config.goal is None:
+            raise ParameterError(
+                "Workers that are averaged once, at the end, need a number of epochs: give budget=Budget(epochs=...), "
+                "or use LocalSGD()."
+            )
         return synchronous_server_roles(config, config.quota)

@@ -72,6 +72,11 @@ class Strategy:
         return 1
 
     @property
+    def run_ahead(self) -> int | None:
+        """The most pushes of a worker while a pull is on its way; None leaves it to the runtime."""
+        return 0
+
+    @property
     def bounded(self) -> bool:
         """Whether workers wait for each other."""
         return True
@@ -116,22 +121,29 @@ class Strategy:
         """The changes of step size and weight decay for large minibatches; None for no changes."""
         return None
 
+    @property
+    def averages(self) -> bool:
+        """Whether the parameters move by the mean of the workers' changes, instead of by each change in full."""
+        if self.combine is not None:
+            return self.combine == "mean"
+        return self.replicas or self.mixes or (self.passes_messages and self.bounded)
+
     def total(self, batch: int, workers: int | None = None) -> int:
-        """Return the number of samples in one step.
+        """Return the number of samples in one step: those whose changes are averaged.
 
         Parameters
         ----------
         batch : int
             Samples in the batch of one worker.
         workers : int, optional
-            Number of workers. Left out, it is that of the strategy.
+            Number of workers. Left out, it is that of the strategy, or 1.
 
         Returns
         -------
         int
-            Samples in one step.
+            ``workers * batch`` if the strategy averages the changes of its workers, else ``batch``.
         """
-        return batch
+        return (workers or self.workers or 1) * batch if self.averages else batch
 
 
 def check_workers(workers: int | None) -> None:
@@ -144,6 +156,12 @@ def check_count(name: str, value: int) -> None:
     """Raise :class:`ParameterError` unless ``value`` is a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise invalid_parameter(name, "a positive integer", value)
+
+
+def check_run_ahead(value: int | None) -> None:
+    """Raise :class:`ParameterError` unless ``run_ahead`` is a number of at least 0, or None."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise invalid_parameter("run_ahead", "a whole number of at least 0, or None", value)
 
 
 def worker_count(strategy: Strategy) -> int:

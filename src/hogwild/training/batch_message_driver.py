@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from hogwild.errors import DataError
+from hogwild.errors import DataError, ParameterError
 from hogwild.events import EventLog, Parameters
-from hogwild.files import to_jsonable
-from hogwild.iterate_average import EMA
+from hogwild.files import format_size, to_jsonable
 from hogwild.machine import usable_cores
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.models.module import ModuleModel
 from hogwild.nn.batch_loader import BatchLoader
+from hogwild.nn.memory_footprint import MemoryFootprint, bytes_of, gradient_bytes
 from hogwild.problems.module import Module
 from hogwild.run import Run
+from hogwild.runtimes import Local, Runtime, Simulator
 from hogwild.runtimes.processes import rng_state
+from hogwild.runtimes.processes.optimiser_state import state_tensors, unallocated_bytes
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.batch_trainer import BatchSource, BatchTrainer, FlatParameters
 from hogwild.training.job import Job
@@ -49,11 +51,19 @@ def run(job: Job) -> Run:
     check_gradients(job)
     if job.options.test is not None and len(problem.feed(job.options.test)) == 0:
         raise DataError("the test data has no samples")
+    if problem.in_sequence:
+        raise ParameterError(
+            "Workers that send each other messages read different places of the data in turn, and the files of a "
+            "RecordLoader can be read only from beginning to end: pack the files (hogwild pack), and give "
+            "CSRDataset(folder)."
+        )
     optimiser = optimiser_of(job.rule, problem)
+    _check_memory(problem, optimiser, runtime, workers)
     labels = problem.labels()
     samples, batch = problem.samples_of_epoch(workers, labels), problem.batch or 1
-    total = strategy.total(batch, workers)
-    rate = step_size_of(schedule, optimiser, samples, replace(budget, seconds=None), total)
+    # Changes that are added in full are damped below, so that together they are one step of all workers.
+    total = strategy.total(batch, workers) * (workers if sums_updates(strategy) else 1)
+    rate = step_size_of(schedule, optimiser, samples, budget, total)
     damping = 1 / workers if sums_updates(strategy) else 1.0
     keeper = MessageCheckpointer(job)
     remembers = keeper.checkpoints is not None
@@ -67,10 +77,12 @@ def run(job: Job) -> Run:
     event_log.emit("started", **config, strategy=repr(strategy), workers=workers, runtime=repr(runtime),
                  budget=repr(budget), **at)  # fmt: skip
     keeper.begin(config | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, event_log)
-    assert not isinstance(average, EMA)
     with _threads(1 if runtime.simulated_time else threads_per_worker(workers)), _generators():
-        task = task_of_batches(batches, job.options.test)
-        outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, event_log, keeper)
+
+        def make_task(scale: float) -> LocalTask:
+            return task_of_batches(replace(batches, scale=scale), job.options.test)
+
+        outcome = run_message_strategy(make_task, job, None, budget, event_log, keeper)
     assert outcome.values is not None
     FlatParameters(problem.net).put(outcome.values)
     config |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
@@ -78,6 +90,29 @@ def run(job: Job) -> Run:
     state = problem.net.state_dict(), optimiser.state_dict()
     return Run(
         ModuleModel(problem.net, config), config, history, event_log.events, outcome.reason, state, outcome.seconds, 0.0
+    )
+
+
+def _check_memory(problem: Module, optimiser: torch.optim.Optimizer, runtime: Runtime, workers: int) -> None:
+    """Raise ParameterError if the workers in this process need more memory than there is.
+
+    On a cluster, each node has a memory of its own.
+    """
+    if not isinstance(runtime, (Local, Simulator)):
+        return
+    net = problem.net
+    values = bytes_of([*net.parameters(), *net.buffers()])
+    state = unallocated_bytes(optimiser) + bytes_of(state_tensors(optimiser))
+    parts = {
+        f"networks of {workers} workers": workers * values,
+        "their gradients": workers * gradient_bytes(net),
+        "the states of their optimisers": workers * state,
+        "copies to evaluate and to send": 3 * values,
+    }
+    MemoryFootprint(parts, problem.device).check(
+        f"Training this network of {format_size(values)} by messages",
+        "Use fewer workers, a smaller network, or an optimiser with less state; in one memory, Hogwild() has one copy "
+        "for all workers.",
     )
 
 
@@ -121,10 +156,7 @@ def sums_updates(strategy: Strategy) -> bool:
     >>> [sums_updates(each) for each in (ParameterServer(), ParameterServer(staleness=0), ElasticAveraging())]
     [True, False, False]
     """
-    combine = strategy.combine
-    if combine is not None:
-        return bool(combine == "sum")
-    return not strategy.bounded and not strategy.mixes
+    return not strategy.averages
 
 
 def threads_per_worker(workers: int) -> int:

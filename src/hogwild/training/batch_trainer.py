@@ -85,6 +85,7 @@ class BatchSource:
     labels: NDArray[Any] | None
     damping: float = 1.0
     keeps_previous_state: bool = False  # whether a checkpoint may need the state of a trainer before its last burst
+    scale: float = 1.0  # factor of all step sizes, below 1 after a divergence
     sizes: tuple[int, ...] = field(init=False)  # batches of each shard in an epoch
 
     def __post_init__(self) -> None:
@@ -121,13 +122,13 @@ class BatchSource:
         # Without the copies, each batch would keep the permutation of all samples in memory.
         return [batch.copy() for batch in self.problem.batches(share)]
 
-    def steps(self, progress: int) -> tuple[float, ...]:
-        """Return the step size of each parameter group, after ``progress`` batches of all workers."""
+    def steps(self, progress: int, spent: float = 0.0) -> tuple[float, ...]:
+        """Return the step size of each parameter group, after ``progress`` batches and a share of the time."""
         epochs, batches = divmod(progress, self.epoch)
         assert self.problem.batch is not None
         # Only the last batch of an epoch is smaller than the others.
         within = min(batches * self.problem.batch, self.rate.samples)
-        return self.rate(epochs * self.rate.samples + within, 0.0)
+        return self.rate(epochs * self.rate.samples + within, spent * (self.rate.seconds or 0.0))
 
 
 class BatchTrainer:
@@ -210,7 +211,7 @@ class BatchTrainer:
         for number, (epoch, place, indices) in enumerate(terms):
             if place == 0:
                 rng_state.seed(self.batches.seed, train.shard[0], epoch)
-            total += self._set_steps(train.progress + number * train.stride)
+            total += self._set_steps(train.progress + number * train.stride, train)
             loss_sum, size = self._gradient(indices, 1.0)
             self.optimiser.step()
             loss, samples = loss + loss_sum, samples + size
@@ -221,7 +222,7 @@ class BatchTrainer:
 
         Return the summed loss, the number of samples and the step size.
         """
-        loss, samples, step = 0.0, 0, self._set_steps(train.progress)
+        loss, samples, step = 0.0, 0, self._set_steps(train.progress, train)
         total = sum(len(indices) for _, _, indices in terms)
         self.optimiser.zero_grad(set_to_none=True)
         for epoch, place, indices in terms:
@@ -241,11 +242,16 @@ class BatchTrainer:
         (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
         return loss.item() * size, size
 
-    def _set_steps(self, progress: int) -> float:
-        groups = self.optimiser.param_groups
+    def _set_steps(self, progress: int, train: Train) -> float:
+        groups, scale = self.optimiser.param_groups, train.scale * self.batches.scale
         if self.batches.rate.schedule is not None:
-            for group, step in zip(groups, self.batches.steps(progress), strict=True):
-                group["lr"] = step
+            steps = self.batches.steps(progress, train.spent)
+        elif scale != 1.0:
+            steps = tuple(group["lr"] for group in self.batches.optimiser.param_groups)
+        else:
+            return float(groups[0]["lr"])
+        for group, step in zip(groups, steps, strict=True):
+            group["lr"] = step * scale
         return float(groups[0]["lr"])
 
     def _terms(self, train: Train) -> Iterator[Term]:

@@ -14,12 +14,14 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hogwild import schedules, strategies
+from hogwild import strategies
+from hogwild.data.sampling import Split
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import EMA
+from hogwild.problems.problem import RowProblem
 from hogwild.registry import invalid_parameter
 from hogwild.run import WarmStart
-from hogwild.stopping import DIVERGENCE_FACTOR
+from hogwild.stopping import DIVERGENCE_FACTOR, RecordInterval
 from hogwild.training.job import Job
 
 Refusal = str | ParameterError
@@ -33,7 +35,7 @@ def check(job: Job) -> None:
     ParameterError
         With the reason, and a combination that works.
     """
-    for refusal in (*_pair(job), *_average(job), *_checkpoint(job), *_budget(job), *_options(job)):
+    for refusal in (*_pair(job), *_delay(job), *_average(job), *_checkpoint(job), *_budget(job), *_options(job)):
         raise ParameterError(refusal) if isinstance(refusal, str) else refusal
 
 
@@ -64,6 +66,28 @@ def _pair(job: Job) -> Iterator[Refusal]:
         yield (
             f"Workers of {type(strategy).__name__} send each other messages: use runtime=Local() or Simulator(). In "
             "one memory there are 'hogwild', and 'averaging' for workers that descend apart and meet once an epoch."
+        )
+
+
+def _delay(job: Job) -> Iterator[Refusal]:
+    """Check that workers on threads can wait between the read and the write of an update."""
+    if not job.runtime.delays_workers or not job.runtime.shares_memory or job.problem.terms != "rows":
+        return
+    strategy = job.strategy
+    if strategy.access != "free":
+        yield (
+            f"Workers of {type(strategy).__name__} wait for each other around each row, and cannot be delayed between "
+            "its read and its write: leave out 'delay', or use Hogwild(), Averaging() or Serial()."
+        )
+    if strategy.buffer not in (0, "auto"):
+        yield (
+            f"Workers with 'delay' have no replicas: use {type(strategy).__name__}(buffer=0). Got "
+            f"buffer={strategy.buffer!r}."
+        )
+    if job.rule.single_worker:
+        yield (
+            f"The rule {type(job.rule).__name__} has a loop of its own, without delays: leave out 'delay', or use "
+            "another rule, such as 'sgd'."
         )
 
 
@@ -102,8 +126,6 @@ def _budget(job: Job) -> Iterator[Refusal]:
     budget, in_memory = job.budget, job.problem.terms == "rows" and not job.runtime.passes_messages
     if budget.patience and job.options.test is None:
         yield "The 'patience' of a budget counts epochs without a better held-out loss: give test data."
-    if job.runtime.passes_messages and job.strategy.bounded and budget.epochs is None and budget.seconds is not None:
-        yield "Workers that wait for each other need a number of epochs: give budget=Budget(epochs=...)."
     if budget.monitor == "score" and (job.options.test is None or budget.tolerance is None):
         yield "To monitor the score, give test data, and the budget a tolerance."
     if budget.monitor == "training_objective" and not (in_memory and job.rule.track_objective):
@@ -111,15 +133,8 @@ def _budget(job: Job) -> Iterator[Refusal]:
             "To monitor the training objective takes a rule that tracks it, on threads: "
             "Sequential(track_objective=True)."
         )
-    if not in_memory:
-        return
-    if job.schedule.needs_stall and budget.tolerance is None:
+    if job.problem.terms == "rows" and job.schedule.needs_stall and budget.tolerance is None:
         yield "The schedule 'adaptive' waits for the objective to stall: give the budget a tolerance."
-    if schedules.scales(job.schedule):
-        yield (
-            "The schedule 'linear-scaling' goes by the samples in a batch, and here each has an update of its own: "
-            "use the schedule within it alone."
-        )
 
 
 def _options(job: Job) -> Iterator[Refusal]:
@@ -134,19 +149,33 @@ def _options(job: Job) -> Iterator[Refusal]:
         yield invalid_parameter("callbacks", "a list of functions of an event", callbacks)
     if folder is not None and not isinstance(folder, (str, os.PathLike)):
         yield invalid_parameter("folder", "the path of a folder", folder)
-    if options.count_conflicts and (batches or job.runtime.passes_messages):
+    if options.count_conflicts and job.runtime.passes_messages:
         yield (
             "'count_conflicts' is for workers in one memory: leave it out. Workers that send each other messages "
             "always count how stale what they send is."
+        )
+    elif options.count_conflicts and batches and (job.strategy.replicas or job.strategy.uses_all_reduce):
+        yield (
+            f"Workers of {type(job.strategy).__name__} have parameters to themselves: there are no conflicts to count. "
+            "Leave out 'count_conflicts', or use Hogwild()."
         )
     if batches and options.init is not None:
         yield "A Module starts from the parameters its net has: load them into it, and leave out 'init'."
     if batches and not options.shuffle:
         yield "A Module draws its samples as its 'sampling' says: leave out 'shuffle'."
-    changed = not options.evaluate_every_epoch or options.divergence_factor != DIVERGENCE_FACTOR
-    if changed and (batches or job.runtime.passes_messages):
-        what = "a Module" if batches else "a strategy by messages"
+    if isinstance(job.problem, RowProblem) and job.problem.sampling != Split() and not options.shuffle:
         yield (
-            "'evaluate_every_epoch' and 'divergence_factor' are for problems in one memory: leave them out with "
-            f"{what}."
+            f"shuffle=False visits rows in the order in which they are stored, and {job.problem.sampling!r} draws them "
+            "at random: leave out one of the two."
         )
+    what = "a Module" if batches else "a strategy by messages"
+    if not options.evaluate_every_epoch and (batches or job.runtime.passes_messages):
+        yield f"'evaluate_every_epoch' is for problems in one memory: leave it out with {what}."
+    if options.divergence_factor != DIVERGENCE_FACTOR and batches and not job.runtime.passes_messages:
+        yield (
+            "'divergence_factor' is not for a Module on processes, which stops with an error when a loss is not a "
+            "number: leave it out."
+        )
+    RecordInterval.parse(options.every)  # raises for anything else
+    if job.problem.searches_penalty and options.resume:
+        yield "A resumed run needs the penalty that it has chosen: give it as a number instead of l2='auto'."

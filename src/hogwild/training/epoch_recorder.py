@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hogwild.events import Record
-from hogwild.stopping import Budget, stall_of, stop_reason
+from hogwild.runtimes.processes import shared_counters as at
+from hogwild.stopping import Budget, RecordInterval, stall_of, stop_reason
 
 if TYPE_CHECKING:
     from hogwild.runtimes.processes.shared_counters import SharedCounters
@@ -32,6 +33,7 @@ class EpochRecorder:
     counters: SharedCounters
     rate: StepSize
     budget: Budget
+    every: RecordInterval = field(default_factory=RecordInterval)
     mean: SharedAverage | None = None
     evaluator: Evaluator | None = None
     watches_test: bool = False  # whether the budget's target applies to the held-out loss
@@ -40,6 +42,7 @@ class EpochRecorder:
     least: tuple[float, int] = (float("inf"), 0)  # lowest held-out loss, and its epoch
     # Samples whose losses were known at the last record, and the sum of their losses.
     seen: tuple[int, float] = (0, 0.0)
+    trained: Any = 0  # samples of each worker at the last record
     _waiting: list[Record] = field(default_factory=list)
     _measuring: bool = False
 
@@ -58,15 +61,35 @@ class EpochRecorder:
         self.epoch, self.seen = epoch, (count, loss)
         self._waiting.append({
             "epoch": epoch, "updates": samples, "steps": self.counters.steps, "seconds": round(seconds, 6),
-            "step": self.rate(samples, seconds)[0], "loss": met, "objective": met,
+            "workers_used": self._workers_used(), "step": self.rate(samples, seconds)[0], "loss": met,
+            "objective": met,
         })  # fmt: skip
+
+    def _workers_used(self) -> int:
+        """Return the number of workers that have trained since the last record.
+
+        If none has, two epochs ended between two checks of the counters: return the number of the first.
+        """
+        each, earlier = self.counters.counts[:, at.SAMPLES].copy(), self.trained
+        self.trained = each
+        return int((each > earlier).sum()) or (self._waiting or self.history or [{}])[-1].get("workers_used", 0)
+
+    def is_due(self, seconds: float) -> bool:
+        """Return whether the last record is older than the interval of records between those of epochs."""
+        last = (self._waiting or self.history or [{"updates": 0, "seconds": 0.0}])[-1]
+        every, samples = self.every, self.counters.samples
+        if every.updates is not None and samples // every.updates > last["updates"] // every.updates:
+            return True
+        return every.seconds is not None and seconds - last["seconds"] >= every.seconds
 
     def measure(self, seconds: float) -> None:
         """Request an evaluation of the last epoch, unless the evaluator is busy with an earlier one."""
         if self._waiting and not self._measuring and self.evaluator is not None:
             self._measuring = True
+            last = self._waiting[-1]
             self.evaluator.send({
-                "epoch": self._waiting[-1]["epoch"], "mean": self.mean_has_begun(seconds), "least": self.least[0],
+                "epoch": last["epoch"], "updates": last["updates"], "mean": self.mean_has_begun(seconds),
+                "least": self.least[0],
             })  # fmt: skip
 
     def mean_has_begun(self, seconds: float) -> bool:
@@ -77,7 +100,7 @@ class EpochRecorder:
         """Add the figures of an evaluation to the record of its epoch."""
         self._measuring = False
         for record in self._waiting:
-            if record["epoch"] == what["epoch"]:
+            if (record["epoch"], record["updates"]) == (what["epoch"], what["updates"]):
                 record |= {f"test_{name}": value for name, value in what["figures"].items()}
         if what["figures"]["loss"] < self.least[0]:
             self.least = what["figures"]["loss"], what["epoch"]
@@ -93,7 +116,8 @@ class EpochRecorder:
 
     def reason_to_stop(self, record: Record) -> str:
         """Return the reason for which the run should end after this record; empty if there is none."""
+        until = self.history[: self.history.index(record) + 1]
         return stop_reason(
-            self.budget, record, held_out=self.watches_test, best_epoch=self.least[1],
-            stalled_epochs=stall_of(self.history, self.budget).epochs,
+            self.budget, until, held_out=self.watches_test, best_epoch=self.least[1],
+            stalled_epochs=stall_of(until, self.budget).epochs,
         )  # fmt: skip

@@ -18,13 +18,13 @@ from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
-from hogwild.events import Callback, EventLog
+from hogwild.events import Callback, EventLog, Record
 from hogwild.iterate_average import EMA
 from hogwild.problems.problem import Problem, RowProblem
 from hogwild.registry import invalid_parameter
 from hogwild.run import CHECKPOINTS, Run, WarmStart
 from hogwild.runtimes.runtime import Runtime
-from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step
+from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step, with_total
 from hogwild.stopping import DIVERGENCE_FACTOR, Budget, budget_of
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import Checkpoints
@@ -57,7 +57,7 @@ def held_out_for(problem: Any, test: Any) -> Dataset | None:
 
 def opened_like(data: Dataset, source: Any) -> Dataset:
     """Open held-out data; read a file so that its columns mean the same as those of the training data."""
-    if not isinstance(source, (str, Path)):
+    if not isinstance(source, (str, os.PathLike)):
         return as_dataset(source)
     features = data.n_features
     table = data.table
@@ -94,15 +94,31 @@ def with_chosen_step(
     seed: int,
     workers: int,
     alone: bool,
+    held_out: Dataset | None,
     event_log: EventLog,
 ) -> Schedule:
     """Return the schedule with a step size; for "auto", choose the step size by trials."""
     if step_of(schedule) != "auto":
         return schedule
     epochs = budget.epochs or TRIED_EPOCHS
-    choice = choose_step(problem, rule, schedule, epochs, seed, workers, alone)
+    # A trial has one worker, whose steps are those of one row each.
+    choice = choose_step(problem, rule, with_total(schedule, 1), epochs, seed, workers, alone, held_out)
     event_log.emit("step chosen", step=choice.step, trials=choice.trials)
     return with_step(schedule, choice.step)
+
+
+def warn_if_worse(start: float, record: Record, event_log: EventLog, **at: float) -> None:
+    """Emit an event if the loss ends above its start: the model is worse than the one before the first update.
+
+    The loss is that of the held-out data, if the record has one.
+    """
+    held_out = "test_loss" in record
+    end = record["test_loss" if held_out else "loss"]
+    if end > start:
+        what = "held-out loss" if held_out else "loss"
+        remedy = "a larger penalty (l2, or 'auto'), or patience" if held_out else "or fewer workers"
+        message = f"the {what} rose from {start:.4g} to {end:.4g}: give a smaller step, {remedy}"
+        event_log.emit("loss rose", start=start, end=end, message=message, **at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +137,7 @@ class Options:
     resume: bool = False
     count_conflicts: bool = False
     folder: str | Path | None = None
+    every: int | str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,4 +208,7 @@ def driver_for(job: Job) -> Callable[[Job], Run]:
     """
     found = importlib.import_module(DRIVERS[job.problem.terms, job.runtime.passes_messages])
     run = cast(Callable[[Job], Run], found.run)
+    if job.problem.searches_penalty:
+        search = importlib.import_module("hogwild.training.penalty_search")
+        run = partial(cast(Callable[[Callable[[Job], Run], Job], Run], search.run), run)
     return run if job.options.folder is None else partial(recorded, run)

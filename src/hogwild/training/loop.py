@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from hogwild.stopping import (
     Budget,
     DivergenceGuard,
     Interrupt,
+    RecordInterval,
     Stall,
     all_finite,
     limit_reached,
@@ -39,11 +40,21 @@ from hogwild.training.checkpoints import (
     saved_snapshot,
     snapshot,
 )
-from hogwild.training.step_sizes import EpochPrefetch, StepSizes, prefetch_epoch, time_spent
+from hogwild.training.step_sizes import (
+    EpochPrefetch,
+    SplitEpoch,
+    StepSizes,
+    prefetch_epoch,
+    split_epoch,
+    time_spent,
+)
 
 # Number of rows up to which several epochs are prefetched together. Python code runs slowly when it first runs after a
 # kernel, and such short epochs do not amortise that one by one.
 FEW_ROWS = 2**14
+# Largest number of rows of a chunk for delayed workers. Where a segment of the epoch ends, they finish their chunks
+# without delay.
+DELAYED_ROWS = 64
 SEVERAL = 8  # number of short epochs that are prefetched together
 FEW_STEPS = 2**20  # number of step sizes that are computed in advance, however little memory there is: 4 MiB
 
@@ -98,11 +109,13 @@ class TrainingLoop:
     stop_reason: str = ""
     earlier: int = 0  # updates of runs before this one
     shuffle: bool = True  # False: every epoch visits the rows in stored order
+    every: RecordInterval = field(default_factory=RecordInterval)  # interval of records between those of epochs
     measured: bool = True  # False: the loss of an epoch is the mean loss of its terms, each before its own update
     _ahead: dict[int, EpochPrefetch] = field(default_factory=dict)  # prefetched epochs, by number
     # Copy of the data in an order that is faster to visit; None: epochs visit the data itself.
     _laid_out_data: Dataset | None = None
     _good: Snapshot = field(init=False)  # snapshot to which the loop rolls back after a divergence
+    _trained: frozenset[int] = frozenset()  # numbers of the workers that made updates in this epoch
 
     def run(self) -> State:
         """Train until a limit is reached, and return the parameters to keep."""
@@ -117,17 +130,24 @@ class TrainingLoop:
         while not self.stop_reason:
             if self.position.chunk == 0:
                 self.position.met_loss, self.position.met_terms = 0.0, 0
+                self._trained = frozenset()
                 self._good = snapshot(self.session, self.position)
             if self._train_epoch() and self._record_epoch() and self.checkpoints:
                 self._save()
         while self._unrecorded:  # the last epoch was interrupted in its middle
             self._record_epoch()
 
+    @cached_property
+    def _data(self) -> Dataset:
+        """The rows, in epochs that draw them as the problem's sampling says."""
+        data: Dataset = self.problem.training
+        return data
+
     def _lay_out(self) -> None:
         """Copy the rows into an order that is faster to visit, if the remaining epochs are worth it."""
         started, epochs = time.perf_counter(), self.budget.epochs or math.inf
         if self.shuffle and not self.stop_reason:
-            self._laid_out_data = self.problem.data.laid_out(self.seed, epochs - self.position.epoch)
+            self._laid_out_data = self._data.laid_out(self.seed, epochs - self.position.epoch)
             self.position.seconds += time.perf_counter() - started
 
     # Epochs
@@ -146,6 +166,7 @@ class TrainingLoop:
             mean = segment.loss / max(1, terms)
             self.position.met_loss += segment.loss
             self.position.met_terms += terms
+            self._trained |= segment.workers
             self.position.chunk, self.position.updates = segment.next_chunk, segment.updates
             if segment.interrupted or self.interrupt.pressed:
                 self.stop_reason = "interrupted"
@@ -155,6 +176,9 @@ class TrainingLoop:
                 self._go_back()
                 return False
             in_between = self.position.chunk < chunks
+            due = in_between and self._record_is_due(self.position.updates, self.position.seconds)
+            if due and not self.stop_reason and not self._record_epoch():
+                return False
             if self.checkpoints and in_between and (self.stop_reason or self.checkpoints.due):
                 self._save()
         if self.position.chunk < chunks:
@@ -163,9 +187,15 @@ class TrainingLoop:
         return True
 
     def _epoch(self, number: int) -> Epoch:
+        epoch, rows = self._shuffled(number), self.problem.data.n_rows
+        most = DELAYED_ROWS if self.session.delays else None
+        plan = None if self.every.updates is None and most is None else epoch.whole()
+        return epoch if plan is None else split_epoch(plan, self.every.updates, number * rows, most)
+
+    def _shuffled(self, number: int) -> Epoch:
         if number in self._ahead:
             return self._ahead[number].epoch
-        data = self._laid_out_data or self.problem.data
+        data = self._laid_out_data or self._data
         epoch: Epoch = data.epoch(self.seed, number) if self.shuffle else data.in_order()
         return epoch
 
@@ -174,7 +204,7 @@ class TrainingLoop:
         last = first + epochs if self.budget.epochs is None else min(first + epochs, self.budget.epochs)
         if clock.known and first not in self._ahead:
             rows = self.problem.data.n_rows
-            found = (prefetch_epoch(number, self._epoch(number), clock, rows) for number in range(first, last))
+            found = (prefetch_epoch(number, self._shuffled(number), clock, rows) for number in range(first, last))
             self._ahead = {ahead.number: ahead for ahead in found if ahead is not None}
 
     def _steps(self, clock: StepSizes, left: int) -> Any:
@@ -205,12 +235,16 @@ class TrainingLoop:
             elapsed = seconds()
             self.event_log.emit("progress", updates=updates, seconds=elapsed, fraction=self._fraction(updates, elapsed))
             due = self.checkpoints is not None and self.checkpoints.due
+            due = due or self._record_is_due(updates, elapsed)
             if due or self.interrupt.pressed or self._out_of_time(elapsed) or self._time_to_average(elapsed):
                 halt.set()
 
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
         rates = self._steps(clock, left) or clock.rates
-        part = EpochPrefix(epoch, self._averaging_begins(len(epoch)), at_once=clock.known)
+        end = self._averaging_begins(len(epoch))
+        if isinstance(epoch, SplitEpoch):
+            end = min(end, epoch.next_record(self.position.chunk))
+        part = EpochPrefix(epoch, end, at_once=clock.known)
         segment = self.session.advance(
             part, self.position.chunk, self.position.updates, rates, halt, tick,
             partial(self._prepare, clock, self.position.epoch + 1, 1),
@@ -249,6 +283,13 @@ class TrainingLoop:
 
     # Evaluation
 
+    def _record_is_due(self, updates: int, seconds: float) -> bool:
+        """Return whether the last record is older than the interval of records."""
+        last, every = self.history[-1] if self.history else {"updates": 0, "seconds": 0.0}, self.every
+        if every.updates is not None and updates // every.updates > last["updates"] // every.updates:
+            return True
+        return every.seconds is not None and seconds - last["seconds"] >= every.seconds
+
     @property
     def _unrecorded(self) -> bool:
         return not self.history or self.history[-1]["updates"] != self.position.updates
@@ -279,6 +320,7 @@ class TrainingLoop:
             "epoch": self.position.epoch,
             "updates": self.position.updates,
             "seconds": round(self.position.seconds, 6),
+            "workers_used": len(self._trained),
             "step": float(self.schedule(self._now())[0]) * self.guard.scale,
             **measured,
             "objective": measured["loss"] + self.problem.penalty(values),
@@ -305,13 +347,14 @@ class TrainingLoop:
         """Keep the best parameters, and set the stop reason if a limit is reached."""
         if self.test is not None and record["test_loss"] < self.best.loss:
             self.best = Best(record["test_loss"], self.position.epoch, tuple(part.copy() for part in self._current()))
-        self._watch_for_stalls(record)
+        if self.position.chunk == 0:
+            self._watch_for_stalls(record)
         pressed = "interrupted" if self.interrupt.pressed else ""
-        self.stop_reason = self.stop_reason or self._reason_to_stop(record) or pressed
+        self.stop_reason = self.stop_reason or self._reason_to_stop() or pressed
 
-    def _reason_to_stop(self, record: Record) -> str:
+    def _reason_to_stop(self) -> str:
         return stop_reason(
-            self.budget, record, held_out=self.test is not None, best_epoch=self.best.epoch,
+            self.budget, self.history, held_out=self.test is not None, best_epoch=self.best.epoch,
             stalled_epochs=self.stall.epochs,
         ) or limit_reached(self.budget, self.position.epoch, self.position.seconds)  # fmt: skip
 
@@ -351,6 +394,7 @@ class TrainingLoop:
         good, epoch = self._good, self._good.position.epoch
         good.put_back(self.session)
         self.position = replace(good.position, seconds=self.position.seconds)
+        self.history = [record for record in self.history if record["updates"] <= good.position.updates]
         message = f"the loss exploded in epoch {epoch + 1}: back to the last good parameters"
         if self.stop_reason:
             self.event_log.emit("diverged", epoch=epoch, scale=self.guard.scale, message=message)
@@ -401,7 +445,7 @@ class TrainingLoop:
             self.position = now.position
             if "good" in record:
                 self._good = saved_snapshot("good", arrays, record["good"])
-            self.stop_reason = self._reason_to_stop(self.history[-1]) if self.history else ""
+            self.stop_reason = self._reason_to_stop() if self.history else ""
             if self._out_of_time(self.position.seconds):
                 self.stop_reason = self.stop_reason or "seconds"
         except (KeyError, TypeError, ValueError) as reason:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,16 +12,19 @@ import numpy as np
 
 from hogwild.errors import CheckpointError, DivergedError, ParameterError, WorkerError
 from hogwild.events import EventLog, Parameters, Record
+from hogwild.iterate_average import EMA
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome, RunConfig
 from hogwild.messaging.messages import worker
 from hogwild.messaging.state_codec import joined, split
 from hogwild.runtimes.messaging.injected_faults import Crash
 from hogwild.runtimes.runtime import Runtime
-from hogwild.stopping import Budget, deferred_sigint
+from hogwild.schedules import Schedule
+from hogwild.schedules.schedule import positive_step
+from hogwild.stopping import Budget, DivergenceGuard, RecordInterval, deferred_sigint
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import check_same
-from hogwild.training.job import Job
+from hogwild.training.job import Job, warn_if_worse
 from hogwild.training.run_report import summary
 
 KIND = "messages"
@@ -43,6 +46,11 @@ class MessageCheckpointer:
     def step(self) -> float | None:
         """The step size that the resumed run had chosen; None if there is none."""
         return self._record.get("step")
+
+    @property
+    def halvings(self) -> int:
+        """The number of times that the resumed run had halved its step size after divergences."""
+        return int(self._record.get("halvings", 0))
 
     @property
     def history(self) -> list[Record]:
@@ -86,8 +94,14 @@ class MessageCheckpointer:
 
 
 def epochs(event_log: EventLog) -> list[Record]:
-    """Return the epoch records of an event log."""
-    return [event for event in event_log.events if event["event"] == "epoch"]
+    """Return the epoch records of an event log, since the last divergence."""
+    records: list[Record] = []
+    for event in event_log.events:
+        if event["event"] == "epoch":
+            records.append(event)
+        elif event["event"] == "diverged":
+            records = []
+    return records
 
 
 STOPPED = ("epochs", "target", "patience", "seconds", "interrupted")
@@ -110,52 +124,138 @@ class LocalTask:
 
 
 def run_message_strategy(
-    task: LocalTask, strategy: Any, runtime: Any, workers: int, budget: Budget, average: float, seed: int, event_log:
-    EventLog, keeper: MessageCheckpointer,
+    make_task: Callable[[float], LocalTask], job: Job, schedule: Schedule | None, budget: Budget, event_log: EventLog,
+    keeper: MessageCheckpointer,
 ) -> Outcome:  # fmt: skip
     """Run a message-passing strategy to its end, and return its outcome.
+
+    If the loss diverges, the run begins again with half the step size, up to five times. Workers hold different
+    parameters at different times, so that there is no common state of a moment before the divergence to return to.
+
+    Parameters
+    ----------
+    make_task : callable
+        Function that makes the training task, with a factor of all step sizes as argument.
+    job : Job
+        Strategy, runtime and options of the run.
+    schedule : Schedule or None
+        Schedule with a step size; None leaves the step size to the optimiser of a ``Module``.
+    budget : Budget
+        Limits of the run.
+    event_log : EventLog
+        Log of the events of the run.
+    keeper : MessageCheckpointer
+        Writer of checkpoints, and reader of the one from which the run resumes.
+
+    Returns
+    -------
+    Outcome
+        Parameters, counters and traffic of the run.
 
     Raises
     ------
     DivergedError
-        If the loss is not finite.
+        If the loss diverges again after five halvings of the step size, or when the time is over.
     KeyboardInterrupt
         If the user interrupts the run before it has parameters to return.
     WorkerError
         If the run cannot be finished for another reason.
     """
-    goal = None if budget.epochs is None else budget.epochs * task.epoch
-    config = RunConfig(
-        workers, task.start, task.epoch, goal, average, budget, budget.seconds,
-        runtime.stall_timeout, frozenset(runtime.join_times), task.parameters,
-        keeper.checkpoints is not None,
-    )  # fmt: skip
-    check(strategy, runtime, config, average)
-
-    def emit(event: str, seconds: float, values: Floats | None = None, **what: Any) -> None:
-        if event == "progress":
-            fraction = what["terms"] / goal if goal else seconds / (budget.seconds or math.inf)
-            what["fraction"] = min(1.0, fraction)
-        at = {"at": round(seconds, 9)} if runtime.simulated_time else {}
-        event_log.emit(event, None if values is None else partial(task.read, values), **at, seconds=seconds, **what)
-
-    with deferred_sigint() as interrupt:
-        job = MessageJob(
-            config, strategy.roles(config), task.make_trainer, task.measure, emit, seed,
-            lambda: bool(interrupt.pressed), task.cores, keeper.save if config.saves else None, keeper.found,
+    guard = DivergenceGuard(math.nan, keeper.halvings, job.options.divergence_factor)
+    task = make_task(guard.scale)
+    at_start = task.measure(task.start)
+    guard.start = at_start["loss"]
+    config = _config(task, job, schedule, budget, guard.limit)
+    check(job.strategy, job.runtime, config)
+    earlier = 0.0  # seconds of the attempts that have diverged
+    while (outcome := _play(task, job, config, earlier, event_log, keeper)).reason == "diverged":
+        earlier = outcome.seconds
+        left = None if budget.seconds is None else budget.seconds - earlier
+        if left is not None and left <= 0:
+            raise DivergedError("The loss exploded, and there is no time left to begin again: give a smaller step.")
+        task, config = make_task(guard.halve()), replace(config, seconds=left)
+        keeper.more["halvings"] = guard.halvings
+        event_log.emit(
+            "diverged", epoch=(epochs(event_log) or [{"epoch": 0}])[-1]["epoch"], scale=guard.scale,
+            message="the loss exploded: from the beginning, with half the step", **_time_of(outcome, job.runtime),
         )  # fmt: skip
-        outcome: Outcome = runtime.play(job)
-    at = {"at": round(outcome.seconds, 9)} if runtime.simulated_time else {}
+    at = _time_of(outcome, job.runtime)
     for event, what in summary(outcome):
         event_log.emit(event, **at, **what)
     if outcome.values is None:
         raise _failure(outcome)
+    warn_if_worse(at_start.get("test_loss", guard.start), outcome.record, event_log, **at)
     read = partial(task.read, outcome.values)
     event_log.emit("result", read, **at, stop_reason=outcome.reason, **outcome.record)
     return outcome
 
 
-def check(strategy: Strategy, runtime: Runtime, config: RunConfig, average: float) -> None:
+def _config(task: LocalTask, job: Job, schedule: Schedule | None, budget: Budget, loss_limit: float) -> RunConfig:
+    """Return the configuration that all nodes of a run have."""
+    runtime, ahead, average = job.runtime, job.strategy.run_ahead, job.options.average
+    assert not isinstance(average, EMA)
+    return RunConfig(
+        workers=job.workers,
+        start=task.start,
+        epoch=task.epoch,
+        goal=None if budget.epochs is None else budget.epochs * task.epoch,
+        average=average,
+        budget=budget,
+        seconds=budget.seconds,
+        silence=runtime.stall_timeout,
+        late=frozenset(runtime.join_times),
+        parameters=task.parameters,
+        saves=job.checkpoints is not None,
+        run_ahead=runtime.run_ahead if ahead is None else ahead,
+        every=RecordInterval.parse(job.options.every),
+        seed=job.options.seed,
+        loss_limit=loss_limit,
+        stall_scales=() if schedule is None else stall_scales(schedule),
+    )
+
+
+def _play(
+    task: LocalTask, job: Job, config: RunConfig, earlier: float, event_log: EventLog, keeper: MessageCheckpointer
+) -> Outcome:
+    """Run a task once, until it ends or diverges; ``earlier`` seconds are added to all times."""
+    goal, limit, simulated = config.goal, config.seconds, job.runtime.simulated_time
+
+    def emit(event: str, seconds: float, values: Floats | None = None, **what: Any) -> None:
+        if event == "progress":
+            fraction = what["terms"] / goal if goal else seconds / (limit or math.inf)
+            what["fraction"] = min(1.0, fraction)
+        seconds += earlier
+        at = {"at": round(seconds, 9)} if simulated else {}
+        event_log.emit(event, None if values is None else partial(task.read, values), **at, seconds=seconds, **what)
+
+    with deferred_sigint() as interrupt:
+        message_job = MessageJob(
+            config, job.strategy.roles(config), task.make_trainer, task.measure, emit, config.seed,
+            lambda: bool(interrupt.pressed), task.cores, keeper.save if config.saves else None, keeper.found,
+        )  # fmt: skip
+        outcome = job.runtime.play(message_job)
+    return replace(outcome, seconds=earlier + outcome.seconds)
+
+
+def _time_of(outcome: Outcome, runtime: Runtime) -> dict[str, float]:
+    return {"at": round(outcome.seconds, 9)} if runtime.simulated_time else {}
+
+
+def stall_scales(schedule: Schedule) -> tuple[float, ...]:
+    """Return the factors of the step size after each stall of the objective, for a schedule that waits for stalls.
+
+    >>> from hogwild.schedules import Adaptive, Constant
+    >>> stall_scales(Adaptive(step=0.1, factor=10.0, least=0.001)), stall_scales(Constant(0.1))
+    ((0.1, 0.01), ())
+    """
+    scales, following = [], schedule.after_stall()
+    while following is not None:
+        scales.append(round(positive_step(following) / positive_step(schedule), 12))
+        following = following.after_stall()
+    return tuple(scales)
+
+
+def check(strategy: Strategy, runtime: Runtime, config: RunConfig) -> None:
     """Check strategy, runtime and budget before any node starts.
 
     Raises
@@ -163,7 +263,7 @@ def check(strategy: Strategy, runtime: Runtime, config: RunConfig, average: floa
     ParameterError
         With the reason, and the option to change.
     """
-    if average and config.goal is None:
+    if config.average and config.goal is None:
         raise ParameterError("To average over the last share of a run, its length must be known: give it epochs.")
     named = runtime.mentioned_workers
     if any(number >= config.workers for number in named):
@@ -179,11 +279,6 @@ def check(strategy: Strategy, runtime: Runtime, config: RunConfig, average: floa
 
 
 def _failure(outcome: Outcome) -> BaseException:
-    if outcome.reason == "diverged":
-        return DivergedError(
-            "The loss is not a number any more: delayed changes were too large. Give a smaller step, exchange more "
-            "often, or combine by the mean."
-        )
     if outcome.reason == "interrupted":
         return KeyboardInterrupt()
     return WorkerError(f"The run could not be finished: {outcome.reason}.")

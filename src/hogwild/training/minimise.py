@@ -39,6 +39,7 @@ def minimise(
     resume: bool = False,
     count_conflicts: bool = False,
     folder: str | Path | None = None,
+    every: int | str | None = None,
 ) -> Run:
     """Minimise a problem by stochastic gradient descent.
 
@@ -66,13 +67,14 @@ def minimise(
     init : WarmStart, optional
         Parameters of another run to start from.
     shuffle : bool, default True
-        Whether every epoch visits the rows in a new random order; else in the order in which they are stored.
+        Whether every epoch visits the rows in a new random order, or as the problem's ``sampling`` says; else in the
+        order in which they are stored.
     evaluate_every_epoch : bool, default True
         Whether the loss is evaluated after each epoch, which is another pass over the data. Otherwise the loss of an
         epoch is the mean loss of its updates, and there is no accuracy.
     divergence_factor : float, default 1000.0
-        Multiple of the initial loss above which a loss counts as diverged. The run then returns to its last good epoch
-        and halves the step size.
+        Multiple of the initial loss above which a loss counts as diverged. The run then returns to its last good epoch,
+        or to its beginning if workers send messages, and halves the step size.
     seed : int, default 0
         Seed of the order of rows and of all other random choices.
     callbacks : iterable of callable, default ()
@@ -84,10 +86,13 @@ def minimise(
     count_conflicts : bool, default False
         Whether to count conflicts; see ``Run.conflicts``. The counts are the updates by others between an update's read
         and its write, the coordinates that collided, and the writes that were lost. Only for workers in one memory. The
-        instrumented kernel has no replicas and is several times slower.
+        instrumented updates of rows or of a ``Module`` have no replicas, and take several times as long.
     folder : path, optional
         Folder for the record of the run ("run.json"), its events ("events.jsonl") and its model, which
         :meth:`Run.load <hogwild.run.Run.load>` and ``hogwild report`` read.
+    every : int or str, optional
+        Interval of records between those of epochs: a number of updates such as 1000 (samples of a ``Module``), or of
+        seconds such as "0.5s". A record is made at the first opportunity after it, between two chunks or messages.
 
     Returns
     -------
@@ -112,7 +117,7 @@ def minimise(
     """
     options = Options(
         test, average, init, shuffle, evaluate_every_epoch, divergence_factor, seed, callbacks, checkpoint, resume,
-        count_conflicts, folder,
+        count_conflicts, folder, every,
     )  # fmt: skip
     job = Job.resolve(problem, rule, schedule, strategy, runtime, budget, options)
     check(job)

@@ -91,7 +91,7 @@ class MulticoreTrainer:
         """Train on the rows of a burst, on all cores; use one core for fewer than two rows per core."""
         if train.together or train.terms < 2 * self.cores.workers:
             return self.single_core.burst(train)
-        rates = self.rows.rates(train.progress, train.terms, train.stride)
+        rates = self.rows.burst_rates(train)
         unpack_state(train.values, self.state)
         loss, done = 0.0, 0
         for chunk in self.rows.chunks(train):

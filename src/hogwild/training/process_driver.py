@@ -7,33 +7,35 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from hogwild.errors import DataError
 from hogwild.events import Callback, EventLog
-from hogwild.files import to_jsonable
+from hogwild.files import format_size, to_jsonable
 from hogwild.iterate_average import EMA
 from hogwild.models.module import ModuleModel
+from hogwild.nn.memory_footprint import MemoryFootprint, bytes_of, gradient_bytes
 from hogwild.nn.step_profile import StepProfile
 from hogwild.problems.module import Module
 from hogwild.run import Run
 from hogwild.runtimes.processes import Processes, hogwild_worker
 from hogwild.runtimes.processes.atomic_optimiser_step import fuse, needs_step_lock
 from hogwild.runtimes.processes.ddp import process
-from hogwild.runtimes.processes.optimiser_state import allocate_state, has_shareable_state
+from hogwild.runtimes.processes.optimiser_state import allocate_state, has_shareable_state, unallocated_bytes
 from hogwild.runtimes.processes.rng_state import ROOM
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import move_to_shared_memory
 from hogwild.runtimes.processes.worker_config import CapturedSteps, SharedAverage, WorkerConfig
-from hogwild.stopping import deferred_sigint
+from hogwild.stopping import RecordInterval, deferred_sigint
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.ddp_supervisor import TorchrunSupervisor, check_synchronous, rendezvous, torchrun_rank
 from hogwild.training.epoch_recorder import EpochRecorder
 from hogwild.training.job import Job
 from hogwild.training.process_supervisor import ProcessSupervisor
+from hogwild.training.run_report import module_conflict_report
 from hogwild.training.torch_optimisers import (
     check_gradients,
     describe_optimiser,
@@ -45,6 +47,9 @@ from hogwild.training.torch_optimisers import (
     trainable_parameters,
 )
 
+if TYPE_CHECKING:
+    from hogwild.runtimes.processes.conflict_monitor import ModuleConflictMonitor
+
 
 def run(job: Job) -> Run:
     """Train a module with worker processes."""
@@ -53,12 +58,14 @@ def run(job: Job) -> Run:
     problem, strategy, runtime, budget = job.problem, job.strategy, job.runtime, job.budget
     test, average, seed, resume = job.options.test, job.options.average, job.options.seed, job.options.resume
     callbacks: Iterable[Callback] = job.options.callbacks
+    watches = job.options.count_conflicts
     check_gradients(job)
     if strategy.uses_all_reduce:
         check_synchronous(runtime)
     if test is not None and len(problem.feed(test)) == 0:
         raise DataError("the test data has no samples")
     rank, workers = torchrun_rank(strategy) or (None, job.workers)
+    runtime.check_workers(workers)
     folder = job.checkpoints
     optimiser = optimiser_of(job.rule, problem)
     recipe = strategy.recipe
@@ -67,6 +74,7 @@ def run(job: Job) -> Run:
     chosen = scale_schedule(job.schedule, recipe)
     labels = problem.labels()
     samples = problem.samples_of_epoch(workers, labels)
+    watching = _conflict_monitor(problem, optimiser, workers, samples * (budget.epochs or 10)) if watches else None
     if samples == 0:
         raise DataError(
             f"no worker has a whole batch of {problem.batch} samples, and smaller ones are dropped",
@@ -91,8 +99,10 @@ def run(job: Job) -> Run:
     if not has_shareable_state(optimiser):
         _emit_state_notice(event_log, optimiser, strategy, folder)
     access = _access(strategy, optimiser, workers, event_log)
-    steps = _captured_steps(problem, strategy, optimiser, workers)
+    # A captured step reads and writes in one launch, between which no worker can wait.
+    steps = None if runtime.delays_workers else _captured_steps(problem, strategy, optimiser, workers)
     values = [*problem.net.parameters(), *problem.net.buffers()]
+    _check_memory(job, optimiser, workers)
     state = allocate_state(optimiser)
     replicas = [[torch.empty_like(tensor) for tensor in values] for _ in range(workers if strategy.replicas else 0)]
     mean = None if not average else SharedAverage(
@@ -103,16 +113,18 @@ def run(job: Job) -> Run:
     random = torch.zeros((workers, ROOM), dtype=torch.uint8)
     arena = move_to_shared_memory([
         *values, *state, *(mean.tensors if mean else ()), *(best or ()), *(one for some in replicas for one in some),
-        random,
+        random, *(watching.tensors if watching else ()),
     ])  # fmt: skip
     counters = SharedCounters(workers)
     try:
         with rendezvous(strategy, runtime, rank) as ddp, deferred_sigint() as interrupt:
             work = WorkerConfig(
                 problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers),
-                access, replicas or None, mean, labels, random, resume, ddp, steps=steps,
+                access, replicas or None, mean, labels, random, resume, ddp, steps=steps, delay=runtime.delay,
+                conflicts=watching,
             )  # fmt: skip
-            records = EpochRecorder(counters, rate, budget, mean, watches_test=test is not None)
+            every = RecordInterval.parse(job.options.every)
+            records = EpochRecorder(counters, rate, budget, every, mean, watches_test=test is not None)
             supervisor = (ProcessSupervisor if rank is None else partial(TorchrunSupervisor, rank=rank))(
                 work, arena, counters, runtime, budget, test, best, event_log, folder, config, records,
                 run_worker=hogwild_worker.run_hogwild_worker if ddp is None else process.run_ddp_worker,
@@ -124,11 +136,46 @@ def run(job: Job) -> Run:
     finally:
         arena.close()
         counters.block.close()
+    if watching is not None:
+        event_log.emit("conflicts", **module_conflict_report(watching))
     config |= {"strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
     return Run(
         ModuleModel(problem.net, config), config, records.history, event_log.events, supervisor.stop_reason,
         (problem.net.state_dict(), optimiser.state_dict()), supervisor.seconds, 0.0,
     )  # fmt: skip
+
+
+def _check_memory(job: Job, optimiser: torch.optim.Optimizer, workers: int) -> None:
+    """Raise ParameterError if the run needs more memory than there is, before it allocates any."""
+    assert isinstance(job.problem, Module)
+    net = job.problem.net
+    parameters, gradients = bytes_of(net.parameters()), workers * gradient_bytes(net)
+    values = parameters + bytes_of(net.buffers())
+    copies = {
+        "state of the optimiser": unallocated_bytes(optimiser),
+        "average of the iterates": parameters if job.options.average else 0,
+        "best parameters so far": values if job.budget.patience else 0,
+        f"copies of {workers} workers": workers * values if job.strategy.replicas else 0,
+    }
+    # Memory that workers share holds all of it once more. Each worker has its gradients, after the originals are freed.
+    shared = values + sum(copies.values())
+    later = {f"gradients of {workers} workers": gradients} if gradients > shared else {"memory that is shared": shared}
+    MemoryFootprint(copies | later, job.problem.device).check(
+        f"Training this network of {format_size(values)}",
+        "Use a smaller network, an optimiser with less state (SGD has none without momentum), or fewer workers; leave "
+        "out 'average' and 'patience', which keep copies; of strategies, Hogwild() has one copy for all workers.",
+    )
+
+
+def _conflict_monitor(
+    problem: Module, optimiser: torch.optim.Optimizer, workers: int, samples: int
+) -> ModuleConflictMonitor:  # fmt: skip
+    """Return a monitor of the conflicts of a run that is expected to draw ``samples`` samples in all."""
+    # The import is here, because the monitor imports the kernels of sparse tables.
+    from hogwild.runtimes.processes.conflict_monitor import ModuleConflictMonitor
+
+    assert problem.batch is not None
+    return ModuleConflictMonitor.of(problem.net, optimiser, workers, -(-samples // problem.batch))
 
 
 def _captured_steps(
@@ -175,7 +222,7 @@ def _emit_state_notice(
 def _total(strategy: Strategy, problem: Module, workers: int) -> int:
     """Return the number of samples of one step."""
     assert problem.batch is not None
-    return strategy.total(problem.batch, workers) if strategy.uses_all_reduce else problem.batch
+    return strategy.total(problem.batch, workers)
 
 
 WARM_UP = 2  # number of first steps that are not counted

@@ -136,6 +136,8 @@ class ProcessSupervisor:
         while self.counters.samples >= following * self.work.rate.samples and following != self.budget.epochs:
             self.records.make(following, self.seconds)
             following += 1
+        if self.records.is_due(self.seconds):
+            self.records.make(self.records.epoch, self.seconds)
         self._emit_records()
         if self.interrupt.pressed:
             self._stop("interrupted")
@@ -334,6 +336,7 @@ class ProcessSupervisor:
             self.records.history, self.records.epoch = list(record["history"]), int(record["epoch"])
             self.records.least = float(record["least"][0]), int(record["least"][1])
             self.records.seen = int(record["seen"][0]), float(record["seen"][1])
+            self.records.trained = self.counters.counts[:, at.SAMPLES].copy()
             # With replicas the interrupted epoch restarts, so its losses are counted from zero.
             if self.work.replicas is not None:
                 self.records.seen = self.counters.known_losses()

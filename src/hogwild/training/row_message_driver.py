@@ -10,13 +10,12 @@ import numpy as np
 from hogwild.data.dataset import Dataset
 from hogwild.events import EventLog, Parameters
 from hogwild.files import to_jsonable
-from hogwild.iterate_average import EMA
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
 from hogwild.run import Run, WarmStart
-from hogwild.schedules import Schedule, step_of, with_step
+from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
 from hogwild.training.multicore_trainer import CoreTeam, MulticoreTrainer, cores_of
@@ -28,7 +27,6 @@ def run(job: Job) -> Run:
     assert isinstance(job.problem, RowProblem)
     problem, rule, schedule, strategy, runtime = job.problem, job.rule, job.schedule, job.strategy, job.runtime
     seed, init, average = job.options.seed, job.options.init, job.options.average
-    assert not isinstance(average, EMA)
     workers = job.workers
     # Every exchange passes over all parameters, whichever of them the terms of a burst touch.
     exchanges = problem.data.n_rows // strategy.period or 1
@@ -51,16 +49,21 @@ def run(job: Job) -> Run:
         load_initial_state(WarmStart(problem.to_training_space(state, rule)), state)
     began = time.perf_counter()
     schedule = resolve_schedule(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
-    schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, event_log)
+    schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, held_out, event_log)
+    schedule = with_total(schedule, strategy.total(1, workers))
     keeper.more["step"] = step_of(schedule)
     if runtime.simulated_time:
         event_log.events[-1]["at"] = 0.0
     with cores_of(strategy.within, workers) as cores:
-        task = task_of_rows(
-            problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, state, cores
-        )
+
+        def make_task(scale: float) -> LocalTask:
+            return task_of_rows(
+                problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, state, cores,
+                scale,
+            )  # fmt: skip
+
         preparing = time.perf_counter() - began
-        outcome = run_message_strategy(task, strategy, runtime, workers, budget, average, seed, event_log, keeper)
+        outcome = run_message_strategy(make_task, job, schedule, budget, event_log, keeper)
     assert outcome.values is not None
     unpack_state(outcome.values, state)
     config |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
@@ -73,13 +76,13 @@ def run(job: Job) -> Run:
 
 def task_of_rows(
     problem: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
-    held_out: Dataset | None, start: State, cores: CoreTeam | None = None,
+    held_out: Dataset | None, start: State, cores: CoreTeam | None = None, scale: float = 1.0,
 ) -> LocalTask:  # fmt: skip
     """Return the task of training on rows.
 
     The state of the rule is exchanged together with the parameters, so that another worker can continue a shard.
     """
-    rows = RowSource(problem, rule, schedule, epochs, seed, workers, shuffle)
+    rows = RowSource(problem, rule, schedule, epochs, seed, workers, shuffle, scale)
     state = problem.start(rule)
 
     def measure(values: Floats) -> dict[str, float]:

@@ -74,6 +74,7 @@ class RowSource:
     seed: int
     workers: int
     shuffle: bool = True
+    scale: float = 1.0  # factor of all step sizes, below 1 after a divergence
     _orders: OrderedDict[int, _EpochOrder] = field(default_factory=OrderedDict)
     _tables: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.Lock)  # lock of the caches: workers may be threads of one process
@@ -87,7 +88,7 @@ class RowSource:
 
     def __reduce__(self) -> tuple[type[RowSource], tuple[object, ...]]:
         """Pickle without the caches: another process computes its own."""
-        given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle
+        given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle, self.scale
         return type(self), given
 
     def _order(self, epoch: int) -> _EpochOrder:
@@ -108,7 +109,7 @@ class RowSource:
 
     @cached_property
     def _data(self) -> Dataset:
-        data: Dataset = self.problem.data
+        data: Dataset = self.problem.training
         found = data.at_once()
         if found is None:
             raise ParameterError(
@@ -122,14 +123,25 @@ class RowSource:
         (shard, shards), first, left = train.shard, train.first, train.terms
         rows = self.problem.data.n_rows
         size = len(range(shard, rows, shards))
+        if size == 0:
+            raise ParameterError(f"There are {shards:,} shards and {rows:,} rows: use no more workers than rows.")
         chunks = []
         while left:
-            epoch, place = divmod(first, max(1, size))
+            epoch, place = divmod(first, size)
             some = min(left, size - place)
             order = self._order(epoch)
             chunks.append(Chunk(order.whole.rows, order.shard(shard, shards)[place : place + some]))
             first, left = first + some, left - some
         return chunks
+
+    def burst_rates(self, train: Train) -> Floats:
+        """Return the step sizes of the terms of a burst."""
+        if train.spent > 0:
+            updates = train.progress + train.stride * np.arange(train.terms, dtype=np.float64)
+            rates = self._rates(updates, train.spent)
+        else:
+            rates = self.rates(train.progress, train.terms, train.stride)
+        return rates if train.scale == 1.0 else (train.scale * rates).astype(rates.dtype)
 
     def rates(self, progress: int, terms: int, stride: int) -> Floats:
         """Return the step sizes of ``terms`` terms, each ``stride`` updates of all workers after the one before.
@@ -157,10 +169,12 @@ class RowSource:
                     self._tables.popitem(last=False)
         return found
 
-    def _rates(self, updates: Floats) -> Floats:
+    def _rates(self, updates: Floats, spent: float = 0.0) -> Floats:
         rows = self.problem.data.n_rows
         fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(len(updates))
-        return np.asarray(self.schedule(Moment(updates + 1, updates / rows, fraction)), np.float32)
+        fraction = np.maximum(fraction, min(spent, LAST))
+        steps = self.schedule(Moment(updates + 1, updates / rows, fraction))
+        return np.asarray(steps if self.scale == 1.0 else self.scale * steps, np.float32)
 
 
 @dataclass(eq=False)
@@ -184,7 +198,7 @@ class RowTrainer:
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, one after the other or all from the same parameters."""
-        rates = self.rows.rates(train.progress, train.terms, train.stride)
+        rates = self.rows.burst_rates(train)
         chunks = self.rows.chunks(train)
         if train.together and train.terms > 1:
             values, loss = self._together(train.values, chunks, rates)

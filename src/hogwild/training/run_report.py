@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from hogwild.kernels.conflict_counters import LOST, MET, MISSED, WRITES
 from hogwild.messaging.job import Outcome
 from hogwild.runtimes.shared_memory.conflict_monitor import MOST, ConflictMonitor
 from hogwild.stopping import Budget
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.processes.conflict_monitor import ModuleConflictMonitor
 
 
 def summary(outcome: Outcome) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -43,7 +46,7 @@ def staleness(counts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             shards[name] = figures(here)
     return {
         **figures(everything),
-        "histogram": {str(delay): everything[delay] for delay in sorted(everything)},
+        "histogram": {delay: everything[delay] for delay in sorted(everything)},
         "workers": {name: figures(workers[name]) for name in sorted(workers)},
         "shards": shards,
         "most_clocks_behind": max(lags, default=0),
@@ -140,8 +143,28 @@ def conflict_probability(frequencies: NDArray[Any], rows: int) -> float:
     return float(counts @ (counts - 1)) / max(1, rows * (rows - 1))
 
 
+class ConflictCounts(Protocol):
+    """Counts of conflicts between workers in one memory, of rows or of a module."""
+
+    @property
+    def collided(self) -> int:
+        """The number of updates of which another worker changed a coordinate between read and write."""
+
+    @property
+    def delays(self) -> NDArray[np.int64]:
+        """The staleness histogram of each worker."""
+
+    @property
+    def tally(self) -> NDArray[np.int64]:
+        """The counts of each group of coordinates."""
+
+    @property
+    def heat(self) -> NDArray[np.int64]:
+        """The number of writes, by worker, interval of the run and group."""
+
+
 def conflict_report(seen: ConflictMonitor, problem: Any, seed: int) -> dict[str, Any]:
-    """Return the measured and predicted conflicts as plain values.
+    """Return the measured and predicted conflicts of workers along rows as plain values.
 
     - ``staleness`` is the distribution of the number of updates by others between a worker's read and its write.
     - ``collided`` is the share of updates of which at least one coordinate was changed between read and write.
@@ -153,18 +176,52 @@ def conflict_report(seen: ConflictMonitor, problem: Any, seed: int) -> dict[str,
     - ``groups`` has the counts of each group of coordinates, from the most frequent to the rarest.
     - ``heat[worker][moment][group]`` is the number of writes of a worker to a group, in each interval of the run.
     """
-    tally, workers = seen.tally, len(seen.counters)
+    measured, statistics = _measured(seen), describe(problem.source, seed=seed)
+    expected, mean = statistics.collisions(measured["workers"]), measured["staleness"]["mean"]
+    return {
+        **measured,
+        "predicted": {
+            "omega": statistics.omega, "delta": statistics.delta, "rho": statistics.overlap.rho, "collided":
+            expected.probability, "missed": expected.coordinates, "collided_by_staleness": min(1.0, mean *
+            statistics.overlap.mean), "missed_by_staleness": mean *
+            conflict_probability(problem.source.frequencies(), problem.source.n_rows),
+        },
+        "groups": [
+            {
+                "from_rank": int(first), "coordinates": int(last - first),
+                "share_of_rows": float(seen.shares[first:last].mean()),
+                "writes": int(row[WRITES]), "met": int(row[MET]), "missed": int(row[MISSED]), "lost": int(row[LOST]),
+            }
+            for first, last, row in zip(seen.starts[:-1], seen.starts[1:], seen.tally, strict=True)
+        ],
+    }  # fmt: skip
+
+
+def module_conflict_report(seen: ModuleConflictMonitor) -> dict[str, Any]:
+    """Return the measured and predicted conflicts of workers that train a module as plain values.
+
+    The values are those of :func:`conflict_report`, where a coordinate is one parameter. Each of ``groups`` is a tensor
+    or a block of rows of a table, by its name. ``lost_change`` is the share of all changes, by their sizes, that was
+    overwritten unseen.
+    """
+    return {
+        **_measured(seen), "lost_change": seen.lost_change, "predicted": seen.predicted(), "groups": seen.groups(),
+    }  # fmt: skip
+
+
+def _measured(seen: ConflictCounts) -> dict[str, Any]:
+    """Return what was counted, except for the counts of single groups."""
+    tally, workers = seen.tally, len(seen.delays)
     histograms = [Counter({delay: int(n) for delay, n in enumerate(each) if n}) for each in seen.delays]
     everything = sum(histograms, Counter())
-    updates, statistics = everything.total(), describe(problem.source, seed=seed)
-    expected, stale = statistics.collisions(workers), figures(everything)
+    updates = everything.total()
     each = max(1, updates)
     return {
         "workers": workers,
         "updates": updates,
         "staleness": {
-            **stale,
-            "histogram": {str(delay): everything[delay] for delay in sorted(everything)},
+            **figures(everything),
+            "histogram": {delay: everything[delay] for delay in sorted(everything)},
             "workers": {f"worker-{number}": figures(counts) for number, counts in enumerate(histograms)},
             "counted_up_to": MOST - 1,
         },
@@ -174,19 +231,5 @@ def conflict_report(seen: ConflictMonitor, problem: Any, seed: int) -> dict[str,
         "lost": int(tally[:, LOST].sum()) / each,
         "writes": int(tally[:, WRITES].sum()),
         "lost_writes": int(tally[:, LOST].sum()),
-        "predicted": {
-            "omega": statistics.omega, "delta": statistics.delta, "rho": statistics.overlap.rho, "collided":
-            expected.probability, "missed": expected.coordinates, "collided_by_staleness": min(1.0, stale["mean"] *
-            statistics.overlap.mean), "missed_by_staleness": stale["mean"] *
-            conflict_probability(problem.source.frequencies(), problem.source.n_rows),
-        },
-        "groups": [
-            {
-                "from_rank": int(first), "coordinates": int(last - first),
-                "share_of_rows": float(seen.shares[first:last].mean()),
-                "writes": int(row[WRITES]), "met": int(row[MET]), "missed": int(row[MISSED]), "lost": int(row[LOST]),
-            }
-            for first, last, row in zip(seen.starts[:-1], seen.starts[1:], tally, strict=True)
-        ],
         "heat": seen.heat.tolist(),
-    }  # fmt: skip
+    }

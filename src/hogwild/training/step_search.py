@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import CSRRows
-from hogwild.data.dataset import Chunk
+from hogwild.data.dataset import Chunk, Dataset
+from hogwild.data.sampling import subsample
 from hogwild.schedules import Schedule, with_step
 from hogwild.training.step_sizes import StepSizes
 
@@ -28,6 +29,7 @@ ROWS = 1_000  # least number of rows of a trial, however long the rows are
 # Number of rows below which a trial is as long as the run: any sample of so few rows is too small.
 FEW = 2_000
 FEW_OF_A_CLASS = 8  # number of rows of a class below which a sample shows too little of the class
+JUDGING_ROWS = 2**14  # most held-out rows that judge a trial
 UNEVEN = 1e4  # ratio of the squared norms of the longest and shortest row above which a few rows decide a trial
 
 
@@ -37,12 +39,17 @@ class TrialRunner:
     Each row is visited once, or repeatedly if the rows are few. The result of a trial is the objective on these rows at
     its end. The losses before each update are a worse criterion. Rows seen for the first time favour smaller step sizes
     than the run needs, because the run sees its rows again.
+
+    With held-out rows the result also has the loss on a sample of them. Rows that a model separates have an objective
+    that falls with any step size, and a loss on other rows that does not.
     """
 
     def __init__(
-        self, problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, alone: bool, updates: int
-    ) -> None:
-        self.sample = problem.sample(min(problem.data.n_rows, updates), seed, narrow=True)
+        self, problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, alone: bool, judge: Dataset |
+        None, updates: int,
+    ) -> None:  # fmt: skip
+        self.sample = problem.sample(min(problem.data.n_rows, updates), seed, narrow=judge is None)
+        self.judge = None if judge is None else subsample(judge, JUDGING_ROWS, seed).in_order()
         self.start, self.schedule, self.epochs, rows = (
             self.sample.start(rule),
             schedule,
@@ -80,6 +87,9 @@ class TrialRunner:
         walked = Chunk(self.rows, self.order[: min(updates, len(self.rows))])
         loss = self.sample.metrics(self.sample.measure(walked, state))["loss"]
         found = float(loss + self.sample.penalty(state))
+        if self.judge is not None:
+            sums = sum(self.sample.measure(self.judge[number], state) for number in range(len(self.judge)))
+            found = max(found, float(self.sample.metrics(sums)["loss"]))
         return found if math.isfinite(found) else math.inf
 
 
@@ -133,8 +143,9 @@ class ChosenStep:
 
 
 def choose_step(
-    problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, workers: int = 1, alone: bool = True
-) -> ChosenStep:
+    problem: Any, rule: Any, schedule: Schedule, epochs: float, seed: int, workers: int = 1, alone: bool = True,
+    held_out: Dataset | None = None,
+) -> ChosenStep:  # fmt: skip
     """Choose a step size by trials on a sample of the rows.
 
     The search starts at 0.5 and goes in both directions, until the objective gets worse. Short trials find the range to
@@ -145,13 +156,15 @@ def choose_step(
     give the exponent, which extrapolates the step size to the length of the run. Where the trials do not show the
     exponent, as with columns of very different scales, further trials are nearly as long as the run.
 
+    With ``held_out`` rows, the higher of the objective and the held-out loss decides.
+
     Independent trials run at the same time, on up to ``workers`` threads, unless they are very short. The choice is the
     same for any number of threads. ``alone`` tells whether each worker of the run has parameters to itself. Trials use
     the kernel of the run's workers, so that no other kernel is compiled.
     """
     data, tapers = problem.data, rule.self_annealing
     usual, in_doubt = updates_of_trials(data.n_rows, data.nonzeros, epochs, tapers)
-    making = partial(TrialRunner, problem, rule, schedule, epochs, seed, alone)
+    making = partial(TrialRunner, problem, rule, schedule, epochs, seed, alone, held_out)
     with ThreadPoolExecutor(workers, thread_name_prefix="hogwild-trial") as pool:
         trials = making(usual)
         if trials.lack_a_class and usual < in_doubt:

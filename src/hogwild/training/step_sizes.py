@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -156,6 +156,47 @@ class PreparedEpoch:
         if not self._whole:
             self._whole.append(self._epoch.whole())
         return self._whole[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitEpoch:
+    """Epoch of rows in memory in which chunks also end where records are made."""
+
+    plan: EpochPlan
+    records: NDArray[np.int64]  # numbers of the chunks before which records are made
+
+    def __len__(self) -> int:
+        return len(self.plan.starts) - 1
+
+    def __getitem__(self, number: int) -> Chunk:
+        first, end = self.plan.starts[number : number + 2]
+        return Chunk(self.plan.rows, self.plan.order[first:end])
+
+    def done(self, number: int) -> None:
+        """Do nothing: rows in memory stay there."""
+
+    def whole(self) -> EpochPlan:
+        """Return the plan of all chunks."""
+        return self.plan
+
+    def next_record(self, chunk: int) -> int:
+        """Return the first chunk after ``chunk`` before which a record is made, or the end of the epoch."""
+        return int(next((number for number in self.records if number > chunk), len(self)))
+
+
+def split_epoch(plan: EpochPlan, every: int | None, before: int, most: int | None = None) -> SplitEpoch:
+    """Return an epoch after ``before`` updates in which chunks also end after each multiple of ``every`` updates.
+
+    ``most`` is the largest number of rows of a chunk. Where either is None, it ends no chunk.
+    """
+    rows = int(plan.starts[-1])
+    places = np.empty(0, np.int64)
+    if every is not None:
+        places = np.arange(every - before % every, rows, every, dtype=np.int64)
+    starts = np.union1d(plan.starts, places)
+    if most is not None:
+        starts = np.union1d(starts, np.arange(0, rows, most))
+    return SplitEpoch(replace(plan, starts=starts), np.searchsorted(starts, places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,16 +7,24 @@ from functools import partial
 from typing import Any
 
 from hogwild import strategies
+from hogwild.data.dataset import Dataset
 from hogwild.events import EventLog
 from hogwild.files import to_jsonable
 from hogwild.problems.problem import RowProblem
 from hogwild.rules.rule import Rule
 from hogwild.run import Run, WarmStart
 from hogwild.runtimes.shared_memory.threads import Session
-from hogwild.schedules import with_step
-from hogwild.stopping import Budget, DivergenceGuard, deferred_sigint
+from hogwild.schedules import with_step, with_total
+from hogwild.stopping import Budget, DivergenceGuard, RecordInterval, deferred_sigint
 from hogwild.strategies.strategy import Strategy
-from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
+from hogwild.training.job import (
+    Job,
+    held_out_for,
+    load_initial_state,
+    resolve_schedule,
+    warn_if_worse,
+    with_chosen_step,
+)
 from hogwild.training.loop import TrainingLoop
 from hogwild.training.run_report import conflict_monitor, conflict_report
 
@@ -31,15 +39,20 @@ def run(job: Job) -> Run:
     """Train a problem of rows on threads of this process."""
     assert isinstance(job.problem, RowProblem)
     problem, rule, schedule, strategy, options = job.problem, job.rule, job.schedule, job.strategy, job.options
-    seed, init, checkpoints = options.seed, options.init, job.checkpoints
+    seed, init, checkpoints, every = options.seed, options.init, job.checkpoints, RecordInterval.parse(options.every)
     budget = job.budget.for_data(problem.data.nonzeros + problem.data.n_features)
     held_out = held_out_for(problem, options.test)
     cores = strategies.worker_count(strategy)
-    workers, why = (cores, "") if strategy.workers else useful_workers(cores, problem, rule, strategy, budget)
+    chosen = strategy.workers is not None or job.runtime.delays_workers  # Delayed workers leave their cores to others.
+    workers, why = (cores, "") if chosen else useful_workers(cores, problem, rule, strategy, budget)
+    job.runtime.check_workers(workers)
     event_log = EventLog(options.callbacks)
     config = to_jsonable({
         **problem.describe(), "rule": repr(rule), "schedule": repr(schedule), "average": options.average, "seed": seed,
         "held_out": None if held_out is None else held_out.fingerprint,
+        # Delays and records between epochs change the chunks, by whose numbers a checkpoint tells what is to come.
+        **({"delayed": True} if job.runtime.delays_workers else {}),
+        **({} if every.updates is None else {"every": every.updates}),
     })  # fmt: skip
     found = checkpoints.load() if checkpoints is not None and options.resume else None
     event_log.emit(
@@ -51,7 +64,7 @@ def run(job: Job) -> Run:
             "workers", workers=workers, cores=cores, message=f"{why} done sooner by {workers} than by {cores}"
         )
     seen = conflict_monitor(problem, rule, strategy, workers, budget) if options.count_conflicts else None
-    session = Session(problem, rule, strategy, workers, seen)
+    session = Session(problem, rule, strategy, workers, seen, job.runtime.delay_streams(seed, workers))
     try:
         event_log.emit("compiled", seconds=session.compile_seconds)
         if session.planned is not None:
@@ -64,15 +77,19 @@ def run(job: Job) -> Run:
             schedule = resolve_schedule(problem, schedule)
         else:
             schedule = with_chosen_step(
-                problem, rule, resolve_schedule(problem, schedule), budget, seed, workers, session.alone, event_log
-            )
+                problem, rule, resolve_schedule(problem, schedule), budget, seed, workers, session.alone, held_out,
+                event_log,
+            )  # fmt: skip
+        schedule = with_total(schedule, strategy.total(1, workers))
         at_start = _loss_at_start(problem, session.state, seed)
+        before = at_start if held_out is None else _loss_of(problem, held_out, session)
         assert isinstance(options.average, int | float)
         loop = TrainingLoop(
             problem, schedule, session, budget, held_out, options.average, seed, event_log, checkpoints, config,
             DivergenceGuard(at_start, factor=options.divergence_factor),
             partial(problem.from_training_space, rule=rule), shuffle=options.shuffle,
-            measured=options.evaluate_every_epoch, earlier=0 if init is None else init.updates,
+            every=every, measured=options.evaluate_every_epoch,
+            earlier=0 if init is None else init.updates,
         )  # fmt: skip
         if found is not None:
             loop.restore(*found)
@@ -84,6 +101,11 @@ def run(job: Job) -> Run:
             values = loop.run()
     finally:
         session.close()
+    used = max((record.get("workers_used", 0) for record in loop.history), default=0)
+    if 0 < used < workers:
+        why = _why_idle(session.planned is not None and session.buffers is None, len(loop.history), workers)
+        event_log.emit("workers", workers=used, cores=cores, message=f"{used} of {workers} workers trained: {why}")
+    warn_if_worse(before, loop.history[-1], event_log)
     if seen is not None:
         event_log.emit("conflicts", **conflict_report(seen, problem, seed))
     config |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
@@ -104,6 +126,24 @@ def useful_workers(cores: int, problem: RowProblem, rule: Rule, strategy: Strate
         return 1, "parameters that are so few, and cannot be copied with this rule, are"
     epochs = min(STARTING, budget.epochs or STARTING)
     return max(1, min(cores, problem.work * epochs // (STARTING * LEAST_WORK))), "so little is"
+
+
+def _why_idle(replicas_missing: bool, epochs: int, workers: int) -> str:
+    """Return the reason for which workers made no update in any epoch, and a setting with which all of them train.
+
+    >>> _why_idle(False, 1, 4)
+    'the others found no rows left in 1 epoch; use more rows, or fewer workers'
+    """
+    if replicas_missing:
+        return (
+            "the run ended before the loop with hot replicas was compiled, without which several are rarely faster; "
+            f"Hogwild({workers}, buffer=0) has no replicas, and all of its workers train from the start"
+        )
+    return f"the others found no rows left in {epochs} epoch{'s'[: epochs > 1]}; use more rows, or fewer workers"
+
+
+def _loss_of(problem: RowProblem, data: Dataset, session: Session) -> float:
+    return float(problem.metrics(session.measure(data, session.values()))["loss"])
 
 
 def _loss_at_start(problem: Any, state: Any, seed: int) -> float:

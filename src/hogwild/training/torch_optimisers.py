@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from hogwild import schedules
 from hogwild.errors import ParameterError
+from hogwild.nn.large_minibatch import NORMS, SGDW
 from hogwild.problems.module import Module
 from hogwild.registry import invalid_parameter, lookup
 from hogwild.runtimes.processes.optimiser_state import make_optimiser
@@ -18,8 +18,8 @@ from hogwild.strategies import LargeMinibatch
 from hogwild.training.job import Job
 
 OPTIMISERS = {
-    "sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
-    "rmsprop": torch.optim.RMSprop, "sparse-adam": torch.optim.SparseAdam,
+    "sgd": torch.optim.SGD, "sgdw": SGDW, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
+    "adagrad": torch.optim.Adagrad, "rmsprop": torch.optim.RMSprop, "sparse-adam": torch.optim.SparseAdam,
 }  # fmt: skip
 
 
@@ -93,10 +93,6 @@ def check_gradients(job: Job) -> None:
             "A table that is updated in the backward pass has no gradient to exchange: train it in one memory, with "
             f"Hogwild(), Averaging() or Serial(). Got {job.strategy!r} instead."
         )
-
-
-# ``_NormBase`` is the base class of batch and instance normalisation.
-NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 def scale_schedule(

@@ -69,7 +69,8 @@ _PANEL = "How the data is read"
 Format = Annotated[
     str,
     typer.Option(
-        help="svmlight, vw, parquet or npz; auto goes by the file's name and first bytes.", rich_help_panel=_PANEL
+        help="svmlight, libffm, vw, parquet, npz or tfrecord; auto goes by the file's name and first bytes.",
+        rich_help_panel=_PANEL,
     ),
 ]
 Features = Annotated[

@@ -11,6 +11,7 @@ import typer
 
 from hogwild.cli.problems import PROBLEMS, named
 from hogwild.errors import ParameterError
+from hogwild.registry import invalid_parameter
 
 if TYPE_CHECKING:
     from typer.models import OptionInfo
@@ -39,7 +40,11 @@ class ProblemOptions:
                 "quantile[:share] or poisson. matrix-completion: squared (the default) or bpr."),
     ] = None  # fmt: skip
     l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
-    l2: Annotated[float | None, _option("Strength of the L2 penalty. linear: scikit-learn's alpha, 1/(C n).")] = None
+    l2: Annotated[
+        str | None,
+        _option("Strength of the L2 penalty; auto: chosen on held-out rows. linear: scikit-learn's alpha, 1/(C n). "
+                "Default: 1/n for n rows.", metavar="FLOAT|auto"),
+    ] = None  # fmt: skip
     l2_factors: Annotated[
         float | None, _option("fm, ffm: strength of the L2 penalty on factors, weighted by how often they occur.")
     ] = None
@@ -53,6 +58,12 @@ class ProblemOptions:
     balanced: Annotated[
         bool | None, _option("linear, fm, ffm: let every class weigh the same in all.", "--balanced")
     ] = None
+    sampling: Annotated[
+        str | None,
+        _option("How an epoch chooses its rows: split (each once, the default), replacement (as many uniform draws) or "
+                "weighted (draws by the rows' own weights, with equal steps). sparse-mlp: split, replacement, whole, "
+                "label-skew or size-skew."),
+    ] = None  # fmt: skip
     rank: Annotated[
         int | None,
         _option("How many factors: fm of a feature, 8; ffm for each field, 4; matrix-completion of a user or an item, "
@@ -79,7 +90,7 @@ class ProblemOptions:
 def given(problem: str, options: ProblemOptions) -> Mapping[str, Any]:
     """Return the options that were given. An option of another problem raises an error that names its problems.
 
-    >>> given("linear", ProblemOptions(l2=1e-4))
+    >>> given("linear", ProblemOptions(l2="1e-4"))
     {'l2': 0.0001}
     """
     kind = named(problem)
@@ -90,7 +101,16 @@ def given(problem: str, options: ProblemOptions) -> Mapping[str, Any]:
             others = ", ".join(other for other, each in PROBLEMS.items() if name in each.options)
             option = name.replace("_", "-")
             raise ParameterError(f"--{option} goes with --problem {others}. Got --problem {problem}.")
-    return chosen
+    return {**chosen, **({"l2": _strength(chosen["l2"])} if "l2" in chosen else {})}
+
+
+def _strength(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise invalid_parameter("l2", "a number of at least 0, or auto", text) from None
 
 
 def check_step(schedule: str | None, step: str | None) -> None:

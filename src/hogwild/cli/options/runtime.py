@@ -31,7 +31,7 @@ WITHIN = {
     "replay": "trace",
 }  # option -> field of the runtime that the option is a part of
 # Options that --replay excludes, because the recorded run provides their values.
-REPLAYED = ("compute_time", "slowdown", "latency", "bandwidth", "handling_time")
+REPLAYED = ("compute_time", "delay", "latency", "bandwidth", "handling_time")
 
 
 def _option(help: str, *, metavar: str | None = None) -> OptionInfo:
@@ -48,14 +48,11 @@ class RuntimeOptions:
         _option("Of one update: seconds, or always, normal, log-normal, exponential or heavy-tail with numbers, such "
                 "as log-normal:0.001:0.5.", metavar="TIME"),
     ] = None  # fmt: skip
-    slowdown: Annotated[
+    delay: Annotated[
         list[str] | None,
-        _option("simulator: worker 2 takes 10 times as long. May be repeated.", metavar="2:10"),
-    ] = None
-    extra_seconds: Annotated[
-        list[str] | None,
-        _option("local, ray: worker 2 sleeps 0.05 s after each burst. May be repeated.", metavar="2:0.05"),
-    ] = None
+        _option("Seconds that a worker waits with each update: of all workers (0.01, normal:0.01:0.002), or of some "
+                "(2=0.05,3=exponential:0.01). May be repeated.", metavar="[WORKER=]TIME"),
+    ] = None  # fmt: skip
     latency: Annotated[str | None, _option("Of a message, as --compute-time.", metavar="TIME")] = None
     bandwidth: Annotated[str | None, _option("Bytes a second of each sender, such as 10MB.", metavar="SIZE")] = None
     handling_time: Annotated[str | None, _option("Of a reaction to a message, as --compute-time.", metavar="TIME")] = (
@@ -104,7 +101,7 @@ def make_runtime(
     """Return the named runtime, or the default of the strategy, with the options that were given.
 
     >>> from hogwild.strategies import ParameterServer
-    >>> options = RuntimeOptions(latency="0.01", slowdown=["2:10"], crash=["worker-1@3.5+2"])
+    >>> options = RuntimeOptions(latency="0.01", delay=["2=0.05"], crash=["worker-1@3.5+2"])
     >>> make_runtime("simulator", ParameterServer(), options, CommunicationOptions()).faults
     (Crash(who='worker-1', at=3.5, back_after=2.0),)
     """
@@ -172,13 +169,10 @@ def _arguments(kind: type[Runtime], asked: dict[str, Any]) -> dict[str, Any]:
         from hogwild.messaging.trace import Trace
 
         arguments["trace"] = Trace.load(asked["replay"])
-    for name, sign, example in (
-        ("slowdown", ":", "2:10"),
-        ("extra_seconds", ":", "2:0.05"),
-        ("join_times", "@", "3@2.0"),
-    ):
-        if name in asked:
-            arguments[name] = dict(_numbered(name, each, sign, example) for each in asked[name])
+    if "delay" in asked:
+        arguments["delay"] = ",".join(asked["delay"])
+    if "join_times" in asked:
+        arguments["join_times"] = dict(_numbered("join_times", each, "@", "3@2.0") for each in asked["join_times"])
     link = {LINK[name]: asked[name] for name in LINK.keys() & asked.keys() - arguments.keys()}
     if link:
         arguments["link"] = _link(link)

@@ -35,12 +35,17 @@ class CommunicationOptions:
     staleness: Annotated[
         str | None,
         _option(
-            "parameter-server: no worker is more than N pushes ahead of the slowest; none: no bound.",
-            metavar="N|none",
+            "parameter-server: no worker is more than N pushes ahead of the slowest; none: no bound; fixed:N, or a "
+            "distribution such as exponential:N: the staleness of every push, for studies.",
+            metavar="N|none|fixed:N",
         ),
     ] = None
     push_every: Annotated[int | None, _option("parameter-server: updates between two pushes.", metavar="N")] = None
     pull_every: Annotated[int | None, _option("parameter-server: updates between two pulls.", metavar="N")] = None
+    run_ahead: Annotated[
+        int | None,
+        _option("parameter-server, elastic-averaging: exchanges of a worker during a pull; 0: it waits.", metavar="N"),
+    ] = None
     correction: Annotated[
         str | None,
         _option(
@@ -70,12 +75,10 @@ class CommunicationOptions:
     ] = None
 
 
-def _bound(text: str) -> int | None:
+def _staleness(text: str) -> int | str | None:
     if text.lower() == "none":
         return None
-    if not text.isdecimal():
-        raise invalid_parameter("staleness", "a number of pushes, or none for no bound", text)
-    return int(text)
+    return int(text) if text.isdecimal() else text
 
 
 def _correction(text: str) -> Correction | None:
@@ -95,7 +98,7 @@ def _within(text: str) -> Strategy:
     return named(name, int(workers) if workers else None)
 
 
-READ: Mapping[str, Callable[[str], Any]] = {"staleness": _bound, "correction": _correction, "within": _within}
+READ: Mapping[str, Callable[[str], Any]] = {"staleness": _staleness, "correction": _correction, "within": _within}
 
 
 def with_options(strategy: Any, options: CommunicationOptions) -> Strategy:

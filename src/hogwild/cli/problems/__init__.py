@@ -20,9 +20,21 @@ def named(name: str) -> Kind:
     """Return a kind of problem by its name.
 
     >>> sorted(named("linear").options)
-    ['balanced', 'intercept', 'l1', 'l2', 'loss']
+    ['balanced', 'intercept', 'l1', 'l2', 'loss', 'sampling']
     """
     return lookup("problem", name, PROBLEMS)
 
 
-__all__ = ["PROBLEMS", "Kind", "named"]
+def rules_help() -> str:
+    """Return the names of the rules of each problem, for the help of the command line.
+
+    >>> rules_help().partition(". ")[0]
+    'linear, fm, ffm, matrix-completion: sgd, momentum, adagrad, ftrl or adam'
+    """
+    together: dict[tuple[str, ...], list[str]] = {}
+    for name, kind in PROBLEMS.items():
+        together.setdefault(kind.rules, []).append(name)
+    return " ".join(f"{', '.join(names)}: {', '.join(rules[:-1])} or {rules[-1]}." for rules, names in together.items())
+
+
+__all__ = ["PROBLEMS", "Kind", "named", "rules_help"]

@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hogwild.data.reader import ReadOptions
+from hogwild.errors import ParameterError
+from hogwild.registry import kebab
 
 if TYPE_CHECKING:
     from hogwild.problems.problem import Problem
     from hogwild.rules import Rule
     from hogwild.run import Run
+    from hogwild.strategies import Strategy
+
+# Names of the rules of problems of rows, as in ``hogwild.rules``, which would take long to import for a list of names.
+RULES = ("sgd", "momentum", "adagrad", "ftrl", "adam")
 
 
 class Model(Protocol):
@@ -72,6 +78,7 @@ class Kind:
     )  # raises an error for invalid options, before any data is read
 
     rule: Callable[[str], Any] = _rule  # (name) -> rule
+    rules: tuple[str, ...] = RULES  # names of the rules that suit the problem
     usual_rule: str | None = None  # name of the default rule; None leaves the choice to ``minimise``
     model: Callable[[Run, Opened], Model] = _model  # (run, opened data) -> model to save
     processes: bool = False  # whether workers that share memory are processes
@@ -80,6 +87,31 @@ class Kind:
     def options(self) -> frozenset[str]:
         """The names of the options that belong to this kind of problem."""
         return (_keywords(self.open) | _keywords(self.make)) - {"seed"}
+
+    def check_workers(self, name: str, runtime: str | None, strategy: Strategy) -> None:
+        """Raise an error for a runtime or a strategy that cannot train this kind of problem, and name those that can.
+
+        Raises
+        ------
+        ParameterError
+            With options that work together.
+        """
+        if not self.processes and runtime == "processes":
+            raise ParameterError(
+                f"--runtime processes is for networks, and --problem {name} is trained by threads: leave out "
+                "--runtime. Workers that exchange messages go with --runtime local, simulator or ray."
+            )
+        if not self.processes or (runtime in (None, "processes") and strategy.shares_memory):
+            return
+        from hogwild.strategies import STRATEGIES
+
+        known = [kind for kind, each in STRATEGIES.items() if each.shares_memory]
+        raise ParameterError(
+            f"Workers of --problem {name} are processes that share one memory, because its embeddings are updated in "
+            "place and have no gradient to send. Leave out --runtime, and choose --strategy "
+            f"{', '.join(known[:-1])} or {known[-1]}. Got --strategy {kebab(type(strategy).__name__)}"
+            + ("." if runtime is None else f" with --runtime {runtime}.")
+        )
 
     def opened(self, source: Source, options: Mapping[str, Any]) -> Opened:
         """Open the data with those options that concern reading."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from hogwild.cli.problems.adapter import Kind, Opened, Source
+from hogwild.cli.problems.adapter import RULES, Kind, Opened, Source
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def make_linear(
     *,
     loss: str = "logistic",
     l1: float = 0.0,
-    l2: float = 0.0,
+    l2: float | Literal["auto"] | None = None,
     intercept: bool = True,
     balanced: bool = False,
+    sampling: str = "split",
 ) -> Linear:
     """Make a linear problem."""
     from hogwild.errors import ParameterError
@@ -59,14 +60,18 @@ def make_linear(
 
     if data.table is not None:
         raise ParameterError(f"{data.name} is a libffm file, which is for --problem ffm, or fm.")
-    return Linear(data, loss, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None)
+    return Linear(
+        data, loss, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None, sampling=sampling
+    )
 
 
 def check_loss(options: Mapping[str, Any]) -> None:
-    """Raise an error for an unknown loss."""
+    """Raise an error for an unknown loss or sampling."""
+    from hogwild.data.sampling import row_sampling
     from hogwild.losses import named
 
     named(options.get("loss", "logistic"))
+    row_sampling(options.get("sampling", "split"))
 
 
 LINEAR = Kind(open_rows, make_linear, check_loss)
@@ -77,19 +82,20 @@ def make_fm(
     *,
     loss: str = "logistic",
     rank: int = 8,
-    l2: float = 0.0,
-    l2_factors: float = 0.01,
+    l2: float | Literal["auto"] | None = None,
+    l2_factors: float | None = None,
     intercept: bool = True,
     normalise: bool = False,
     balanced: bool = False,
     seed: int = 0,
+    sampling: str = "split",
 ) -> FactorisationMachine:
     """Make a factorisation machine."""
     from hogwild.problems.factorisation_machine import FactorisationMachine
 
     return FactorisationMachine(
         data, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
-        class_weight="balanced" if balanced else None, seed=seed,
+        class_weight="balanced" if balanced else None, seed=seed, sampling=sampling,
     )  # fmt: skip
 
 
@@ -98,19 +104,20 @@ def make_ffm(
     *,
     loss: str = "logistic",
     rank: int = 4,
-    l2: float = 0.0,
-    l2_factors: float = 0.001,
+    l2: float | Literal["auto"] | None = None,
+    l2_factors: float | None = None,
     intercept: bool = True,
     normalise: bool = True,
     balanced: bool = False,
     seed: int = 0,
+    sampling: str = "split",
 ) -> FieldAwareFactorisationMachine:
     """Make a field-aware factorisation machine for the rows of a libffm file."""
     from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
 
     return FieldAwareFactorisationMachine(
         data, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
-        class_weight="balanced" if balanced else None, seed=seed,
+        class_weight="balanced" if balanced else None, seed=seed, sampling=sampling,
     )  # fmt: skip
 
 
@@ -150,19 +157,24 @@ def make_matrix_completion(
     biases: bool = True,
     nonnegative: bool = False,
     seed: int = 0,
+    sampling: str = "split",
 ) -> MatrixCompletion:
     """Make a matrix completion problem."""
     from hogwild.problems.matrix_completion import MatrixCompletion
 
-    return MatrixCompletion(data, rank, loss=loss, l2=l2, biases=biases, nonnegative=nonnegative, seed=seed)
+    return MatrixCompletion(
+        data, rank, loss=loss, l2=l2, biases=biases, nonnegative=nonnegative, seed=seed, sampling=sampling
+    )
 
 
 def check_rating_loss(options: Mapping[str, Any]) -> None:
-    """Raise an error for an unknown loss."""
+    """Raise an error for an unknown loss or sampling."""
+    from hogwild.data.sampling import row_sampling
     from hogwild.problems.matrix_completion import LOSSES
     from hogwild.registry import lookup
 
     lookup("loss", options.get("loss", "squared"), LOSSES)
+    row_sampling(options.get("sampling", "split"))
 
 
 MATRIX_COMPLETION = Kind(open_rated, make_matrix_completion, check_rating_loss)
@@ -177,19 +189,23 @@ def open_graph(source: Source) -> Opened:
     return Opened(read_edges(source.data), None, {})
 
 
-def make_graph_cut(data: Graph, *, seeds: Path | None = None) -> GraphCut:
+def make_graph_cut(data: Graph, *, seeds: Path | None = None, sampling: str = "split") -> GraphCut:
     """Make a cut between the seed nodes that a file names."""
     from hogwild.data.graphs import read_seeds
     from hogwild.problems.graph_cut import GraphCut
 
     assert seeds is not None
-    return GraphCut(data, read_seeds(seeds))
+    return GraphCut(data, read_seeds(seeds), sampling=sampling)
 
 
 def check_seeds(options: Mapping[str, Any]) -> None:
-    """Raise an error if no file of seed nodes is given."""
+    """Raise an error if no file of seed nodes is given, or for an unknown sampling."""
+    from hogwild.data.sampling import row_sampling
+
+    row_sampling(options.get("sampling", "split"))
     if options.get("seeds") is None:
         raise ParameterError("A graph is cut between nodes whose parts are known: name them with --seeds FILE.")
 
 
-GRAPH_CUT = Kind(open_graph, make_graph_cut, check_seeds)
+# FTRL keeps no weights in its state, so it cannot keep shares in the simplex.
+GRAPH_CUT = Kind(open_graph, make_graph_cut, check_seeds, rules=tuple(rule for rule in RULES if rule != "ftrl"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from hogwild.cli.problems.adapter import Kind, Opened, Source
 from hogwild.cli.problems.row_problems import open_rows
-from hogwild.errors import ParameterError
+from hogwild.errors import DataError, ParameterError
 from hogwild.registry import invalid_parameter
 
 if TYPE_CHECKING:
@@ -25,15 +26,18 @@ STEPS = {"sgd": 0.1, "adam": 1e-3, "adamw": 1e-3, "adagrad": 0.05, "rmsprop": 1e
 
 
 def open_samples(source: Source, *, binary: bool | None = None) -> Opened:
-    """Open rows in memory as samples of a network. Held-out samples have the same labels."""
+    """Open rows, in memory or in a packed folder, as samples of a network. Held-out samples have the same labels."""
     from hogwild.nn.csr_dataset import CSRDataset
 
     opened = open_rows(source)
-    training = CSRDataset(opened.training, binary=binary)
-    held_out = None
-    if opened.held_out is not None:
-        held_out = CSRDataset(opened.held_out, training.labels, binary=training.binary)
-    return replace(opened, training=training, held_out=held_out)
+    training = CSRDataset(opened.training)
+    samples = [training] if opened.held_out is None else [training, CSRDataset(opened.held_out, training.labels)]
+    if binary and not all(some.binary for some in samples):
+        raise DataError("not every value is 1", path=source.data, remedy="Leave out --binary.")
+    # A network has values or none: training rows of ones have values if held-out rows have other ones, and vice versa.
+    if len({some.binary for some in samples}) > 1:
+        samples = [CSRDataset(rows, training.labels, binary=False) for rows in (opened.training, opened.held_out)]
+    return replace(opened, training=samples[0], held_out=samples[1] if len(samples) > 1 else None)
 
 
 def make(
@@ -45,6 +49,7 @@ def make(
     factor: float = 1.0,
     device: str = "cpu",
     seed: int = 0,
+    sampling: str = "split",
 ) -> Module:
     """Make a perceptron with the given layers, whose loss is the cross-entropy."""
     import torch
@@ -52,12 +57,37 @@ def make(
     from hogwild.nn.sparse_mlp import SparseMLP
     from hogwild.problems.module import Module
 
+    check_memory(data.width, widths(hidden), len(data.labels), update, device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = SparseMLP(
             data.width, widths(hidden), len(data.labels), data.binary, update=update, factor=factor
         ).to(device)  # fmt: skip
-    return Module(net, torch.nn.functional.cross_entropy, data, batch=batch)
+    return Module(net, torch.nn.functional.cross_entropy, data, batch=batch, sampling=sampling)
+
+
+def check_memory(features: int, hidden: Sequence[int], classes: int, update: str, device: str) -> None:
+    """Raise an error if a network does not fit into memory, before it is made.
+
+    Raises
+    ------
+    ParameterError
+        With the memory that is needed, that there is, and options that need less.
+    """
+    from hogwild.nn.memory_footprint import BYTES, MemoryFootprint
+    from hogwild.nn.sparse_mlp import table_footprint
+
+    layers = BYTES * sum((width + 1) * following for width, following in pairwise([*hidden, classes]))
+    parts = {**table_footprint(features, hidden[0], update).parts, "other layers": layers}
+    shared = {"the same in memory that workers share": sum(parts.values())}
+    for where in dict.fromkeys(("cpu", device)):
+        # The network is made in main memory, and workers share it on its device.
+        MemoryFootprint(parts | (shared if where == device else {}), where).check(
+            f"A network of {features:,} features x {hidden[0]}",
+            "Give it fewer features (--features; --bits for hashed ones) or a narrower first layer (--hidden)"
+            + (", --update sgd, which has no accumulators," if update == "adagrad" else "")
+            + (" or --device cuda, if a GPU has more memory." if device == "cpu" else " or leave out --device."),
+        )
 
 
 def widths(text: str) -> list[int]:
@@ -77,7 +107,10 @@ def widths(text: str) -> list[int]:
 
 def check(options: Mapping[str, Any]) -> None:
     """Raise an error for invalid options, missing PyTorch or a missing GPU, before any data is read."""
+    from hogwild.data.sampling import batch_sampling
+
     widths(options.get("hidden", "64"))
+    batch_sampling(options.get("sampling", "split"))
     if options.get("update", "sgd") not in ("sgd", "adagrad"):
         raise invalid_parameter("update", "sgd or adagrad", options["update"])
     try:
@@ -106,4 +139,4 @@ def model(run: Run, opened: Opened) -> SparseMLPModel:
     return SparseMLPModel(run.model.net, opened.training.labels, opened.reading, run.model.training)
 
 
-KIND = Kind(open_samples, make, check, rule=rule, usual_rule="adagrad", model=model, processes=True)
+KIND = Kind(open_samples, make, check, rule=rule, rules=tuple(STEPS), usual_rule="adagrad", model=model, processes=True)

@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.chunks import ChunkExtents, OrderedEpoch, RowBlocks, ShuffledEpoch, rows_per_chunk
+from hogwild.data.chunks import (
+    ChunkExtents,
+    DrawnBlocks,
+    OrderedEpoch,
+    RowBlocks,
+    RowDraws,
+    ShuffledEpoch,
+    rows_per_chunk,
+)
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Dataset, Epoch
 from hogwild.data.in_memory import InMemoryDataset, rows_set_aside
@@ -63,12 +71,11 @@ class PackedDataset(Dataset):
 
     def __init__(self, folder: str | Path, memory: int | None = None, *, verify: bool = True) -> None:
         stored = MappedRows(Path(folder), memory, verify)
-        self._initialise(stored, 0, stored.meta.rows, None, None)
+        self._initialise(stored, _Selection(0, stored.meta.rows))
 
-    def _initialise(
-        self, stored: MappedRows, first: int, last: int, encode: Encode | None, change: Change | None
-    ) -> PackedDataset:
-        self._stored, self._first, self._last, self._encode, self._change = stored, first, last, encode, change
+    def _initialise(self, stored: MappedRows, selection: _Selection) -> PackedDataset:
+        self._stored, self._selection = stored, selection
+        self._first, self._last = first, last = selection.first, selection.last
         self.name, self.base = stored.folder.name, stored.meta.base
         self.n_rows, self.n_features = last - first, stored.meta.features
         self.nonzeros = stored.offset(last) - stored.offset(first)
@@ -106,17 +113,25 @@ class PackedDataset(Dataset):
 
     def labels(self) -> Array:
         """Return all labels as float64, in stored order."""
-        labels = self._stored.labels(self._first, self._last)
-        return labels if self._encode is None else np.asarray(self._encode(labels), np.float64)
+        labels, encode = self._stored.labels(self._first, self._last), self._selection.encode
+        return labels if encode is None else np.asarray(encode(labels), np.float64)
 
     def label_counts(self) -> tuple[Array, Array] | None:
         """Return the distinct labels of the whole folder and the number of rows of each; None for too many labels.
 
-        More than ``MOST_CLASSES`` labels are too many. The labels are those of the folder, before any encoding.
+        More than ``MOST_CLASSES`` labels are too many. Labels that are encoded alike are counted together.
         """
         if self.meta.labels.get("kind") != "few":
             return None
-        return np.array(self.meta.labels["values"], np.float64), np.array(self.meta.labels["counts"], np.int64)
+        values = np.array(self.meta.labels["values"], np.float64)
+        counts = np.array(self.meta.labels["counts"], np.int64)
+        if self._selection.encode is None:
+            return values, counts
+        encoded = np.asarray(self._selection.encode(values), np.float64)
+        distinct, which = np.unique(encoded, return_inverse=True)
+        together = np.zeros(len(distinct), np.int64)
+        np.add.at(together, which, counts)
+        return distinct, together
 
     def frequencies(self) -> Array:
         """Return the number of rows in which each feature is present, as int64."""
@@ -143,8 +158,17 @@ class PackedDataset(Dataset):
         return feature_counts(OrderedEpoch(self._stored, extents), self.n_features, nonzeros)
 
     def epoch(self, seed: int, number: int) -> Epoch:
-        """Return the chunks of one epoch in random order, in which each row occurs once."""
-        return ShuffledEpoch(self._source(), RowBlocks(self._extents(), seed, number))
+        """Return the chunks of one epoch in random order, in which each row occurs once unless rows are drawn."""
+        extents, draws = self._extents(), self._selection.draws
+        blocks = RowBlocks(extents, seed, number) if draws is None else DrawnBlocks(extents, draws, seed, number)
+        return ShuffledEpoch(self._source(), blocks)
+
+    def drawn(self, draws: RowDraws) -> PackedDataset:
+        """Return the same rows with epochs that draw with replacement; an epoch still reads each chunk once.
+
+        The draws from one chunk follow each other, because draws from all rows would read the folder at random places.
+        """
+        return self._with(draws=draws)
 
     def laid_out(self, seed: int, epochs: float) -> None:
         """Return None: a copy is not faster, because packing has stored the rows in random order."""
@@ -157,16 +181,17 @@ class PackedDataset(Dataset):
         if self.bounded:
             return None
         rows = self._stored.all_of(self._first, self._last)
-        if self._encode is not None:
-            rows = replace(rows, labels=np.asarray(self._encode(rows.labels)))
-        rows = rows if self._change is None else self._change(rows)
-        return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base)
+        found = InMemoryDataset(
+            self._selection.changed(rows), shuffled=True, name=self.name, base=self.base, table=self.table
+        )
+        draws = self._selection.draws
+        return found if draws is None else found.drawn(draws)
 
     def __reduce__(self) -> tuple[Callable[..., PackedDataset], tuple[object, ...]]:
         """Pickle the data set as a path: another process opens the folder again."""
         stored = self._stored
         where = stored.folder.absolute(), stored.requested_memory, stored.meta.checksums
-        return _reopened, (*where, self._first, self._last, self._encode, self._change)
+        return _reopened, (*where, self._selection)
 
     def in_order(self) -> Epoch:
         """Return all rows in stored order."""
@@ -179,28 +204,55 @@ class PackedDataset(Dataset):
 
     def with_labels(self, encode: Encode) -> PackedDataset:
         """Return the same rows; the labels of each chunk pass through ``encode``."""
-        both = encode if self._encode is None else _Both(self._encode, encode)
-        return PackedDataset.__new__(PackedDataset)._initialise(
-            self._stored, self._first, self._last, both, self._change
-        )
+        before = self._selection.encode
+        return self._with(encode=encode if before is None else _Both(before, encode))
 
     def with_rows(self, change: Change) -> PackedDataset:
         """Return the same data; the rows of each chunk pass through ``change``."""
-        both = change if self._change is None else _Both(self._change, change)
-        return PackedDataset.__new__(PackedDataset)._initialise(
-            self._stored, self._first, self._last, self._encode, both
-        )
+        before = self._selection.change
+        return self._with(change=change if before is None else _Both(before, change))
 
     def _part(self, first: int, last: int) -> PackedDataset:
-        return PackedDataset.__new__(PackedDataset)._initialise(self._stored, first, last, self._encode, self._change)
+        return self._with(first=first, last=last, draws=None)
+
+    def _with(self, **changed: Any) -> PackedDataset:
+        selection = replace(self._selection, **changed)
+        return PackedDataset.__new__(PackedDataset)._initialise(self._stored, selection)
 
     def _extents(self) -> ChunkExtents:
         return ChunkExtents(self._first, self._last, rows_per_chunk(self.n_rows, self.nonzeros))
 
     def _source(self) -> MappedRows | _Changed:
-        if self._encode is None and self._change is None:
-            return self._stored
-        return _Changed(self._stored, self._encode, self._change)
+        return self._stored if self._selection.unchanged else _Changed(self._stored, self._selection)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Selection:
+    """Range of the rows of a folder, and what is changed in them when they are read."""
+
+    first: int
+    last: int
+    encode: Encode | None = None
+    change: Change | None = None
+    draws: RowDraws | None = None  # None: each epoch visits each row once.
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether rows are as they are stored."""
+        return self.encode is None and self.change is None and (self.draws is None or self.draws.chances is None)
+
+    def changed(self, rows: CSRRows) -> CSRRows:
+        """Return rows with encoded labels, and with other changes of rows."""
+        if self.encode is not None:
+            rows = replace(rows, labels=np.asarray(self.encode(rows.labels)))
+        return rows if self.change is None else self.change(rows)
+
+    def weighed(self, rows: CSRRows, start: int) -> CSRRows:
+        """Return the rows from ``start`` on with the weights that make up for the frequency of their draws."""
+        if self.draws is None or self.draws.chances is None:
+            return rows
+        factors = self.draws.factors[start - self.first :][: len(rows)].astype(rows.weights.dtype)
+        return replace(rows, weights=rows.weights * factors if rows.weights.size else factors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +271,10 @@ class _Changed:
     """Stored rows that are changed when they are read."""
 
     stored: MappedRows
-    encode: Encode | None
-    change: Change | None
+    selection: _Selection
 
     def read(self, start: int, stop: int) -> CSRRows:
-        rows = self.stored.read(start, stop)
-        if self.encode is not None:
-            rows = replace(rows, labels=np.asarray(self.encode(rows.labels)))
-        return rows if self.change is None else self.change(rows)
+        return self.selection.weighed(self.selection.changed(self.stored.read(start, stop)), start)
 
     def ahead(self, start: int, stop: int) -> None:
         self.stored.ahead(start, stop)
@@ -238,18 +286,8 @@ class _Changed:
         pass
 
 
-def _reopened(
-    folder: Path,
-    memory: int | None,
-    checksums: int,
-    first: int,
-    last: int,
-    encode: Encode | None,
-    change: Change | None,
-) -> PackedDataset:
-    return PackedDataset.__new__(PackedDataset)._initialise(
-        reopen(folder, memory, checksums), first, last, encode, change
-    )
+def _reopened(folder: Path, memory: int | None, checksums: int, selection: _Selection) -> PackedDataset:
+    return PackedDataset.__new__(PackedDataset)._initialise(reopen(folder, memory, checksums), selection)
 
 
 _open: weakref.WeakValueDictionary[tuple[Path, int | None, int], MappedRows] = weakref.WeakValueDictionary()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +111,7 @@ def open_ratings(
     """
     if isinstance(source, Ratings):
         return source
-    if isinstance(source, (str, Path)):
+    if isinstance(source, (str, os.PathLike)):
         users, items, ratings = read_columns(Path(source), columns or Columns(), format, unlabelled)
         return Ratings.of(users, items, ratings, known=known, grow=grow, name=str(source))
     if hasattr(source, "tocoo"):

@@ -88,32 +88,46 @@ class Ids:
 
 
 def as_names(names: Names) -> Array:
-    """Convert names to an array of int64 if all are whole numbers, else to an array of strings.
+    """Convert names to an array of int64 if all are whole numbers that fit, else to an array of strings.
 
-    >>> as_names([3, 1]).dtype.kind, as_names(["7", 1]).tolist()
-    ('i', ['7', '1'])
+    >>> as_names([3, 1]).dtype.kind, as_names(["7", 1]).tolist(), as_names([1, 2**63]).tolist()
+    ('i', ['7', '1'], ['1', '9223372036854775808'])
     """
     array = np.asarray(names)
     if array.ndim != 1:
         raise DataError(f"names of users and items come one after the other, and here is an array {array.ndim} deep")
-    if array.dtype.kind in "iu":
+    if array.dtype.kind == "f":
+        finite = np.isfinite(array)
+        if not finite.all():
+            at = int(finite.argmin())
+            raise DataError(f"the name {array[at]} of a user or an item is not finite", row=at, remedy=_NAME)
+        if (array == np.floor(array)).all():
+            fit = (abs(array) < _LIMIT).all()
+            array = array.astype(np.int64) if fit else np.array([int(name) for name in array], object)
+    whole = array.dtype.kind == "O" and all(isinstance(name, (int, np.integer)) for name in array)
+    if (whole or array.dtype.kind in "iu") and _fit(array):
         return array.astype(np.int64, copy=False)
-    if array.dtype.kind == "f" and np.all(array == np.floor(array)):
-        return array.astype(np.int64)
-    if array.dtype.kind == "O" and all(isinstance(name, (int, np.integer)) for name in array):
-        return array.astype(np.int64)
     return array if array.dtype.kind == "U" else np.array([str(name) for name in array], dtype=np.str_)
+
+
+_LIMIT = 2**63  # Names that are whole numbers are smaller. Larger numbers are strings.
+_NAME = "Give every user and every item a name, or leave out the rating."
+
+
+def _fit(numbers: Array) -> bool:
+    return not len(numbers) or (int(numbers.min()) >= -_LIMIT and int(numbers.max()) < _LIMIT)
 
 
 def _converted(names: Array, kind: str, strict: bool = False) -> list[str] | list[int]:
     """Convert names to strings, or to whole numbers where possible.
 
-    A name that is not a number becomes the smallest int64, which is no known name. With ``strict`` such a name raises
-    ``DataError``.
+    A name that is not a number that fits becomes the smallest int64, which is no known name. With ``strict`` such a
+    name raises ``DataError``.
     """
     if kind == "U":
         return [str(name) for name in names]
     numbers = [int(name) if name.removeprefix("-").isdecimal() else None for name in names.tolist()]
+    numbers = [None if number is None or not -_LIMIT <= number < _LIMIT else number for number in numbers]
     if strict and None in numbers:
         odd = names[numbers.index(None)]
         raise DataError(f"names are whole numbers so far, and here is {odd!r}", remedy="Fit anew, with all names.")

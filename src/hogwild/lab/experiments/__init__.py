@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from pathlib import Path
 
 from hogwild.errors import ParameterError
@@ -14,12 +15,16 @@ NAMES = (
     "collisions",
     "delays",
     "regularisation",
+    "one-pass",
     "schedules",
     "topologies",
     "batch-size",
     "strategies",
+    "sparse-networks",
     "paper",
 )
+
+COMPARE = "compare"  # the experiment of 'hogwild compare', which is not listed because it needs data
 
 
 def named(name: str) -> Experiment:
@@ -30,7 +35,7 @@ def named(name: str) -> Experiment:
     """
     if name.endswith(".py"):
         return _from_file(Path(name))
-    module = lookup("experiment", name, {known: known for known in NAMES})
+    module = name if name == COMPARE else lookup("experiment", name, {known: known for known in NAMES})
     found: Experiment = importlib.import_module(f"hogwild.lab.experiments.{module.replace('-', '_')}").experiment
     return found
 
@@ -48,6 +53,7 @@ def _from_file(path: Path) -> Experiment:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # a dataclass in the file looks up its own module
     try:
         spec.loader.exec_module(module)
     except Exception as error:

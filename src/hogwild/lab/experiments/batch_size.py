@@ -1,4 +1,4 @@
-"""Experiment on large minibatches: linear scaling of the step size, and warm-up."""
+"""Experiment on large minibatches: linear scaling of the step size, warm-up, and the time of an epoch."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import DivergedError
-from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, grid
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, gain, grid
 from hogwild.lab.report_model import Chart, Finding, Part, Table
-from hogwild.runtimes import Simulator
+from hogwild.machine import usable_cores
+from hogwild.runtimes import Processes, Simulator
 from hogwild.schedules import Constant, LinearScaling
 from hogwild.stopping import Budget
 from hogwild.strategies import Synchronous
 from hogwild.training.minimise import minimise
 
 if TYPE_CHECKING:
+    from torch.nn import Sequential
     from torch.utils.data import TensorDataset
 
 BATCH, STEP, EPOCHS, WARMUP = 16, 0.1, 12, 4.0
 SAMPLES, HELD_OUT, WIDTH, CLASSES = 6144, 2000, 32, 10
 # Factor on the batch from which it counts as large, and share of wrong points above which a run counts as failed.
 LARGE, FAILED = 16, 0.1
+# Samples of a step of all workers together, numbers of workers, and epochs of which the first is not timed.
+BATCHES, TIMED_EPOCHS = (64, 256, 1024), 4
+WORKERS = tuple(count for count in (1, 2, 4, 8, 16) if count <= usable_cores())
 MODES = {
     "same step": Constant(STEP),
     "scaled": LinearScaling(Constant(STEP), reference=BATCH, warmup=0.0),
@@ -42,26 +47,39 @@ def _clusters() -> tuple[TensorDataset, ...]:
     return tuple(TensorDataset(inputs[part], targets[part]) for part in parts)
 
 
-def trial(point: Point, seed: int) -> dict[str, Any]:
-    """Train with synchronous workers, whose number is the factor on the batch."""
+def _network(seed: int) -> Sequential:
     import torch
 
-    from hogwild.problems.module import Module
-
     torch.manual_seed(seed)
-    net = torch.nn.Sequential(
+    return torch.nn.Sequential(
         torch.nn.Linear(WIDTH, 64),
         torch.nn.ReLU(),
         torch.nn.Linear(64, 64),
         torch.nn.ReLU(),
         torch.nn.Linear(64, CLASSES),
     )
+
+
+def trial(point: Point, seed: int) -> dict[str, Any]:
+    """Train with synchronous workers: in simulated time for the error, in real time for the time of an epoch."""
+    return _time(point, seed) if "batch" in point else _error(point, seed)
+
+
+def _error(point: Point, seed: int) -> dict[str, Any]:
+    """Train with a batch of as many workers as the factor on the batch, computed by one.
+
+    Workers in step have the result of one worker with the whole batch, at many times the messages.
+    """
+    import torch
+
+    from hogwild.problems.module import Module
+
     training, held_out = _clusters()
-    problem = Module(net, torch.nn.functional.cross_entropy, training, batch=BATCH)
+    problem = Module(_network(seed), torch.nn.functional.cross_entropy, training, batch=BATCH * point["times"])
     try:
         run = minimise(
             problem, partial(torch.optim.SGD, lr=STEP), MODES[point["mode"]],
-            Synchronous(point["times"]), Simulator(), Budget(EPOCHS), test=held_out, seed=seed,
+            Synchronous(1), Simulator(), Budget(EPOCHS), test=held_out, seed=seed,
         )  # fmt: skip
     except DivergedError:
         return {"test_error": 0.9, "loss": None, "diverged": 1}
@@ -72,8 +90,76 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _time(point: Point, seed: int) -> dict[str, Any]:
+    """Time epochs of processes that divide a batch between them; starting them and the first epoch do not count."""
+    import torch
+
+    from hogwild.problems.module import Module
+
+    training, _ = _clusters()
+    batch = point["batch"] // point["workers"]
+    problem = Module(_network(seed), torch.nn.functional.cross_entropy, training, batch=batch)
+    run = minimise(
+        problem, partial(torch.optim.SGD, lr=STEP), Constant(STEP), Synchronous(point["workers"]), Processes(threads=1),
+        Budget(TIMED_EPOCHS), seed=seed,
+    )  # fmt: skip
+    first, last = run.history[0], run.history[-1]
+    return {
+        "cores": usable_cores(),
+        "epoch_seconds": (last["seconds"] - first["seconds"]) / (last["epoch"] - first["epoch"]),
+    }
+
+
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """Compare held-out errors by batch size."""
+    """Compare held-out errors by batch size, and times of an epoch by batch size and number of workers."""
+    findings, parts = _errors(Results(tuple(record for record in results.records if "mode" in record)))
+    timed = Results(tuple(record for record in results.records if "batch" in record))
+    more, charts = _times(timed)
+    return [*findings, *more], [*parts, *charts]
+
+
+def _times(timed: Results) -> tuple[list[Finding], list[Part]]:
+    """Return a sentence on how much faster an epoch is with a larger batch, and with more workers."""
+    if not timed:
+        return [], []
+    batches, workers = sorted(timed.values("batch")), sorted(timed.values("workers"))
+    small, large, most = batches[0], batches[-1], workers[-1]
+
+    def seconds(batch: int, count: int) -> Mean:
+        return timed.mean("epoch_seconds", batch=batch, workers=count)
+
+    findings = [Finding(
+        f"An epoch of one worker took {seconds(small, 1)} s with a batch of {small} and {seconds(large, 1)} s with "
+        f"{large}: {gain(seconds(small, 1), seconds(large, 1))} times as fast, at equal arithmetic."
+    )]  # fmt: skip
+    if most > 1:
+        faster = [batch for batch in batches if seconds(batch, most).below(seconds(batch, 1))]
+        told = ", ".join(f"{gain(seconds(batch, 1), seconds(batch, most))} ({batch})" for batch in batches)
+        verdict = (
+            "More workers are faster with every batch" if len(faster) == len(batches)
+            else f"More workers are faster with a batch of {' and '.join(map(str, faster))} only" if faster
+            else "Here no batch is large enough for more workers to be faster"
+        )  # fmt: skip
+        findings.append(Finding(
+            f"{most} workers that divide the batch are so many times as fast as one, by batch: {told}. {verdict}: each "
+            "step waits for an exchange of all gradients, whatever its batch."
+        ))  # fmt: skip
+    return findings, [
+        Chart("Time of an epoch by batch size", "samples of a step, of all workers together", "seconds of an epoch",
+              each(workers, lambda count: timed.over("batch", "epoch_seconds", f"{count} workers", workers=count)),
+              "Seconds of an epoch against batch size, by number of workers.", log_x=True, log_y=True),
+        Table("Seconds of an epoch", ("samples of a step", *(f"{count} workers" for count in workers)), tuple(
+            (batch, *(str(seconds(batch, count)) for count in workers)) for batch in batches
+        )),
+    ]  # fmt: skip
+
+
+def _errors(results: Results) -> tuple[list[Finding], list[Part]]:
+    if not results:
+        return [], []
+    # With the small batch all ways are the same run, which is made once.
+    small_batch = results.where(**SMALL).records
+    results = Results((*results.records, *({**one, "mode": mode} for one in small_batch for mode in list(MODES)[1:])))
     times = sorted(results.values("times"))
     most = times[-1]
 
@@ -126,6 +212,7 @@ def _failed(results: Results, mode: str, count: int | None = None) -> tuple[int,
     return sum(record["test_error"] > FAILED for record in chosen), len(chosen)
 
 
+SMALL = {"mode": "same step", "times": 1}
 experiment = Experiment(
     "batch-size",
     "Batch size: k times the batch, k times the step?",
@@ -133,12 +220,15 @@ experiment = Experiment(
     "need to be warmed up?",
     f"A network of two hidden layers of 64 learns {CLASSES} clusters of {SAMPLES:,} points in {WIDTH} dimensions for "
     f"{EPOCHS} epochs with SGD; {HELD_OUT:,} points are held out. The step is {STEP} for a batch of {BATCH}; k workers "
-    "make a batch k times as large. Scaled, the step is k times as large (Goyal et al. 2017); with warm-up it rises to "
-    f"that over {WARMUP:g} epochs. Runs that diverged count as guessing.",
-    grid(mode=list(MODES), times=[1, 4, 8, 16, 24, 32]),
-    grid(mode=list(MODES), times=[1, 24, 32]),
+    "in step make a batch k times as large, which one worker computes here. Scaled, the step is k times as large "
+    f"(Goyal et al. 2017); with warm-up it rises to that over {WARMUP:g} epochs. Runs that diverged count as guessing. "
+    "The time of an epoch is that of real processes with one thread each, which divide a batch between them, with the "
+    f"machine to themselves: the mean of {TIMED_EPOCHS - 1} epochs after the first.",
+    [SMALL, *grid(mode=list(MODES), times=[4, 8, 16, 24, 32]), *grid(batch=BATCHES, workers=WORKERS)],
+    [SMALL, *grid(mode=list(MODES), times=[24, 32]), *grid(batch=BATCHES[::2], workers=WORKERS[:2])],
     trial,
     read,
-    seconds=(560, 170),
-    seeds=(5, 3),
+    seconds=(135 + 4.0 * 5 * len(BATCHES) * len(WORKERS), 30 + 4.0 * 2 * 2 * len(WORKERS[:2])),
+    seeds=(5, 2),
+    timed=lambda point: "batch" in point,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Experiment on the user's data: strategies and numbers of workers."""
+"""Experiment on the user's data: strategies, numbers of workers and schedules."""
 
 from __future__ import annotations
 
@@ -6,77 +6,146 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from hogwild import strategies
-from hogwild.data import Dataset
-from hogwild.data import open as open_data
-from hogwild.lab.experiment import Experiment, Point, Results, each, lowest
+from hogwild import schedules, strategies
+from hogwild.lab.experiment import (
+    NEAR_BEST,
+    Experiment,
+    OwnRows,
+    Point,
+    Results,
+    budget_for,
+    each,
+    lowest,
+    reached,
+    to_target,
+)
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.problems.linear import Linear
 from hogwild.runtimes import Local, Threads
-from hogwild.stopping import Budget
 from hogwild.training.minimise import minimise
 
-
-@cache
-def _opened(path: str, holdout: float, seed: int) -> tuple[Dataset, Dataset]:
-    return open_data(path).split(holdout, seed)
+opened = cache(OwnRows.open)
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
     """Train in real time."""
-    training, held_out = _opened(point["data"], point["holdout"], 0)
-    problem = Linear(training, point["loss"], l2=point["l2"])
-    strategy: Any = strategies.named(point["strategy"], None if point["strategy"] == "serial" else point["workers"])
-    in_memory = strategy.shares_memory
-    options = {"rule": point["rule"], "schedule": "cosine", "runtime": Threads() if in_memory else Local()}
-    run = minimise(problem, strategy=strategy, budget=Budget(point["epochs"]), test=held_out, seed=seed, **options)
+    rows = opened(point["data"], point["holdout"])
+    problem = Linear(rows.training, point["loss"], l2=point["l2"])
+    strategy = strategies.named(point["strategy"], None if point["strategy"] == "serial" else point["workers"])
+    schedule = schedules.named(point["schedule"])
+    run = minimise(
+        problem, point["rule"], schedule, strategy, Threads() if strategy.shares_memory else Local(),
+        budget_for(schedule, point["epochs"], rows.scale), test=rows.held_out, seed=seed,
+    )  # fmt: skip
     score = next((name for name in run.result if name in ("test_accuracy", "test_r2")), None)
     return {
         "objective": run.objective, "loss": run.loss, "test_loss": run.result["test_loss"], "seconds": run.seconds,
         "score": run.result[score] if score else None, "score_name": (score or "").removeprefix("test_"),
         "bytes": run.traffic["bytes"] if run.traffic else None,
         "staleness": run.staleness["mean"] if run.staleness else None,
+        "epochs": [record["epoch"] for record in run.history],
         "times": [record["seconds"] for record in run.history],
         "samples": [record["updates"] for record in run.history],
         "curve": [record["objective"] for record in run.history],
+        "test_curve": [record.get("test_loss") for record in run.history],
     }  # fmt: skip
 
 
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """Find the fastest combination and the one with the lowest held-out loss."""
-    named = Results(tuple({**record, "label": _label(record)} for record in results.records))
+    """Find the combination with the lowest held-out loss, and those that reach the target first."""
+    results = to_target(results)
+    several = len(results.values("schedule")) > 1
+    named = Results(tuple({**record, "label": _label(record, several)} for record in results.records))
     names = named.values("label")
     best, quick = lowest(named, "test_loss", "label"), lowest(named, "seconds", "label")
     findings = [
         Finding(f"{best} came to the least held-out loss: {named.mean('test_loss', label=best)}."),
         Finding(f"{quick} was done first, after {named.mean('seconds', label=quick)} s; {best} took "
                 f"{named.mean('seconds', label=best)} s."),
+        _first(named),
     ]  # fmt: skip
+    if several:
+        findings += _by_schedule(named)
     parts: list[Part] = [
         Chart("Objective against time", "seconds", "objective",
               each(names, lambda name: named.curve("times", "curve", name, label=name)),
-              "Objective against seconds of training, by strategy and workers.", log_x=True),
+              "Objective against seconds of training, for each combination.", log_x=True),
+        Chart("Held-out loss against time", "seconds", "held-out loss",
+              each(names, lambda name: named.curve("times", "test_curve", name, label=name)),
+              "Held-out loss against seconds of training, for each combination.", log_x=True),
         Chart("Objective against samples", "samples", "objective",
               each(names, lambda name: named.curve("samples", "curve", name, label=name)),
-              "Objective against samples, by strategy and workers.", log_x=True),
-        Table("All of them", ("strategy", "workers", "seconds", "objective", "held-out loss", "held-out score", "bytes",
-                              "staleness"),
-              tuple((named.where(label=name).records[0]["strategy"], named.where(label=name).records[0]["workers"],
-                     *(str(named.mean(figure, label=name)) for figure in
-                       ("seconds", "objective", "test_loss", "score", "bytes", "staleness"))) for name in names)),
+              "Objective against samples, for each combination.", log_x=True),
+        Table(
+            "All of them",
+            ("strategy", "workers", "schedule", "seconds", "epochs to target", "seconds to target", "objective",
+             "held-out loss", "held-out score", "bytes", "staleness"),
+            tuple(
+                (*(named.where(label=name).records[0][setting] for setting in ("strategy", "workers", "schedule")),
+                 str(named.mean("seconds", label=name)), reached(named, "epochs_to_target", label=name),
+                 reached(named, "seconds_to_target", label=name),
+                 *(str(named.mean(figure, label=name)) for figure in
+                   ("objective", "test_loss", "score", "bytes", "staleness")))
+                for name in names
+            ),
+        ),
     ]  # fmt: skip
     return findings, parts
 
 
-def _label(record: Mapping[str, object]) -> str:
-    return "serial" if record["strategy"] == "serial" else f"{record['strategy']}, {record['workers']} workers"
+def _first(named: Results) -> Finding:
+    """Return a sentence on which combination reaches the target first, by the clock and by epochs."""
+    known = [name for name in named.values("label") if named.mean("seconds_to_target", label=name).count]
+    if not known:
+        return Finding(f"No combination came to the target, a held-out loss of {_target(named)}.")
+    reaching = Results(tuple(record for record in named.records if record["label"] in known))
+    by_clock, by_epochs = (lowest(reaching, figure, "label") for figure in ("seconds_to_target", "epochs_to_target"))
+    never = [name for name in named.values("label") if name not in known]
+    return Finding(
+        f"{by_clock} was the first to come to a held-out loss of {_target(named)}, after "
+        f"{reached(named, 'seconds_to_target', label=by_clock)} s; {by_epochs} needed the fewest epochs, "
+        f"{reached(named, 'epochs_to_target', label=by_epochs)}."
+        + (f" It was never reached by: {'; '.join(never)}." if never else "")
+    )
+
+
+def _target(named: Results) -> str:
+    given = named.records[0].get("given_target")
+    return str(named.mean("target")) + ("" if given else f" ({NEAR_BEST:.0%} above the lowest)")
+
+
+def _by_schedule(named: Results) -> list[Finding]:
+    """Return sentences on the schedule with the lowest final held-out loss, for each strategy and number of workers."""
+    groups = dict.fromkeys((record["strategy"], record["workers"]) for record in named.records)
+    findings = []
+    for strategy, workers in groups:
+        here = named.where(strategy=strategy, workers=workers)
+        best = lowest(here, "test_loss", "schedule")
+        others = ", ".join(
+            f"{name} {here.mean('test_loss', schedule=name)}" for name in here.values("schedule") if name != best
+        )
+        findings.append(Finding(
+            f"{_workers(strategy, workers)}: of the schedules {best} had the lowest held-out loss, "
+            f"{here.mean('test_loss', schedule=best)} ({others})."
+        ))  # fmt: skip
+    return findings
+
+
+def _workers(strategy: object, workers: object) -> str:
+    return "serial" if strategy == "serial" else f"{strategy}, {workers} workers"
+
+
+def _label(record: Mapping[str, object], with_schedule: bool) -> str:
+    label = _workers(record["strategy"], record["workers"])
+    return f"{label}, {record['schedule']}" if with_schedule else label
 
 
 experiment = Experiment(
     "compare",
-    "Strategies on your data",
-    "Which strategy, and how many workers, suits this data?",
-    "Each strategy trains the same linear model on the same rows, in real time, one after the other.",
+    "Strategies and schedules on your data",
+    "Which strategy, how many workers and which schedule suit this data?",
+    "Each combination trains the same linear model on the same rows, in real time, one after the other. The target "
+    "is a held-out loss: the given one, or else 1% above the lowest that any run with the same seed came to.",
     (),
     (),
     trial,

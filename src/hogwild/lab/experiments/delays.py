@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from hogwild.delays import Always, HeavyTail, Normal
+from hogwild.delays import Always, DelayOption, Exponential, HeavyTail, Normal, Slowed
 from hogwild.errors import DivergedError
 from hogwild.events import Record
 from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, gain, grid
-from hogwild.lab.report_model import Chart, Finding, Part, Table
+from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.lab.synthetic_problems import regression
-from hogwild.runtimes import Local, Simulator
+from hogwild.run import Run
+from hogwild.runtimes import Local, Runtime, Simulator, Threads
+from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.schedules import Constant
 from hogwild.stopping import Budget
-from hogwild.strategies import ParameterServer
+from hogwild.strategies import Hogwild, ParameterServer, Strategy
 from hogwild.strategies.delay_correction import named as correction_named
 from hogwild.training.minimise import minimise
 
@@ -24,79 +27,107 @@ TIMES: dict[str, Any] = {
 }  # fmt: skip
 WHOSE = {"none": {}, "equal": {}, "different": {k: 1.0 + k for k in range(WORKERS)}, "one slow": {0: 20.0}}
 SMALL, LARGE = 0.05, 0.9
+# Delays with each update of a worker, which all have the same mean over workers, USUAL seconds.
+INJECTED: dict[str, DelayOption] = {
+    "none": 0.0,
+    "equal": Always(USUAL),
+    "different": {k: 2 * USUAL * (k + 1) / (WORKERS + 1) for k in range(WORKERS)},
+    "drawn": Exponential(USUAL),
+    "one slow": {0: WORKERS * USUAL},
+}
+# Simulated seconds of an update, besides its delay, and of a message: about those of threads in one process.
+COMPUTE, LATENCY = USUAL / 10, USUAL / 100
+PLACES = ("simulated", "messages", "memory")
+PLACE_WORDS = {
+    "simulated": "simulated workers with a server",
+    "messages": "threads with a server",
+    "memory": "threads in one memory",
+}
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """Train with asynchronous workers and a server."""
-    planted = regression(seed)
+    """Train with delayed workers: simulated durations of updates, or delays that a runtime injects."""
+    return _injected(point, seed) if "delay" in point else _simulated(point, seed)
+
+
+def _simulated(point: Point, seed: int) -> dict[str, Any]:
+    """Train with asynchronous workers and a server in simulated time."""
     workers = 1 if point["whose"] == "none" else WORKERS
     slow = {} if workers == 1 else WHOSE[point["whose"]]
-    if point["where"] == "simulated":
-        runtime: Any = Simulator(TIMES[point["time"]], slowdown=slow)
-    else:
-        runtime = Local(extra_seconds={worker: USUAL * times / 4 for worker, times in slow.items()})
     correction = None if point["correction"] == "none" else correction_named(point["correction"])
+    strategy = ParameterServer(workers, correction=correction)
+    return _figures(point, seed, strategy, Simulator(Slowed(TIMES[point["time"]], slow)))
+
+
+def _injected(point: Point, seed: int) -> dict[str, Any]:
+    """Train with delays that are injected into simulated workers, threads with a server, or threads in one memory."""
+    delay = INJECTED[point["delay"]]
+    places: dict[str, tuple[Strategy, Runtime]] = {
+        "simulated": (ParameterServer(WORKERS), Simulator(Always(COMPUTE), Link(LATENCY), delay=delay)),
+        "messages": (ParameterServer(WORKERS), Local(delay=delay)),
+        "memory": (Hogwild(WORKERS, buffer=0), Threads(delay=delay)),
+    }
+    strategy, runtime = places[point["where"]]
+    return _figures(point, seed, strategy, runtime, point["where"] == "memory")
+
+
+def _figures(
+    point: Point, seed: int, strategy: Strategy, runtime: Runtime, count_conflicts: bool = False
+) -> dict[str, Any]:
+    planted = regression(seed)
     try:
         run = minimise(
-            planted.problem, "sgd", Constant(point["step"]), ParameterServer(workers, correction=correction), runtime,
-            Budget(EPOCHS), test=planted.test, seed=seed,
+            planted.problem, "sgd", Constant(point["step"]), strategy, runtime, Budget(EPOCHS), test=planted.test,
+            seed=seed, count_conflicts=count_conflicts,
         )  # fmt: skip
     except DivergedError:
         return {"excess": 1e6, "diverged": 1, "staleness": None, "curve": None}
-    stale: Record = run.staleness or {}
+    stale = _staleness(run)
     return {
         "excess": planted.excess(run.objective), "diverged": 0, "test_loss": run.result["test_loss"],
+        "seconds": run.seconds,
         "staleness": stale.get("mean"), "staleness_p95": stale.get("p95"), "staleness_most": stale.get("most"),
         "epochs": [record["epoch"] for record in run.history],
         "curve": [planted.excess(record["objective"]) for record in run.history],
     }  # fmt: skip
 
 
+def _staleness(run: Run) -> Record:
+    """Return the staleness of a run: counted by messages, or with the conflicts of workers in one memory."""
+    if run.conflicts is not None:
+        found: Record = run.conflicts["staleness"]
+        return found
+    return run.staleness or {}
+
+
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """Compare distributions of delay, the workers that are late, and corrections."""
-    plain = results.where(where="simulated", correction="none")
+    """Compare distributions of delay, the workers that are late, corrections, and places."""
+    plain = results.where(correction="none")
     steps = sorted(results.values("step"))
     small, large = steps[0], steps[-1]
 
     def at(step: float, whose: str, time: str, **more: str) -> Mean:
-        return results.mean(
-            "excess", **({"where": "simulated", "correction": "none"} | more), step=step, whose=whose, time=time
-        )
+        return results.mean("excess", **({"correction": "none"} | more), step=step, whose=whose, time=time)
 
-    harm = {step: (at(step, "equal", "constant"), at(step, "none", "constant")) for step in (small, large)}
-    findings = [
-        Finding(
-            f"With a step of {large:g}, {WORKERS} workers alike were {gain(*harm[large])} times as far from the "
-            "optimum "
-            f"as one without delay; with a step of {small:g}, {gain(*harm[small])} times: delay harms more when the "
-            "step "
-            "is large.",
-            harm[small][0].value / harm[small][1].value < harm[large][0].value / harm[large][1].value,
-        )
-    ]
+    findings: list[Finding] = []
+    if small < large and plain:
+        findings.append(_by_step(
+            {step: (at(step, "equal", "constant"), at(step, "none", "constant")) for step in (small, large)}
+        ))  # fmt: skip
     helped, alone = at(large, "equal", "heavy tail", correction="delay-adaptive"), at(large, "equal", "heavy tail")
     if helped.count:
+        verdict = _compared(helped, alone, "they help", "they harm")
         findings.append(Finding(
             f"Under times with a heavy tail and the large step, delay-adaptive steps came to {helped} of the "
-            "distance at "
-            f"the start, where without they came to {alone}: "
-            f"{'they help' if helped.below(alone) else 'no difference that is more than chance'}.",
+            f"distance at the start, where without they came to {alone}: {verdict}.",
             helped.below(alone),
         ))  # fmt: skip
     one, all_alike = at(large, "one slow", "constant"), at(large, "equal", "constant")
     if one.count:
-        little = one.value < 3 * all_alike.value
-        findings.append(Finding(
-            f"One worker 20 times as slow: {one}; all alike: {all_alike}. It matters whose delay it is: "
-            + ("the slow one does less harm than its longest delay suggests, because its changes are few."
-               if little else "one slow worker spoils it for all.")
-        ))  # fmt: skip
-    real = results.where(where="real", correction="none", step=large)
-    if real and real.mean("excess", whose="one slow").count:
-        findings.append(Finding(
-            f"On real threads, a mean staleness of {real.mean('staleness', whose='one slow')} with one slow worker: "
-            f"{real.mean('excess', whose='one slow')}; without: {real.mean('excess', whose='equal')}."
-        ))  # fmt: skip
+        verdict = _compared(one, all_alike, "one slow worker does less harm", "one slow worker spoils it for all")
+        findings.append(Finding(f"One worker 20 times as slow: {one}; all alike: {all_alike}: {verdict}."))
+    injected = Results(tuple(record for record in results.records if "delay" in record))
+    findings += [_kinds(injected, place) for place in injected.values("where")]
     curves = tuple(
         plain.curve("epochs", "curve", f"{whose}, step {step:g}", "line" if step == large else "dashed", whose=whose,
                     step=step, time="constant")
@@ -110,21 +141,90 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         Chart("Distributions of time, and what is done about delay (large step, workers alike)", "correction",
               "distance to the optimum after the last epoch",
               each(results.values("time"), lambda time: results.over(
-                  "correction", "excess", time, "bars", where="simulated", whose="equal", step=large, time=time)),
+                  "correction", "excess", time, "bars", whose="equal", step=large, time=time)),
               "Distance to the optimum at the end for each distribution of times and each correction.", log_y=True),
+        *_injected_parts(injected),
         Table(
-            "All of it", ("where", "step", "whose delay", "times", "correction", "distance", "mean staleness", "p95"),
+            "Durations of simulated updates",
+            ("step", "whose delay", "times", "correction", "distance", "mean staleness", "p95"),
             tuple(
-                (where, step, whose, time, correction, str(results.mean("excess", **key)),
+                (step, whose, time, correction, str(results.mean("excess", **key)),
                  str(results.mean("staleness", **key)), str(results.mean("staleness_p95", **key)))
-                for where in results.values("where") for step in steps for whose in results.values("whose")
+                for step in steps for whose in results.values("whose")
                 for time in results.values("time") for correction in corrections
-                if results.where(**(key := {"where": where, "step": step, "whose": whose, "time": time,
-                                            "correction": correction}))
+                if results.where(**(key := {"step": step, "whose": whose, "time": time, "correction": correction}))
             ),
         ),
     ]  # fmt: skip
     return findings, parts
+
+
+def _by_step(harm: dict[float, tuple[Mean, Mean]]) -> Finding:
+    """Return a sentence on whether delay does more harm with the larger step, from distances by step."""
+    small, large = sorted(harm)
+    ratios = {step: late.value / one.value if one.value else math.nan for step, (late, one) in harm.items()}
+    more = ratios[large] > ratios[small]
+    return Finding(
+        f"With a step of {large:g}, {WORKERS} workers alike were {gain(*harm[large])} times as far from the optimum "
+        f"as one without delay; with a step of {small:g}, {gain(*harm[small])} times: "
+        + ("delay harms more when the step is large." if more
+           else "that delay harms more when the step is large is not to be seen here."),
+        more if all(map(math.isfinite, ratios.values())) else None,
+    )  # fmt: skip
+
+
+def _compared(one: Mean, other: Mean, less: str, more: str) -> str:
+    """Return the words for the first mean below or above the second, by more than chance.
+
+    >>> _compared(Mean(1.0, 0, 0.1, 4), Mean(1.1, 0, 0.1, 4), "less", "more")
+    'no difference that is more than chance'
+    """
+    return less if one.below(other) else more if other.below(one) else "no difference that is more than chance"
+
+
+def _kinds(injected: Results, place: str) -> Finding:
+    """Compare equal, different and drawn delays with none in one place, beside the staleness that they cause."""
+    here = injected.where(where=place)
+
+    def told(delay: str) -> str:
+        stale = here.mean("staleness", delay=delay)
+        seen = f", mean staleness {stale}" if stale.count else ""
+        return f"{delay} {here.mean('excess', delay=delay)}{seen}"
+
+    none, others = here.mean("excess", delay="none"), [name for name in here.values("delay") if name != "none"]
+    worse = [name for name in others if none.below(here.mean("excess", delay=name))]
+    verdict = (
+        f"further from the optimum than without delay: {', '.join(worse)}"
+        if worse else "no kind of delay did harm that is more than chance"
+    )  # fmt: skip
+    return Finding(
+        f"With delays of {USUAL:g} s on average, {PLACE_WORDS[place]} came to a distance of "
+        + "; ".join(told(name) for name in here.values("delay")) + f": {verdict}."
+    )  # fmt: skip
+
+
+def _injected_parts(injected: Results) -> list[Part]:
+    """Make charts of distance and staleness by kind of delay, and a table, for injected delays in each place."""
+    places, kinds = injected.values("where"), injected.values("delay")
+
+    def bars(figure: str) -> tuple[Series, ...]:
+        return each(places, lambda place: injected.over("delay", figure, PLACE_WORDS[place], "bars", where=place))
+
+    if not injected:
+        return []
+    columns = ("where", "delay", "distance", "held-out loss", "mean staleness", "p95", "seconds")
+    figures = ("excess", "test_loss", "staleness", "staleness_p95", "seconds")
+    return [
+        Chart("Equal, different and drawn delays", "delay of each update", "distance to the optimum at the end",
+              bars("excess"), "Distance to the optimum at the end by kind of delay, simulated and on real threads.",
+              log_y=True),
+        Chart("Staleness under these delays", "delay of each update", "mean staleness", bars("staleness"),
+              "Mean staleness by kind of delay, simulated and on real threads."),
+        Table("Injected delays", columns, tuple(
+            (PLACE_WORDS[place], kind, *(str(here.mean(figure)) for figure in figures))
+            for place in places for kind in kinds if (here := injected.where(where=place, delay=kind))
+        )),
+    ]  # fmt: skip
 
 
 CORRECTIONS = ["none", "delay-adaptive", "delay-compensation"]
@@ -135,19 +235,21 @@ experiment = Experiment(
     "all "
     "are late or one of them, and do delay-adaptive steps and delay compensation help?",
     f"Least squares with a known optimum (600 rows of length one, 8 features), {EPOCHS} epochs of SGD at a constant "
-    f"step by {WORKERS} asynchronous workers and a server, in simulated time (and on real threads): how long an update "
-    "takes is constant, normal, or has a heavy tail; all workers are alike, each is different, or one takes 20 times "
-    "as "
-    "long; 'none' is one worker alone. Distance is the objective above its optimum, against that at the start; runs "
-    "that diverged count as a million.",
-    grid(where=["simulated"], step=[SMALL, LARGE], whose=list(WHOSE), time=list(TIMES), correction=CORRECTIONS)
-    + grid(where=["real"], step=[SMALL, LARGE], whose=["none", "equal", "one slow"], time=["constant"],
-           correction=CORRECTIONS[:2]),
-    grid(where=["simulated"], step=[SMALL, LARGE], whose=list(WHOSE), time=["constant"], correction=["none"])
-    + grid(where=["simulated"], step=[LARGE], whose=["equal"], time=["constant", "heavy tail"], correction=CORRECTIONS)
-    + grid(where=["real"], step=[LARGE], whose=["equal", "one slow"], time=["constant"], correction=["none"]),
+    f"step by {WORKERS} asynchronous workers and a server, in simulated time: how long an update takes is constant, "
+    "normal, or has a heavy tail; all workers are alike, each is different, or one takes 20 times as long; 'none' is "
+    "one worker alone. Distance is the objective above its optimum, against that at the start; runs that diverged "
+    f"count as a million. Then a delay of {USUAL:g} s on average is injected into each update with the large step: "
+    "none, equal for all, different for each worker, drawn from an exponential distribution, or for one worker alone. "
+    "It is injected into simulated workers with a server, into real threads with a server, and into real threads in "
+    "one memory, whose conflicts are counted. Real threads run with the machine to themselves.",
+    grid(step=[SMALL, LARGE], whose=list(WHOSE), time=list(TIMES), correction=CORRECTIONS)
+    + grid(where=PLACES, delay=list(INJECTED), step=[LARGE]),
+    grid(step=[SMALL, LARGE], whose=list(WHOSE), time=["constant"], correction=["none"])
+    + grid(step=[LARGE], whose=["equal"], time=["heavy tail"], correction=CORRECTIONS)
+    + grid(where=PLACES, delay=list(INJECTED), step=[LARGE]),
     trial,
     read,
-    seconds=(250, 35),
-    seeds=(5, 3),
+    seconds=(305, 43),
+    seeds=(5, 2),
+    timed=lambda point: point.get("where") in ("messages", "memory"),
 )  # fmt: skip

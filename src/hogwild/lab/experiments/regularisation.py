@@ -1,70 +1,147 @@
-"""Experiment on regularisation by asynchronous SGD."""
+"""Experiment on regularisation by SGD and by asynchronous SGD, where many solutions fit the training data."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hogwild import landscape
-from hogwild.lab.experiment import Experiment, Mean, Point, Results, grid
+from hogwild.errors import DivergedError
+from hogwild.events import Event
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, grid, spelt
+from hogwild.lab.paired_difference import Difference, paired
 from hogwild.lab.report_model import Chart, Finding, Map, Part, Series, Table
-from hogwild.problems.linear import Linear
-from hogwild.rules import SGD, Adam
-from hogwild.runtimes import Simulator, Threads
-from hogwild.schedules import Constant
+from hogwild.runtimes import Simulator
+from hogwild.schedules import Cosine
 from hogwild.stopping import Budget
-from hogwild.strategies import Hogwild, ParameterServer, Serial, Synchronous
+from hogwild.strategies import ParameterServer, Strategy, Synchronous
 from hogwild.training.minimise import minimise
 
-ROWS, FEATURES, NOISE, EPOCHS, WORKERS = 60, 240, 0.3, 150, 8
-METHODS: dict[str, tuple[Any, float, Any, Any, float]] = {  # rule, step size, strategy, runtime, averaged share
-    "gradient descent": (SGD(), 1.0, Synchronous(1, accumulate=ROWS), Simulator(), 0.0),
-    "SGD": (SGD(), 0.5, Serial(), Threads(), 0.0),
-    "asynchronous SGD": (SGD(), 0.1, ParameterServer(WORKERS), Simulator(), 0.0),
-    "Hogwild!": (SGD(), 0.5, Hogwild(4, buffer=0), Threads(), 0.0),
-    "averaged SGD": (SGD(), 0.5, Serial(), Threads(), 0.5),
-    "Adam": (Adam(), 0.02, Serial(), Threads(), 0.0),
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+    from hogwild.lab.overparametrised_networks import Overparametrised
+
+WORKERS = 8
+STEPS = (0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.0025)
+FITTED = 0.1  # share of the training loss at the start, below which a run counts as fitted
+# Size of the moves by which sharpness is measured, and the numbers of random points in balls and of coordinates.
+RADIUS, SAMPLES, COORDINATES = 0.1, 16, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """Optimiser, its workers, and the last share of the run over which iterates are averaged."""
+
+    rule: str = "sgd"
+    workers: int = 1
+    average: float = 0.0
+    momentum: float = 0.0
+    full_batch: bool = False
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy: one worker, or asynchronous workers with a server."""
+        return Synchronous(1) if self.workers == 1 else ParameterServer(self.workers)
+
+    def optimiser(self) -> Callable[..., Optimizer]:
+        """Return a function that makes the optimiser; the schedule replaces its step."""
+        import torch
+
+        if self.rule == "sgd":
+            return partial(torch.optim.SGD, lr=1.0, momentum=self.momentum)
+        return {"adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam}[self.rule]
+
+
+REFERENCE, SGD, ASYNCHRONOUS = "gradient descent", "SGD", "asynchronous SGD"
+METHODS = {
+    REFERENCE: Method(full_batch=True),
+    SGD: Method(),
+    ASYNCHRONOUS: Method(workers=WORKERS),
+    "averaged asynchronous SGD": Method(workers=WORKERS, average=0.25),
+    "momentum": Method(momentum=0.9),
+    "AdaGrad": Method("adagrad"),
+    "Adam": Method("adam"),
 }
-TRAJECTORIES = ("SGD", "asynchronous SGD", "Adam")  # methods whose trajectories are drawn
-# Factor on the number of epochs, because an epoch of gradient descent is a single step.
-LONGER = {"gradient descent": 20}
+SMALL, LARGE, NOISY = "diagonal, small start", "diagonal, large start", "diagonal, label noise"
+PERCEPTRON, SENSING = "perceptron", "matrix sensing"
+PROBLEMS = (SMALL, LARGE, NOISY, PERCEPTRON, SENSING)
+TRAJECTORIES = (REFERENCE, SGD, ASYNCHRONOUS)  # methods whose trajectories are drawn, on the problem with label noise
+
+
+def made(problem: str, seed: int) -> Overparametrised:
+    """Make a problem by its name."""
+    from hogwild.lab import overparametrised_networks as networks
+
+    if problem == PERCEPTRON:
+        return networks.perceptron(seed)
+    if problem == SENSING:
+        return networks.sensing(seed, scale=0.5, label_noise=0.5)
+    scale, noise = {SMALL: (0.01, 0.0), LARGE: (0.1, 0.0), NOISY: (0.3, 2.0)}[problem]
+    return networks.diagonal(seed, scale, noise)
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """Train from zero on fewer rows than features, and describe the solution."""
-    random = np.random.default_rng(seed)
-    X = random.standard_normal((ROWS + 1000, FEATURES)) / np.sqrt(FEATURES)
-    weights = random.standard_normal(FEATURES)
-    y = X @ weights + NOISE * random.standard_normal(len(X))
-    problem = Linear((X[:ROWS], y[:ROWS]), "squared", intercept=False)
-    shortest = np.linalg.lstsq(X[:ROWS], y[:ROWS], rcond=None)[0]  # exact solution of least norm
-    rule, step, strategy, runtime, average = METHODS[point["method"]]
-    run = minimise(
-        problem, rule, Constant(step), strategy, runtime, Budget(EPOCHS * LONGER.get(point["method"], 1)),
-        test=(X[ROWS:], y[ROWS:]), average=average, seed=seed,
-    )  # fmt: skip
-    found = run.model.weights.ravel().astype(float)
-    surface = landscape.surface(problem)
-    at = surface.at(run)
+    """Train with one method and step, and describe the solution."""
+    method, problem = METHODS[point["method"]], made(point["problem"], seed)
+    epochs = max(1, round(point["updates"] / len(problem.training[1])))
+    (start, _), path = problem.losses(), list[Any]()
+
+    def record(event: Event) -> None:
+        if event["event"] == "epoch":
+            path.append(np.concatenate([part.ravel() for part in event.parameters]))
+
+    try:
+        run = minimise(
+            problem.full_batch() if method.full_batch else problem.problem(), method.optimiser(),
+            Cosine(point["step"]), method.strategy, Simulator(), Budget(epochs), average=method.average, seed=seed,
+            callbacks=[record],
+        )  # fmt: skip
+    except DivergedError:
+        return {"diverged": 1.0, "fitted": 0.0}
+    if any(event["event"] == "diverged" for event in run.events):  # the run went on with a smaller step
+        return {"diverged": 1.0, "fitted": 0.0}
+    loss, held_out = problem.losses()
     return {
-        "train_loss": run.loss, "test_loss": run.result["test_loss"],
-        "train_test_gap": run.result["test_loss"] - run.loss, "norm": float(np.linalg.norm(found)),
-        "norm_1": float(np.abs(found).sum()), "norm_max": float(np.abs(found).max()),
-        "from_the_shortest": float(np.linalg.norm(found - shortest) / np.linalg.norm(shortest)),
-        "from_the_planted": float(np.linalg.norm(found - weights) / np.linalg.norm(weights)),
-        "sharpness": float(landscape.sharpness(surface, at, rho=0.5, steps=5).rise),
-        "largest_eigenvalue": float(landscape.spectrum(surface, at, k=1).values[0]),
-        "least_norm": float(np.linalg.norm(shortest)),
-        **(_trajectory(problem, surface, point["method"]) if seed == 0 and point["method"] in TRAJECTORIES else {}),
+        "diverged": 0.0, "fitted": float(loss < FITTED * start), "train_loss": loss,
+        "test_loss": held_out, "train_test_gap": held_out - loss,
+        "staleness": run.staleness["mean"] if run.staleness else None,
+        **problem.norms(problem.net), **_sharpness(problem),
+        **(_trajectory(problem, path) if _drawn(point) and seed == 0 and len(path) > 2 else {}),
     }  # fmt: skip
 
 
-def _trajectory(problem: Linear, surface: landscape.Surface, method: str) -> dict[str, Any]:
-    """Return the trajectory of the first epochs, on the plane that contains most of it."""
-    rule, step, strategy, runtime, _ = METHODS[method]
-    path = landscape.trajectory(problem, rule, Constant(step), strategy, runtime, Budget(EPOCHS // 5))
-    seen = landscape.path_plane(surface, path)
+def _drawn(point: Point) -> bool:
+    return point["problem"] == NOISY and point["method"] in TRAJECTORIES
+
+
+def _norms_by_step(results: Results, problem: str, method: str) -> Series:
+    return results.over("step", "norm", method, problem=problem, method=method)
+
+
+def _sharpness(problem: Overparametrised) -> dict[str, float]:
+    """Measure sharpness in all three forms, and the trace of the Hessian."""
+    from hogwild.landscape.module_surface import ModuleSurface
+
+    surface = ModuleSurface(problem.problem(batch=len(problem.training[1])))
+    at = surface.at(problem.net)
+    return {
+        **landscape.summary(surface, at, RADIUS, samples=SAMPLES, coordinates=COORDINATES),
+        "trace": landscape.trace(surface, at, probes=8).value,
+    }
+
+
+def _trajectory(problem: Overparametrised, path: list[Any]) -> dict[str, Any]:
+    """Return the trajectory of a run, on the plane that contains most of it."""
+    from hogwild.landscape.module_surface import ModuleSurface
+
+    surface = ModuleSurface(problem.problem(batch=len(problem.training[1])))
+    seen = landscape.path_plane(surface, path, points=13)
     return {
         "way": {
             "across": seen.plane.xs.tolist(), "up": seen.plane.ys.tolist(), "losses": seen.plane.losses.tolist(),
@@ -73,90 +150,275 @@ def _trajectory(problem: Linear, surface: landscape.Surface, method: str) -> dic
     }  # fmt: skip
 
 
+LARGEST, BEST = "largest step that fits", "least training loss"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """Results of all methods, each with the step that a rule has chosen for it on each problem.
+
+    The rule sees the training loss of all seeds, and nothing else.
+    """
+
+    results: Results
+    rule: str
+
+    def step(self, problem: str, method: str) -> float | None:
+        """Return the chosen step: the largest that fits with every seed, or that of the least training loss.
+
+        Where no step fits, both rules choose the least training loss. None if the method always diverged.
+        """
+        some = self.results.where(problem=problem, method=method)
+        steps = [step for step in some.values("step") if some.mean("diverged", step=step).value == 0]
+        fitted = [step for step in steps if some.mean("fitted", step=step).value == 1]
+        if self.rule == LARGEST and fitted:
+            return float(max(fitted))
+        return float(min(steps, key=lambda step: some.mean("train_loss", step=step).value)) if steps else None
+
+    def methods(self, problem: str) -> list[str]:
+        """Return the methods that were tried on a problem."""
+        return self.results.where(problem=problem).values("method")
+
+    def others(self, problem: str) -> list[str]:
+        """Return the methods that are compared with gradient descent."""
+        return [method for method in self.methods(problem) if method != REFERENCE]
+
+    def settings(self, problem: str, method: str) -> dict[str, object]:
+        """Return the settings of a method with its step."""
+        return {"problem": problem, "method": method, "step": self.step(problem, method)}
+
+    def mean(self, figure: str, problem: str, method: str) -> Mean:
+        """Return the mean of a figure over seeds."""
+        return self.results.mean(figure, **self.settings(problem, method))
+
+    def difference(
+        self, figure: str, problem: str, method: str, base: str = REFERENCE, comparisons: int = 1
+    ) -> Difference:  # fmt: skip
+        """Compare a figure of two methods, seed by seed."""
+        one, other = self.settings(problem, method), self.settings(problem, base)
+        return paired(self.results, figure, one, other, comparisons)
+
+
+SHARPNESS = {
+    "sharpness": "highest rise",
+    "ball_1_loss": "1-ball: rise", "ball_1_gradient_norm": "1-ball: gradient",
+    "ball_2_loss": "2-ball: rise", "ball_2_gradient_norm": "2-ball: gradient",
+    "ball_inf_loss": "cube: rise", "ball_inf_gradient_norm": "cube: gradient",
+    "coordinates_loss": "coordinates: rise", "coordinates_gradient_norm": "coordinates: gradient",
+}  # fmt: skip
+FIGURES = {
+    "train_loss": "training loss", "test_loss": "held-out loss", "train_test_gap": "gap", "norm": "norm",
+    "norm_2": "l2-norm", "distance": "distance to the truth", **SHARPNESS, "trace": "trace of the Hessian",
+}  # fmt: skip
+ENOUGH = 5  # methods from which a rank correlation over them is reported
+COMPARED = ("test_loss", "norm", "distance", *SHARPNESS)
+SHOWN = {
+    "test_loss": ("Held-out loss", "held-out loss", "Held-out loss by method, for each problem."),
+    "norm": (
+        "Norm",
+        "norm",
+        "l1-norm of weights and of the perceptron's parameters, nuclear norm of matrices, by method.",
+    ),
+    "distance": ("Distance to the truth", "relative distance", "Distance to the planted solution, by method."),
+    "sharpness": (
+        "Sharpness",
+        f"highest rise of the loss within {RADIUS:g}",
+        "Highest rise of the training loss in a ball around the solution, by method.",
+    ),
+}
+
+
 def read(results: Results) -> tuple[list[Finding], list[Part]]:
-    """Compare the solutions of all methods."""
-    methods = results.values("method")
-
-    def of(figure: str, method: str) -> Mean:
-        return results.mean(figure, method=method)
-
-    plain, late, adam = "SGD", "asynchronous SGD", "Adam"
-    findings = []
-    if {plain, late, adam} <= set(methods):
-        alike = abs(of("test_loss", late).value - of("test_loss", plain).value)
-        noise = 2 * (of("test_loss", late).error + of("test_loss", plain).error)
-        findings = [
-            Finding(
-                f"From zero, SGD ended {of('from_the_shortest', plain)} of its length from the shortest exact "
-                "solution, "
-                f"asynchronous SGD {of('from_the_shortest', late)}, Adam {of('from_the_shortest', adam)}: SGD finds "
-                "the "
-                "solution of least norm with or without delay, Adam another one.",
-                of("from_the_shortest", plain).below(of("from_the_shortest", adam))
-                and of("from_the_shortest", late).below(of("from_the_shortest", adam)),
-            ),
-            Finding(
-                f"The held-out loss of SGD is {of('test_loss', plain)}, of asynchronous SGD {of('test_loss', late)}: "
-                + ("asynchrony by itself does not regularise here; the difference is within chance."
-                   if alike <= noise else "there is a difference that is more than chance."),
-            ),
-            Finding(
-                "The sharpness of a quadratic is the same everywhere: what differs in the largest change of the loss "
-                "within 0.5 of the solution is how well it fits. Largest eigenvalue "
-                f"{of('largest_eigenvalue', plain)} for all."
-            ),
-        ]  # fmt: skip
+    """Compare the solutions of all methods with that of gradient descent, seed by seed."""
+    problems, methods, tuned = results.values("problem"), results.values("method"), Tuned(results, LARGEST)
+    findings = [finding for problem in problems for finding in _of_problem(tuned, problem)]
+    if {SGD, ASYNCHRONOUS} <= set(methods):
+        findings.append(_asynchrony(tuned, problems))
+    findings += _flatness(tuned, problems)
     parts: list[Part] = [
-        Chart("Norm and distance", "method", "of the planted weights' kind",
-              tuple(Series(label, methods, [of(figure, method).value for method in methods],
-                           [of(figure, method).spread for method in methods], "bars")
-                    for figure, label in (("from_the_shortest", "from the shortest solution"),
-                                          ("from_the_planted", "from the planted weights"))),
-              "How far each method's solution is from the shortest exact one and from the planted weights."),
-        Chart("Train and test", "method", "loss",
-              tuple(Series(label, methods, [of(figure, method).value for method in methods],
-                           [of(figure, method).spread for method in methods], "bars")
-                    for figure, label in (("train_loss", "training"), ("test_loss", "held out"))),
-              "Losses on training and held-out rows, by method.", log_y=True),
-        Table("Solutions", ("method", "train", "test", "|w|", "|w| of order 1", "largest", "from shortest",
-                            "from planted", "sharpness"),
-              tuple((method, *(str(of(figure, method)) for figure in
-                               ("train_loss", "test_loss", "norm", "norm_1", "norm_max", "from_the_shortest",
-                                "from_the_planted", "sharpness"))) for method in methods)),
+        *(
+            Chart(title, "method", label, tuple(
+                _bars(tuned, figure, problem) for problem in problems if results.mean(figure, problem=problem).count
+            ), words, log_y=True)
+            for figure, (title, label, words) in SHOWN.items()
+        ),
+        *(
+            Chart(f"Norm by step: {problem}", "step", "norm",
+                  each(tuned.methods(problem), partial(_norms_by_step, results, problem)),
+                  "Norm of the solution against the step, for each method; runs that diverged are left out.",
+                  log_x=True, log_y=True)
+            for problem in problems
+        ),
+        *(_table(tuned, problem) for problem in problems),
+        *(_differences(Tuned(results, rule), problems) for rule in (LARGEST, BEST)),
     ]  # fmt: skip
-    return findings, [*parts, *_maps(results)]
+    return findings, [*parts, *_maps(tuned)]
 
 
-def _maps(results: Results) -> list[Part]:
+def _bars(tuned: Tuned, figure: str, problem: str) -> Series:
+    """Return the mean of a figure for each method of a problem."""
+    known = [method for method in tuned.methods(problem) if tuned.mean(figure, problem, method).count]
+    means = [tuned.mean(figure, problem, method) for method in known]
+    return Series(problem, known, [mean.value for mean in means], [mean.spread for mean in means], "bars")
+
+
+# What the literature claims of the norm of SGD's solution against that of gradient descent, by problem.
+CLAIMS = {
+    LARGE: "SGD is biased towards sparser solutions than gradient descent (Pesme et al. 2021)",
+    NOISY: "label noise makes SGD find a sparse solution from a large start (HaoChen et al. 2021)",
+    SENSING: "label noise makes SGD find a matrix of small nuclear norm from a large start",
+}
+
+
+def _of_problem(tuned: Tuned, problem: str) -> list[Finding]:
+    """Compare the held-out losses on one problem, and check what the literature claims of it."""
+    others = tuned.others(problem)
+    base = tuned.mean("test_loss", problem, REFERENCE)
+    if not base.count or not others:
+        return []
+    found = {method: tuned.difference("test_loss", problem, method, comparisons=len(others)) for method in others}
+    apart = [f"{method} by {found[method]}" for method in others if found[method].seen]
+    unseen = [found[method].detectable for method in others if not found[method].seen]
+    unseen = [size for size in unseen if math.isfinite(size)]
+    findings = [
+        Finding(
+            f"{problem}: gradient descent has a held-out loss of {base}. "
+            + (f"Different from it are {', '.join(apart)}. " if apart else "No method is seen to differ from it. ")
+            + (f"Of the others, differences of {spelt(min(unseen))} to {spelt(max(unseen))} would have been seen with "
+               "a probability of 80%." if unseen else "")
+        )
+    ]  # fmt: skip
+    if problem in CLAIMS and SGD in others:
+        one = tuned.difference("norm", problem, SGD)
+        verdict = "lower" if one.high < 0 else "higher" if one.low > 0 else "not seen to differ"
+        findings.append(
+            Finding(
+                f"{problem}: {CLAIMS[problem]}. Here the norm of SGD's solution is {verdict}: {one} from that of "
+                f"gradient descent, {tuned.mean('norm', problem, REFERENCE)}. A difference of "
+                f"{one.size} would have been seen with a probability of 80%.",
+                one.high < 0 if one.count > 1 else None,
+            )
+        )
+    return findings
+
+
+def _asynchrony(tuned: Tuned, problems: list[str]) -> Finding:
+    """Compare asynchronous SGD with SGD on all problems."""
+    found = {problem: tuned.difference("test_loss", problem, ASYNCHRONOUS, SGD, len(problems)) for problem in problems}
+    seen = {problem: each for problem, each in found.items() if each.seen}
+    better = [problem for problem, each in seen.items() if each.value < 0]
+    words = "; ".join(f"{problem} {each} (seen from {each.size})" for problem, each in found.items() if each.count)
+    return Finding(
+        f"Held-out loss of asynchronous SGD with {WORKERS} workers less that of SGD: {words}. "
+        + (
+            f"Asynchrony regularises on {len(better)} of {len(found)} problems and harms on {len(seen) - len(better)}."
+            if seen
+            else "Asynchrony by itself neither regularises nor harms, as far as could have been seen."
+        )
+    )
+
+
+def _flatness(tuned: Tuned, problems: list[str]) -> list[Finding]:
+    """Relate sharpness to held-out loss over the methods of each problem that has enough of them."""
+    from scipy.stats import spearmanr
+
+    words = []
+    for problem in problems:
+        known = [method for method in tuned.methods(problem) if tuned.mean("test_loss", problem, method).count]
+        if len(known) < ENOUGH:
+            continue
+        losses = [tuned.mean("test_loss", problem, method).value for method in known]
+        found = {
+            label: float(spearmanr(losses, [tuned.mean(name, problem, method).value for method in known])[0])
+            for name, label in SHARPNESS.items()
+        }
+        least, most = (choose(found, key=lambda label: found[label]) for choose in (min, max))
+        words.append(f"{problem} from {found[least]:.2f} ({least}) to {found[most]:.2f} ({most})")
+    if not words:
+        return []
+    return [
+        Finding(
+            "Do flat solutions generalise? Rank correlations, over the methods, of the held-out loss with each of the "
+            f"{len(SHARPNESS)} figures of sharpness: {'; '.join(words)}. Among seven methods, chance alone gives one "
+            "figure in twenty a correlation above about 0.8 by size."
+        )
+    ]
+
+
+def _table(tuned: Tuned, problem: str) -> Table:
+    """Make a table of all figures of the solutions of one problem."""
+    shown = [figure for figure in FIGURES if tuned.results.mean(figure, problem=problem).count]
+    return Table(
+        f"Solutions: {problem}",
+        ("method", "step", "fitted", *(FIGURES[figure] for figure in shown)),
+        tuple(
+            (
+                method,
+                tuned.step(problem, method),
+                tuned.mean("fitted", problem, method).value == 1,
+                *(str(mean) if (mean := tuned.mean(figure, problem, method)).count else "diverged" for figure in shown),
+            )
+            for method in tuned.methods(problem)
+        ),
+    )
+
+
+def _differences(tuned: Tuned, problems: list[str]) -> Table:
+    """Make a table of the differences to gradient descent, with their intervals and what could have been seen."""
+    return Table(
+        f"Differences to gradient descent, each method with the step by the rule: {tuned.rule}",
+        ("problem", "figure", "method", "step", "difference (interval)", "could have been seen", "seen"),
+        tuple(
+            (problem, FIGURES[figure], method, tuned.step(problem, method), str(found), found.size,
+             found.seen)
+            for problem in problems for figure in COMPARED for method in tuned.others(problem)
+            if (found := tuned.difference(figure, problem, method, comparisons=len(tuned.others(problem)))).count
+        ),
+    )  # fmt: skip
+
+
+def _maps(tuned: Tuned) -> list[Part]:
     """Make maps of the trajectories on their planes."""
     found: list[Part] = []
-    for record in results.records:
-        if "way" in record:
-            path, shown = record["way"], f"{record['way']['explained']:.0%}"
-            found.append(Map(
-                f"Trajectory of {record['method']}", "along its longest side", "across", path["across"], path["up"],
-                path["losses"], "loss", f"The loss on the plane that shows {shown} of the trajectory, and the "
-                "trajectory from its start to its end, epoch by epoch.", log=True, contours=True,
-                path=(path["xs"], path["ys"]),
-            ))  # fmt: skip
+    for method in TRAJECTORIES:
+        for record in tuned.results.where(**tuned.settings(NOISY, method)).records:
+            if "way" in record:
+                path, shown = record["way"], f"{record['way']['explained']:.0%}"
+                found.append(Map(
+                    f"Trajectory of {method}", "along its longest side", "across", path["across"], path["up"],
+                    path["losses"], "loss", f"The training loss of the diagonal network on the plane that shows "
+                    f"{shown} of the trajectory, and the trajectory, epoch by epoch.", log=True, contours=True,
+                    path=(path["xs"], path["ys"]),
+                ))  # fmt: skip
     return found
 
 
 experiment = Experiment(
     "regularisation",
-    "Regularisation: does asynchrony help to generalise?",
-    "With fewer rows than features many solutions fit exactly. Which one do gradient descent, SGD, asynchronous SGD, "
-    "averaged SGD and Adam find, and how well does it do on other rows?",
-    f"Least squares with {ROWS} rows, {FEATURES} features and planted weights; all start from zero, {EPOCHS} epochs "
-    "at a "
-    "constant step (gradient descent 20 times as many, each of one step). Of all exact solutions the shortest is "
-    "known. "
-    f"Asynchronous SGD has {WORKERS} workers with a server in simulated time, Hogwild! four threads. Sharpness is the "
-    "largest rise of the loss within a distance of 0.5.",
-    grid(method=list(METHODS)),
-    grid(method=list(METHODS)),
+    "Regularisation: do SGD and asynchronous SGD find solutions that generalise better?",
+    "With more parameters than data many solutions fit exactly. Which of them do gradient descent, SGD, asynchronous "
+    "SGD, its average, momentum, AdaGrad and Adam find: of what norm, how sharp, and how good on other data?",
+    "Least squares with networks that have more parameters than rows: a diagonal linear network u^2 - v^2 (40 rows, 80 "
+    "features, 5 of them planted) that starts at 0.01 and at 0.1, and at 0.3 with label noise (plus or minus 2, drawn "
+    "anew at every use of a row); a perceptron with 64 hidden units on 60 rows, whose targets have noise that stays; "
+    "30 random measurements of a matrix of rank one and side 10, as U U^T from 0.5 times the identity, with label "
+    f"noise of 0.5. An update has one row; that of gradient descent has all rows and no label noise. Asynchronous SGD "
+    f"has {WORKERS} workers with a server in simulated time; its average is over the last quarter of the run. All "
+    "methods make the same number of updates, and the step falls to zero along half a cosine. The same rule chooses "
+    f"the step of every method from {', '.join(f'{step:g}' for step in STEPS)} (in the quick form from three of "
+    f"them): the largest with which every seed ends below {FITTED:g} of the training loss at the start, and for "
+    "comparison the one with the least training loss at the end; held-out data is never used. Norm is the l1-norm of "
+    "the weights (nuclear norm of the matrix, l1-norm of all parameters of the perceptron). Sharpness has three forms: "
+    f"the highest rise of the loss within {RADIUS:g} (SAM); mean changes of the loss and of the gradient's norm at "
+    "random points of p-balls around the solution, for p of 1, 2 and infinity, of radii that agree on quadratic forms; "
+    "and the same along single coordinates, in units of the root mean square of their tensor. Methods are compared "
+    "with gradient descent seed by seed. Intervals are Student's, at 95% for all methods together (Bonferroni). What "
+    "could have been seen is the true difference whose interval leaves out zero in 80% of experiments.",
+    grid(problem=list(PROBLEMS), method=list(METHODS), step=list(STEPS), updates=[3000]),
+    grid(problem=[NOISY], method=list(METHODS), step=[0.08, 0.02, 0.0025], updates=[800])
+    + grid(problem=[PERCEPTRON], method=list(TRAJECTORIES), step=[0.16, 0.08], updates=[800]),
     trial,
     read,
-    seconds=(240, 65),
-    seeds=(8, 2),
+    seconds=(3000, 60),
+    seeds=(8, 3),
 )  # fmt: skip

@@ -135,6 +135,6 @@ experiment = Experiment(
     grid(strategy=[*IN_MEMORY, *BY_MESSAGES]),
     trial,
     read,
-    seconds=(40, 20),
+    seconds=(30, 12),
     seeds=(5, 2),
 )  # fmt: skip

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hogwild.delays import Delay, named
+from hogwild.delays import Delay, DelayOption, check_by_worker, named, per_worker
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.local.driver import LocalDriver
@@ -20,8 +19,10 @@ class Local(Runtime):
 
     Parameters
     ----------
-    extra_seconds : mapping of int to float, default {}
-        Seconds that a worker sleeps after each burst, by worker number.
+    delay : float, str, Delay, or mapping of int to these, default 0.0
+        Seconds that a worker waits with each of its updates, for all workers or by worker number (`hogwild.delays`).
+        After each burst the worker sleeps for the sum over the burst's updates. It holds the result of the burst
+        meanwhile, which so becomes stale, and handles no message. When the run ends, no worker waits any longer.
     latency : float, str or Delay, default 0.0
         Delay of every message: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers.
     faults : tuple of Crash or Crashes, default ()
@@ -42,11 +43,11 @@ class Local(Runtime):
 
     Examples
     --------
-    >>> Local(extra_seconds={2: 0.05}).extra_seconds
-    {2: 0.05}
+    >>> Local(delay={2: 0.05}).delay
+    {2: Always(seconds=0.05)}
     """
 
-    extra_seconds: Mapping[int, float] = field(default_factory=dict)
+    delay: DelayOption = 0.0
     latency: Delay | float | str = 0.0
     faults: tuple[Fault, ...] = ()
     join_times: Mapping[int, float] = field(default_factory=dict)
@@ -55,11 +56,10 @@ class Local(Runtime):
     record: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "delay", per_worker(self.delay))
         object.__setattr__(self, "latency", named(self.latency))
         object.__setattr__(self, "faults", checked(self.faults))
-        for name in ("extra_seconds", "join_times"):
-            if not all(0 <= seconds < math.inf for seconds in getattr(self, name).values()):
-                raise invalid_parameter(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
+        check_by_worker("join_times", self.join_times, "seconds")
         if not self.detection_delay >= 0:
             raise invalid_parameter("detection_delay", "a number of seconds", self.detection_delay)
         if not self.stall_timeout > 0:
@@ -67,11 +67,6 @@ class Local(Runtime):
 
     passes_messages = True
     saves_checkpoints = True
-
-    @property
-    def mentioned_workers(self) -> set[int]:
-        """Numbers of the workers that ``extra_seconds`` and ``join_times`` mention."""
-        return {*self.extra_seconds, *self.join_times}
 
     def play(self, job: MessageJob) -> Outcome:
         """Run a job to its end on threads.

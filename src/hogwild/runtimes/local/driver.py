@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogwild.delays import Delay, named
+from hogwild.delays import Delay, DelayStream, named
 from hogwild.errors import WorkerError
 from hogwild.messaging.job import MessageJob, Outcome, Traffic
-from hogwild.messaging.messages import COORDINATOR, Ack, Envelope, is_worker, number_of, worker
+from hogwild.messaging.messages import COORDINATOR, Ack, Envelope, Stop, is_worker, number_of, worker
 from hogwild.messaging.node import Node
 from hogwild.messaging.protocol import (
     Emit,
@@ -97,7 +97,10 @@ class LocalDriver:
         """Deliver a message to its receiver, if the receiver is running.
 
         An acknowledgement without latency does not wake the receiver, unless the receiver waits for acknowledgements.
+        The message that ends the run also ends all delays, in which workers would not read it.
         """
+        if isinstance(envelope.body, Stop):
+            self.skip_delays.set()
         actor = self.actors.get(envelope.to)
         if actor is None:
             return
@@ -217,13 +220,15 @@ class LocalDriver:
         incarnation = self.starts[name]
         self.starts[name] += 1
         others = {peer: incarnation for peer, incarnation in incarnations.items() if peer != name}
-        node = snapshotting(Node(self.job.roles[name](), ReliableChannel(name, incarnation, others, RESEND)), self.job)
+        channel = ReliableChannel(name, incarnation, others, RESEND, self.job.config.window)
+        node = snapshotting(Node(self.job.roles[name](), channel), self.job)
         trains = is_worker(name)
         number = number_of(name) if trains else -1
         node_trace = self.node_traces.setdefault(name, NodeTrace()) if self.runtime.record else None
         actor = self.actors[name] = Actor(
             self, name, incarnation, node, self.job.make_trainer(number) if trains else None,
-            self.runtime.extra_seconds.get(number, 0.0), self.job.seed, node_trace,
+            DelayStream(self.runtime.delay, self.job.seed, number, incarnation) if trains else None, self.job.seed,
+            node_trace,
         )  # fmt: skip
         return actor
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hogwild.delays import Delay
+from hogwild.delays import Delay, DelayStream
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import LocalTrainer, Traffic
 from hogwild.messaging.messages import Ack, Envelope, number_of
@@ -78,8 +78,8 @@ class Actor:
         Role and reliable channel of the node.
     trainer : LocalTrainer or None
         Trainer of a worker; None for all other nodes.
-    extra_seconds : float
-        Seconds that the actor sleeps after each burst.
+    delays : DelayStream or None
+        Delays of a worker's updates, for whose sum the actor sleeps after each burst; None for all other nodes.
     seed : int
         Seed of the random latencies.
     node_trace : NodeTrace or None
@@ -88,10 +88,10 @@ class Actor:
 
     def __init__(
         self, environment: ActorEnvironment, name: str, incarnation: int, node: Node | SnapshottingNode,
-        trainer: LocalTrainer | None, extra_seconds: float, seed: int, node_trace: NodeTrace | None,
+        trainer: LocalTrainer | None, delays: DelayStream | None, seed: int, node_trace: NodeTrace | None,
     ) -> None:  # fmt: skip
         self.environment, self.name, self.incarnation, self.node = environment, name, incarnation, node
-        self.trainer, self.extra_seconds, self.node_trace = trainer, extra_seconds, node_trace
+        self.trainer, self.delays, self.node_trace = trainer, delays, node_trace
         self.ended, self.lock = threading.Event(), threading.Lock()
         self.traffic: dict[str, Traffic] = defaultdict(Traffic)
         self.busy, self.events, self.since = 0.0, 0, now()
@@ -206,7 +206,8 @@ class Actor:
         assert self.trainer is not None
         began = now()
         trained: Trained = self.trainer.burst(train)
-        self._sleep(self.extra_seconds)
+        # The result of the burst is already computed, so it becomes stale during the delay.
+        self._sleep(0.0 if self.delays is None else self.delays.total(train.terms))
         self._idle_since = now()
         seconds = self._idle_since - began
         self.busy += seconds

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from hogwild.delays import Delay, named
+from hogwild.delays import Delay, is_seconds, named
 from hogwild.registry import invalid_parameter
+
+_NODE = re.compile(r"coordinator|(worker|server)-\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Crash:
     Raises
     ------
     ParameterError
-        If ``at`` or ``back_after`` is negative.
+        If ``who`` is not the name of a node, or if ``at`` or ``back_after`` is negative or infinite.
     """
 
     who: str
@@ -37,9 +40,11 @@ class Crash:
     back_after: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.at >= 0:
+        if not isinstance(self.who, str) or not _NODE.fullmatch(self.who):
+            raise invalid_parameter("who", "the name of a node, such as 'worker-1' or 'server-0'", self.who)
+        if not is_seconds(self.at):
             raise invalid_parameter("at", "a number of seconds", self.at)
-        if self.back_after is not None and not self.back_after >= 0:
+        if self.back_after is not None and not is_seconds(self.back_after):
             raise invalid_parameter("back_after", "a number of seconds, or None for never", self.back_after)
 
 
@@ -61,7 +66,7 @@ class Crashes:
     Raises
     ------
     ParameterError
-        If ``every`` is not positive.
+        If ``every`` is not positive, or if ``back_after`` is negative or infinite.
     """
 
     every: float
@@ -69,8 +74,10 @@ class Crashes:
     servers: bool = False
 
     def __post_init__(self) -> None:
-        if not self.every > 0:
+        if not (is_seconds(self.every) and self.every > 0):
             raise invalid_parameter("every", "a positive number of seconds", self.every)
+        if not is_seconds(self.back_after):
+            raise invalid_parameter("back_after", "a number of seconds", self.back_after)
 
 
 Fault = Crash | Crashes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hogwild.delays import DelayOption, per_worker
 from hogwild.machine import usable_cores
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.runtime import Runtime
@@ -26,6 +27,12 @@ class Processes(Runtime):
         Seconds within which a worker must have loaded the model and the data.
     threads : int, optional
         Number of arithmetic threads of each worker. The default is the usable cores divided by the number of workers.
+    delay : float, str, Delay, or mapping of int to these, default 0.0
+        Seconds that a worker waits with each of its updates, for all workers or by worker number (`hogwild.delays`).
+        The worker waits between the backward pass and the optimiser's step, so that its gradient becomes stale. In a
+        model with tables that update themselves in the backward pass, it waits between the forward and the backward
+        pass. Workers of ``Synchronous`` wait before each step. A pause for a checkpoint and the end of the run end a
+        delay early.
 
     Raises
     ------
@@ -37,10 +44,12 @@ class Processes(Runtime):
     heartbeat_timeout: float = 600.0
     startup_timeout: float = 120.0
     threads: int | None = None
+    delay: DelayOption = 0.0
 
     trains_modules = True
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "delay", per_worker(self.delay))
         if self.on_worker_failure not in ("stop", "continue"):
             raise invalid_parameter("on_worker_failure", "'stop' or 'continue'", self.on_worker_failure)
         for name in ("heartbeat_timeout", "startup_timeout"):

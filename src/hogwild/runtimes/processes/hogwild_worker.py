@@ -6,10 +6,11 @@ import contextlib
 import itertools
 import math
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from hogwild.delays import DelayStream
 from hogwild.errors import DivergedError
 from hogwild.runtimes.processes import rng_state
 from hogwild.runtimes.processes import shared_counters as at
@@ -17,7 +18,10 @@ from hogwild.runtimes.processes.atomic_optimiser_step import concurrent_steps
 from hogwild.runtimes.processes.child_main import flush
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.worker_config import SharedAverage, WorkerConfig
-from hogwild.runtimes.processes.write_policies import EpochAveraging, StopRequested, write_policy
+from hogwild.runtimes.processes.write_policies import EpochAveraging, StopRequested, sleep_delay, write_policy
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.processes.watched_updates import WatchedUpdates
 
 END = object()  # marker of the end of an epoch's batches
 PUBLISH_EVERY = 16  # updates between two publications of a worker's own buffers, and of losses on a GPU
@@ -33,9 +37,12 @@ class HogwildWorker:
     def __init__(self, work: WorkerConfig, rank: int, counters: SharedCounters) -> None:
         self.work, self.rank, self.counters = work, rank, counters
         self.net, self.optimiser = work.problem.net, work.optimiser
+        self._writes_in_backward = False
         for module in self.net.modules():
             if getattr(module, "updates_in_backward", False):
                 module.follow(self.optimiser)
+                self._writes_in_backward = True
+        self._delays = DelayStream(work.delay, work.seed, rank)
         self.counts, self.flags = counters.counts[rank], counters.flags
         self.policy = write_policy(work.access, rank, counters, self.check_flags)
         self.averaging = EpochAveraging(work, rank, counters, self.check_flags) if work.replicas is not None else None
@@ -47,6 +54,7 @@ class HogwildWorker:
         self._read_every = 1 if work.problem.device == "cpu" else PUBLISH_EVERY
         self._begun = 0.0
         self._captured = None if work.steps is None else work.steps(work.problem, work.optimiser)
+        self._watched = _watched(work, rank)
 
     def run(self) -> None:
         """Wait for the start signal, and train until the last epoch ends or the supervisor stops the run.
@@ -149,12 +157,22 @@ class HogwildWorker:
             self._publish_buffers()
 
     def _step(self, batch: object) -> tuple[torch.Tensor, int]:
-        loss, size = self.work.problem.loss(batch)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        with self.policy:
-            self.optimiser.step()
+        with self._watched or contextlib.nullcontext():
+            loss, size = self.work.problem.loss(batch)
+            self.optimiser.zero_grad(set_to_none=True)
+            if self._writes_in_backward:
+                self._wait()
+                loss.backward()
+            else:
+                loss.backward()
+                self._wait()
+            with self.policy:
+                (self._watched or self.optimiser).step()
         return loss, size
+
+    def _wait(self) -> None:
+        """Wait for the delay of this update, after the parameters were read and before they are written."""
+        sleep_delay(self._delays.next(), self.rank, self.counters)
 
     def _read_losses(self) -> None:
         """Add the pending losses to the shared counters; raise ``DivergedError`` if their sum is not finite.
@@ -218,6 +236,16 @@ class HogwildWorker:
         if self._own_buffers and next(self.counters.running()) == self.rank:
             for shared, own in zip(self._shared_buffers, self._own_buffers, strict=True):
                 shared.copy_(own)
+
+
+def _watched(work: WorkerConfig, rank: int) -> WatchedUpdates | None:
+    """Return the counting updates of a worker; None if the run counts no conflicts."""
+    if work.conflicts is None:
+        return None
+    # The import is here, because only counting updates need the kernels of sparse tables.
+    from hogwild.runtimes.processes.watched_updates import WatchedUpdates
+
+    return WatchedUpdates(work.conflicts, rank, work.problem.net, work.optimiser)
 
 
 def _stream() -> torch.cuda.Stream:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from hogwild.errors import ParameterError
 
@@ -46,6 +47,7 @@ _MOMENTS: dict[str, tuple[Fill, str | None]] = {
 }  # fmt: skip
 STATE_TENSORS: dict[str, dict[str, tuple[Fill, str | None]]] = {
     "SGD": {"momentum_buffer": (_zeros, "momentum")},
+    "SGDW": {"momentum_buffer": (_zeros, "momentum")},  # of hogwild.nn
     "Adam": {**_MOMENTS, "max_exp_avg_sq": (_zeros, "amsgrad")},
     "AdamW": {**_MOMENTS, "max_exp_avg_sq": (_zeros, "amsgrad")},
     "SparseAdam": {**_MOMENTS, "step": (_exact_count, None)},
@@ -63,7 +65,8 @@ STATE_TENSORS: dict[str, dict[str, tuple[Fill, str | None]]] = {
 
 def has_shareable_state(optimiser: torch.optim.Optimizer) -> bool:
     """Return whether workers can share an optimiser's state; otherwise each worker has a state of its own."""
-    return type(optimiser).__module__.startswith("torch.optim") and type(optimiser).__name__ in STATE_TENSORS
+    kind = type(optimiser)
+    return kind.__module__.startswith(("torch.optim", "hogwild.nn")) and kind.__name__ in STATE_TENSORS
 
 
 def allocate_state(optimiser: torch.optim.Optimizer) -> list[Tensor]:
@@ -91,6 +94,25 @@ def allocate_state(optimiser: torch.optim.Optimizer) -> list[Tensor]:
                 if name not in state and (option is None or group[option]):
                     state[name] = fill(parameter, group)
     return state_tensors(optimiser)
+
+
+def unallocated_bytes(optimiser: torch.optim.Optimizer) -> int:
+    """Return the number of bytes that :func:`allocate_state` is going to allocate.
+
+    It is 0 for an optimiser whose state is not known.
+
+    >>> unallocated_bytes(torch.optim.Adam([torch.nn.Parameter(torch.ones(100))]))
+    804
+    """
+    parts = STATE_TENSORS[type(optimiser).__name__] if has_shareable_state(optimiser) else {}
+    size = 0
+    for group in optimiser.param_groups:
+        for parameter in (one for one in group["params"] if one.requires_grad and not is_lazy(one)):
+            like = torch.empty_like(parameter, device="meta")
+            for name, (fill, option) in parts.items():
+                if name not in optimiser.state.get(parameter, {}) and (option is None or group[option]):
+                    size += fill(like, group).nbytes
+    return size
 
 
 def state_tensors(optimiser: torch.optim.Optimizer) -> list[Tensor]:

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from hogwild.errors import HogwildError, ParameterError
 from hogwild.files import format_size
-from hogwild.machine import this_machine
+from hogwild.machine import swap_bytes, this_machine
 
 ALIGNED = 64  # alignment in bytes: one cache line
 
@@ -54,11 +54,11 @@ class SharedBlock:
 
 
 def check_space(size: int, what: str) -> None:
-    """Raise :class:`ParameterError` if ``size`` bytes exceed the usable memory.
+    """Raise :class:`ParameterError` if ``size`` bytes exceed the usable memory and the swap space.
 
     Otherwise the system would kill a process later, when the memory runs out.
     """
-    room = this_machine().usable_memory
+    room = this_machine().usable_memory + swap_bytes()
     if size > room:
         raise ParameterError(
             f"{what} takes {format_size(size)} of shared memory, and {format_size(room)} is free. "

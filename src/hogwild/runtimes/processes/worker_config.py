@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hogwild.delays import NONE, DelayOption
 from hogwild.runtimes.processes.ddp.collectives import DDPConfig
 from hogwild.schedules import Moment, Schedule
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.processes.conflict_monitor import ModuleConflictMonitor
 
 Tensors = list[Tensor]
 
@@ -86,6 +90,8 @@ class WorkerConfig:
     earlier: float = 0.0  # seconds of training before the checkpoint from which this run resumes
     # Factory of graph-captured steps; None where the steps cannot be captured, such as on the CPU.
     steps: Callable[[Any, torch.optim.Optimizer], CapturedSteps] | None = None
+    delay: DelayOption = NONE  # seconds that a worker waits with each update, for all workers or by rank
+    conflicts: ModuleConflictMonitor | None = None  # counters of conflicts between workers; None counts none
 
     @property
     def values(self) -> Tensors:

@@ -15,6 +15,7 @@ from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 
+DELAY_POLL_SECONDS = 0.01  # longest sleep of a delayed worker between two looks at the supervisor's flags
 TRIES = 400  # attempts to take the lock, about 0.5 milliseconds, before a worker sleeps until the lock is free
 SPINS = 200  # reads of the shared counters before a worker sleeps between two reads
 
@@ -32,6 +33,17 @@ def write_policy(
     if access == "turns":
         return RoundRobinTurn(rank, counters, check_flags)
     return contextlib.nullcontext()
+
+
+def sleep_delay(seconds: float, rank: int, counters: SharedCounters) -> None:
+    """Sleep for the delay of an update; return early if the supervisor requests a pause or the end of the run.
+
+    The worker then completes the update, so that a checkpoint never has half of one.
+    """
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0 and not (counters.flags[at.STOP] or counters.flags[at.PAUSE]):
+        counters.beat(rank)
+        time.sleep(min(left, DELAY_POLL_SECONDS))
 
 
 class StepLock:

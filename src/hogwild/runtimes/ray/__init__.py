@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hogwild.delays import DelayOption, check_by_worker, per_worker
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.messaging.injected_faults import Link
@@ -35,8 +36,10 @@ class Ray(Runtime):
         Seconds that a process has to start and to be ready.
     stall_timeout : float, default 600.0
         Seconds without any message after which the run fails.
-    extra_seconds : mapping of int to float, default {}
-        Seconds that a worker sleeps after each burst, by worker number.
+    delay : float, str, Delay, or mapping of int to these, default 0.0
+        Seconds that a worker waits with each of its updates, for all workers or by worker number (`hogwild.delays`).
+        After each burst the worker sleeps for the sum over the burst's updates. It holds the result of the burst
+        meanwhile, which so becomes stale, and handles no message. When the run ends, no worker waits any longer.
     join_times : mapping of int to float, default {}
         Seconds after the start at which a worker's process is started, by worker number. All others start at once.
     standby_servers : int, default 1
@@ -65,7 +68,7 @@ class Ray(Runtime):
     cpus_per_worker: float = 1.0
     startup_timeout: float = 120.0
     stall_timeout: float = 600.0
-    extra_seconds: Mapping[int, float] = field(default_factory=dict)
+    delay: DelayOption = 0.0
     join_times: Mapping[int, float] = field(default_factory=dict)
     standby_servers: int = 1
     link: Link | None = None
@@ -84,9 +87,8 @@ class Ray(Runtime):
             raise invalid_parameter("cpus_per_worker", "a number of CPUs, at least 0", self.cpus_per_worker)
         if not self.admission_timeout >= 0:
             raise invalid_parameter("admission_timeout", "a number of seconds", self.admission_timeout)
-        for name in ("extra_seconds", "join_times"):
-            if not all(0 <= seconds < math.inf for seconds in getattr(self, name).values()):
-                raise invalid_parameter(name, "seconds for some workers, such as {2: 0.05}", getattr(self, name))
+        object.__setattr__(self, "delay", per_worker(self.delay))
+        check_by_worker("join_times", self.join_times, "seconds")
         if self.link is not None and not isinstance(self.link, Link):
             raise invalid_parameter(
                 "link", "Link(latency, bandwidth, loss, duplication, reordering) or None", self.link
@@ -94,11 +96,6 @@ class Ray(Runtime):
 
     passes_messages = True
     saves_checkpoints = True
-
-    @property
-    def mentioned_workers(self) -> set[int]:
-        """Numbers of the workers that ``extra_seconds`` and ``join_times`` mention."""
-        return {*self.extra_seconds, *self.join_times}
 
     def play(self, job: MessageJob) -> Outcome:
         """Run a job to its end on the cluster.

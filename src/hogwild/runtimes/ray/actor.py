@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ from typing import Any
 import psutil
 import ray
 
+from hogwild.delays import DelayOption, DelayStream
 from hogwild.errors import MessageError
 from hogwild.messaging.job import LocalTrainer, MessageJob, Traffic
-from hogwild.messaging.messages import COORDINATOR, Ack, is_worker, number_of
+from hogwild.messaging.messages import COORDINATOR, Ack, Stop, is_worker, number_of
 from hogwild.messaging.node import Node, Role
 from hogwild.messaging.protocol import (
     Event,
@@ -117,16 +117,16 @@ class RayActor:
         Incarnation of the node, from 0.
     job : MessageJob
         Roles, trainers and configuration of the run.
-    extra_seconds : mapping of int to float
-        Seconds that a worker sleeps after each burst, by worker number.
+    delay : DelayOption
+        Seconds that a worker waits with each of its updates, for all workers or by worker number.
     link : Link, optional
         Latency, loss, duplication and reordering to inject into the actor's calls.
     """
 
     def __init__(
-        self, name: str, incarnation: int, job: MessageJob, extra_seconds: Mapping[int, float], link: Link | None = None
+        self, name: str, incarnation: int, job: MessageJob, delay: DelayOption, link: Link | None = None
     ) -> None:
-        self.job, self.extra_seconds, self.link = job, extra_seconds, link
+        self.job, self.delay, self.link = job, delay, link
         self.become(name, incarnation)
         self._store = StateStore()
         self._actor: Actor | None = None
@@ -175,15 +175,16 @@ class RayActor:
         context.open(peers[COORDINATOR][1] if is_durable(name) else None, persisted, before)
         try:
             incarnations = {peer: incarnation for peer, (incarnation, _) in peers.items()}
-            channel = ReliableChannel(name, self.incarnation, incarnations, RESEND_TIMEOUT)
+            channel = ReliableChannel(name, self.incarnation, incarnations, RESEND_TIMEOUT, self.job.config.window)
             node = snapshotting(Node(self.job.roles[name](), channel), self.job)
             first: list[Event] = [Started(persisted)]
             if resume_state is not None:
                 restore_node(node, self._trainer, resume_state.state)
                 changes = [change for change in resume_state.changes if change.peer != name]
                 first = [Resumed(resume_state.seconds), *changes]
-            extra_seconds = self.extra_seconds.get(self._number, 0.0)
-            actor = Actor(context, name, self.incarnation, node, self._trainer, extra_seconds, self.job.seed, None)
+            number, seed = self._number, self.job.seed
+            delays = DelayStream(self.delay, seed, number, self.incarnation) if self._trainer is not None else None
+            actor = Actor(context, name, self.incarnation, node, self._trainer, delays, seed, None)
         except Exception as error:
             context.fail(name, error)
             return
@@ -207,6 +208,8 @@ class RayActor:
             self._malformed += 1
             return
         for envelope in envelopes:
+            if isinstance(envelope.body, Stop):
+                self._context.skip_delays.set()  # In a delay the worker would not read that the run ends.
             if actor is not None and isinstance(envelope.body, Ack) and not actor.node.channel.window_full:
                 actor.put_ack(Received(envelope))
             else:

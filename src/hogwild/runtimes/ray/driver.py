@@ -42,7 +42,7 @@ class RayDriver:
     def __init__(self, ray: ModuleType, runtime: Ray, job: MessageJob) -> None:
         self.ray, self.runtime, self.job = ray, runtime, job
         cpus = runtime.cpus_per_worker * job.cores
-        self.placement = Placement(ray, cpus, *put_job(ray, job), dict(runtime.extra_seconds), runtime.link)
+        self.placement = Placement(ray, cpus, *put_job(ray, job), runtime.delay, runtime.link)
         self.records: dict[str, ActorRecord] = {}  # running and starting incarnations, by node
         self.crashed: list[ActorRecord] = []  # crashed incarnations, whose counters still belong to the run
         self.starts: Counter[str] = Counter()

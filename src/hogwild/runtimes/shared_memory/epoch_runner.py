@@ -1,10 +1,11 @@
-"""Runners of an epoch: worker threads claim chunks from Python or in compiled code, or take turns."""
+"""Runners of an epoch: worker threads claim chunks from Python or in compiled code, delay updates, or take turns."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Epoch, EpochPlan
-from hogwild.kernels.sync_policies import restart
+from hogwild.delays import DelayStream
+from hogwild.kernels.sync_policies import DEBT, DELAYED_TERMS, DRAWN, SKIPPED, restart, skip_delays
 from hogwild.kernels.work_queue import (
     BEGINS,
     ENDS,
@@ -54,6 +56,7 @@ class EpochSegment:
     loss: float  # sum of the losses of the segment's terms, each computed just before the term's own update
     worst: float  # largest mean loss of a chunk, or of a part of a chunk in compiled code; NaN after divergence
     interrupted: bool  # whether Ctrl-C was pressed
+    workers: frozenset[int]  # numbers of the workers that made at least one of the segment's updates
 
 
 class EpochRunner:
@@ -70,6 +73,7 @@ class EpochRunner:
         self.loss, self.worst, self.interrupted = 0.0, 0.0, False
         # Replicas whose worker got a chunk; the other replicas would only dilute the mean.
         self.moved: dict[int, State] = {}
+        self.trained: set[int] = set()  # numbers of the workers that made updates
 
     def count(self, terms: int, loss: float) -> None:
         """Count a chunk of ``terms`` terms with the sum of its losses; halt if the loss is not finite."""
@@ -107,7 +111,7 @@ class EpochRunner:
 
     def segment(self) -> EpochSegment:
         """Return the result of this segment."""
-        return EpochSegment(self.next, self.done, self.loss, self.worst, self.interrupted)
+        return EpochSegment(self.next, self.done, self.loss, self.worst, self.interrupted, frozenset(self.trained))
 
 
 class ChunkedRunner(EpochRunner):
@@ -147,6 +151,7 @@ class ChunkedRunner(EpochRunner):
                     self.next = number
                     break
                 self.moved[id(state)] = state
+                self.trained.add(worker)
             chunk = self.epoch[number]
             terms = len(chunk.order)
             with self.lock:
@@ -261,6 +266,7 @@ class CompiledRunner(EpochRunner):
             sum(float(tally[LOSS]) for tally in self.tallies),
             max(worst) if all(map(math.isfinite, worst)) else math.nan,
             self.interrupted,
+            frozenset(worker for worker, tally in enumerate(self.tallies) if tally[TERMS]),
         )
 
     def _terms_before(self, chunk: int) -> int:
@@ -301,6 +307,143 @@ def average_replicas(moved: list[State], state: State) -> None:
             np.mean(copies, axis=0, out=part)
 
 
+# Summed delays of the terms that a worker claims at a time. A claim in Python takes tens of microseconds.
+CLAIM_SECONDS = 0.001
+
+
+class WorkerDelays:
+    """Delays of one worker thread: drawn in Python, slept in compiled code between the read and the write of a term.
+
+    ``array`` is what the worker's kernel reads (:func:`hogwild.kernels.sync_policies.new_delays`).
+    """
+
+    def __init__(self, stream: DelayStream, array: NDArray[Any]) -> None:
+        self.array, self._stream = array, stream
+        self._drawn: deque[float] = deque()  # delays of the next terms, in seconds
+        self._rest = 0.0  # part of a microsecond that no term has waited yet
+
+    def restart(self) -> None:
+        """Wait with the following terms, also if delays were skipped before."""
+        self.array[SKIPPED] = self.array[DEBT] = 0
+
+    def skip(self) -> None:
+        """End the present delay, and wait no more. Any thread may call this."""
+        skip_delays(self.array)
+
+    def claim(self) -> int:
+        """Return the number of terms that the worker claims next.
+
+        Their delays add up to about ``CLAIM_SECONDS``, so that at the end of an epoch no worker waits for long for
+        another one.
+        """
+        seconds, terms = sum(self._drawn), len(self._drawn)
+        while terms < DELAYED_TERMS and (terms == 0 or seconds < CLAIM_SECONDS):
+            self._drawn.append(self._stream.next())
+            seconds, terms = seconds + self._drawn[-1], terms + 1
+        return terms
+
+    def load(self, terms: int) -> None:
+        """Write the delays of the next terms to the array."""
+        for term in range(terms):
+            whole = self._rest + 1e6 * self._drawn.popleft()
+            self.array[DRAWN + term] = int(whole)
+            self._rest = whole - int(whole)
+
+
+class _OpenChunk:
+    """Chunk whose terms workers claim a few at a time."""
+
+    def __init__(self, number: int, chunk: Chunk) -> None:
+        self.number, self.chunk, self.terms = number, chunk, len(chunk.order)
+        self.claimed = self.done = 0
+        self.loss = 0.0
+
+
+class DelayedRunner(EpochRunner):
+    """Runner whose workers wait between the read and the write of each term, and never for each other.
+
+    Workers claim a few terms at a time, because a chunk could take minutes. All workers are threads of the pool, so
+    that the main thread can react to the clock and to Ctrl-C. When the run halts, workers finish the chunks that are
+    begun, without further delay.
+    """
+
+    def __init__(
+        self, session: Session, epoch: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event
+    ) -> None:
+        super().__init__(session, epoch, first, updates, rates, halt)
+        self.delays: list[WorkerDelays] = session.delays
+        self._open: _OpenChunk | None = None
+
+    def run(self, tick: Callable[[int], None]) -> EpochSegment:
+        """Train on the remaining chunks, until the last or until the run halts."""
+        session = self.session
+        for delays in self.delays:
+            delays.restart()
+
+        def watch(updates: int) -> None:
+            tick(updates)
+            if self.halt.is_set():
+                self.stop()
+
+        states = replicas(session)
+        self.wait_for_workers(
+            [session.pool.submit(self.work, state, worker) for worker, state in enumerate(states)], watch
+        )
+        average_replicas(list(self.moved.values()), session.state)
+        return self.segment()
+
+    def stop(self) -> None:
+        """Make workers stop at the end of the chunks that are begun, and skip their delays."""
+        super().stop()
+        for delays in self.delays:
+            delays.skip()
+
+    def work(self, state: State, worker: int) -> None:
+        """Claim terms and train on them, until none is left or the run halts."""
+        session, delays = self.session, self.delays[worker]
+        descend = session.descents[worker]
+        pin_round_robin(worker)
+        while (claimed := self._claim(delays.claim())) is not None:
+            chunk, low, high, before = claimed
+            self.moved[id(state)] = state
+            self.trained.add(worker)
+            delays.load(high - low)
+            terms = Chunk(chunk.chunk.rows, chunk.chunk.order[low:high])
+            loss = descend(terms, self.rates(before, high - low), state, delays.array)
+            self._count(chunk, high - low, loss, state)
+
+    def _claim(self, most: int) -> tuple[_OpenChunk, int, int, int] | None:
+        """Claim at most ``most`` terms: their chunk, the first, the last, and the number of updates before them."""
+        with self.lock:
+            chunk = self._open
+            if chunk is None or chunk.claimed == chunk.terms:
+                if self.next >= len(self.epoch) or self.halt.is_set():
+                    return None
+                chunk = self._open = _OpenChunk(self.next, self.epoch[self.next])
+                self.next += 1
+            low = chunk.claimed
+            high = chunk.claimed = min(low + most, chunk.terms)
+            before, self.started = self.started, self.started + high - low
+            return chunk, low, high, before
+
+    def _count(self, chunk: _OpenChunk, terms: int, loss: float, state: State) -> None:
+        """Count terms of a chunk; when all its terms are done, average the iterate and release the chunk."""
+        with self.lock:
+            self.done += terms
+            self.loss += loss
+            chunk.done += terms
+            chunk.loss += loss
+            complete = chunk.done == chunk.terms
+            if complete:
+                mean = chunk.loss / max(chunk.terms, 1)
+                self.worst = self.worst if mean <= self.worst else mean  # keeps a NaN, as in ``count``
+        if not math.isfinite(loss):
+            self.stop()
+        if complete:
+            self.session.average(state)
+            self.epoch.done(chunk.number)
+
+
 class RoundRobinRunner(EpochRunner):
     """Runner whose n workers train on the same chunk, each on every n-th term, and apply the updates in order."""
 
@@ -325,6 +468,7 @@ class RoundRobinRunner(EpochRunner):
             session.average(session.state)
             self.epoch.done(self.next)
             self.next += 1
+            self.trained.update(range(min(terms, session.workers)))  # Worker k has the terms k, k + n, and so on.
             self.count(terms, sum(losses))
         return self.segment()
 

@@ -17,6 +17,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
+from hogwild.delays import DelayOption, DelayStream, per_worker
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
 from hogwild.jit import is_cached
@@ -29,10 +30,12 @@ from hogwild.runtimes.shared_memory.conflict_monitor import ConflictMonitor
 from hogwild.runtimes.shared_memory.epoch_runner import (
     ChunkedRunner,
     CompiledRunner,
+    DelayedRunner,
     EpochSegment,
     Rates,
     RoundRobinRunner,
     State,
+    WorkerDelays,
 )
 from hogwild.runtimes.shared_memory.thread_team import SliceTuner, ThreadTeam
 from hogwild.strategies.strategy import Strategy
@@ -47,16 +50,43 @@ _single_worker_seconds: defaultdict[Any, float] = defaultdict(float)
 class Threads(Runtime):
     """Runtime of worker threads that share the parameters in the memory of one process (Hogwild).
 
+    Parameters
+    ----------
+    delay : float, str, Delay, or mapping of int to these, default 0.0
+        Seconds that a worker waits with each of its updates, for all workers or by worker number (`hogwild.delays`).
+        The worker waits between the read of a row's coordinates and their write, so that its update becomes stale.
+        Delays below 0.2 milliseconds add up, and are waited together. Delayed workers have no hot replicas. Where a
+        limit, a record or a checkpoint ends a segment of an epoch, at most 64 rows are trained on without delay.
+
+    Raises
+    ------
+    ParameterError
+        If a delay is negative or unknown.
+
+    Examples
+    --------
+    >>> Threads(delay="2=0.001").delay
+    {2: Always(seconds=0.001)}
+
     References
     ----------
     Recht, Ré, Wright and Niu, "Hogwild!: a lock-free approach to parallelizing stochastic gradient descent", 2011.
     """
 
+    delay: DelayOption = 0.0
+
     shares_memory = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delay", per_worker(self.delay))
+
+    def __repr__(self) -> str:
+        return f"Threads(delay={self.delay!r})" if self.delays_workers else "Threads()"
+
     def session(
-        self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
-    ) -> Session:
+        self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int,
+        watching: ConflictMonitor | None = None, seed: int = 0,
+    ) -> Session:  # fmt: skip
         """Allocate the parameters, and compile the kernels.
 
         Parameters
@@ -71,6 +101,8 @@ class Threads(Runtime):
             Number of threads.
         watching : ConflictMonitor, optional
             Counters of conflicts; with them the kernels count conflicts and are slower.
+        seed : int, default 0
+            Seed of random delays.
 
         Returns
         -------
@@ -82,7 +114,7 @@ class Threads(Runtime):
         ParameterError
             If a function of the user, such as a loss, cannot be compiled.
         """
-        return Session(problem, rule, strategy, workers, watching)
+        return Session(problem, rule, strategy, workers, watching, self.delay_streams(seed, workers))
 
 
 class Session:
@@ -93,21 +125,27 @@ class Session:
     """
 
     def __init__(
-        self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int, watching: ConflictMonitor | None = None
-    ) -> None:
+        self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int,
+        watching: ConflictMonitor | None = None, streams: list[DelayStream] | None = None,
+    ) -> None:  # fmt: skip
         self.problem, self.strategy = problem, strategy
         self.state: State = problem.start(rule)
         self.mean: IterateAverage | None = None
         self._rule = rule
         # Hot replicas that the run uses once their kernel is compiled; None if the run uses none.
-        self.planned: Any = None if watching else problem.hot_replicas(rule, strategy.buffer, workers)
+        plain = watching is not None or streams is not None
+        self.planned: Any = None if plain else problem.hot_replicas(rule, strategy.buffer, workers)
         self.buffers: Any = None  # hot replicas in use; None before their kernel is compiled
         self.workers = workers if self.planned is None else 1
-        self.access = strategy.access if self.workers > 1 else "free"  # A single worker needs no synchronisation.
+        # A single worker needs no synchronisation.
+        self.access: str = strategy.access if self.workers > 1 else "free"
+        if streams is not None:
+            self.access = "delayed"
         self.alone = workers == 1 or bool(strategy.replicas)  # whether each worker has parameters of its own
         kernel: Callable[..., BoundKernel] = problem.kernel  # Only some problems take conflict counters.
         descent = partial(kernel, rule, self.access, 1 if self.alone else self.workers, self.alone)
         self.sync = problem.sync_buffer(self.access)
+        self.delays = [WorkerDelays(stream, problem.sync_buffer(self.access)) for stream in streams or ()]
         self.descents: list[Any] = (
             [descent(counters=counters) for counters in watching.counters] if watching else [descent()] * self.workers
         )
@@ -219,6 +257,8 @@ class Session:
         if self.planned is not self.buffers:
             self._last_check = time.perf_counter()
             tick = partial(self._monitor_compilation, tick, halt)
+        if self.delays:
+            return DelayedRunner(self, epoch, first, updates, rates, halt).run(tick)
         if self.access == "turns":
             return RoundRobinRunner(self, epoch, first, updates, rates, halt).run(tick)
         whole = epoch.whole() if self.mean is None and isinstance(self.descend, QueueKernel) else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hogwild.delays import Delay, named
+from hogwild.delays import Delay, DelayOption, check_by_worker, delayed_workers, named, per_worker
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.messaging.trace import Trace
 from hogwild.registry import invalid_parameter
@@ -25,11 +26,12 @@ class Simulator(Runtime):
     ----------
     compute_time : float, str or Delay, default "log-normal:0.001:0.1"
         Duration of one update: seconds, a distribution of :mod:`hogwild.delays`, or its name with numbers. A worker
-        with k cores takes 1/k of this duration.
+        with k cores takes 1/k of this duration. ``Slowed`` multiplies the duration for some workers.
     link : Link, default Link()
         Latency, bandwidth, loss, duplication and reordering of messages.
-    slowdown : mapping of int to float, default {}
-        Factor by which a worker's updates take longer, by worker number.
+    delay : float, str, Delay, or mapping of int to these, default 0.0
+        Seconds that a worker waits with each of its updates, for all workers or by worker number (`hogwild.delays`).
+        They are added to the duration of the update, between the worker's read of the parameters and its write.
     faults : tuple of Crash or Crashes, default ()
         Crashes to inject.
     join_times : mapping of int to float, default {}
@@ -42,17 +44,23 @@ class Simulator(Runtime):
         Duration of a node's reaction to one message, in seconds or as a distribution. A node handles one message at a
         time.
     trace : Trace, optional
-        Durations recorded by ``Local(record=True)``. They replace ``compute_time``, ``link`` and ``handling_time``.
+        Durations recorded by ``Local(record=True)``. They replace ``compute_time``, ``delay``, ``link`` and
+        ``handling_time``.
 
     Raises
     ------
     ParameterError
-        If ``faults`` has other elements, or if ``detection_delay`` is negative.
+        If an option is outside its range.
+
+    Examples
+    --------
+    >>> Simulator(delay={2: "exponential:0.05"}).delay
+    {2: Exponential(mean=0.05)}
     """
 
     compute_time: Delay | float | str = "log-normal:0.001:0.1"
     link: Link = field(default_factory=Link)
-    slowdown: Mapping[int, float] = field(default_factory=dict)
+    delay: DelayOption = 0.0
     faults: tuple[Fault, ...] = ()
     join_times: Mapping[int, float] = field(default_factory=dict)
     detection_delay: float = 1.0
@@ -63,9 +71,15 @@ class Simulator(Runtime):
     def __post_init__(self) -> None:
         object.__setattr__(self, "compute_time", named(self.compute_time))
         object.__setattr__(self, "handling_time", named(self.handling_time))
+        object.__setattr__(self, "delay", per_worker(self.delay))
         object.__setattr__(self, "faults", checked(self.faults))
-        if not self.detection_delay >= 0:
+        check_by_worker("join_times", self.join_times, "seconds")
+        if not isinstance(self.link, Link):
+            raise invalid_parameter("link", "Link(latency, bandwidth, loss, duplication, reordering)", self.link)
+        if not 0 <= self.detection_delay < math.inf:
             raise invalid_parameter("detection_delay", "a number of seconds", self.detection_delay)
+        if not self.stall_timeout > 0:
+            raise invalid_parameter("stall_timeout", "a positive number of seconds", self.stall_timeout)
 
     @classmethod
     def replay(cls, trace: Trace) -> Simulator:
@@ -94,9 +108,17 @@ class Simulator(Runtime):
     saves_checkpoints = True
 
     @property
+    def run_ahead(self) -> int:
+        """The most pushes of a worker while a pull is on its way: many, so that latency becomes staleness.
+
+        A replay has those of the real run that it repeats.
+        """
+        return 1024 if self.trace is None else 1
+
+    @property
     def mentioned_workers(self) -> set[int]:
-        """Numbers of the workers that ``slowdown`` and ``join_times`` mention."""
-        return {*self.slowdown, *self.join_times}
+        """Numbers of the workers that ``compute_time``, ``delay`` and ``join_times`` mention."""
+        return {*delayed_workers(self.compute_time), *delayed_workers(self.delay), *self.join_times}
 
     def play(self, job: MessageJob) -> Outcome:
         """Run a job to its end in simulated time.

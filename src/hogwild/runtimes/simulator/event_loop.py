@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogwild.delays import Always, named
+from hogwild.delays import Always, DelayStream, named
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome, Traffic
 from hogwild.messaging.messages import COORDINATOR, HEADER, Ack, Envelope, is_worker, number_of, worker
@@ -84,6 +84,7 @@ class EventLoop:
         self.nodes: dict[str, Node | SnapshottingNode] = {}  # running nodes
         self.persisted: dict[str, Any] = {}  # state that each node has persisted for its next incarnation
         self._trainers: dict[str, LocalTrainer] = {}
+        self._delays: dict[str, DelayStream] = {}  # delays of the updates of each running worker
         self._bursts: dict[str, int] = defaultdict(int)
         self._sent: dict[str, int] = defaultdict(int)
         self._uplink_free: dict[str, float] = defaultdict(float)  # time from which each sender's uplink is free
@@ -271,7 +272,7 @@ class EventLoop:
             seconds = self._replay.burst(name, train.terms)
         else:
             each = self._update.draw(self._compute, number, self._bursts[name])
-            seconds = train.terms * each * self.runtime.slowdown.get(number, 1.0) / self.job.cores
+            seconds = train.terms * each / self.job.cores + self._delays[name].total(train.terms)
         self._bursts[name] += 1
         self.busy[name] += seconds
         trained = self._trainers[name].burst(train)
@@ -302,10 +303,12 @@ class EventLoop:
     def _create_node(self, name: str) -> None:
         """Create the node, the reliable channel and the trainer of a new incarnation."""
         others = {peer: incarnation for peer, incarnation in self.incarnations.items() if peer != name}
-        channel = ReliableChannel(name, self.incarnations[name], others, self._resend_timeout)
+        channel = ReliableChannel(name, self.incarnations[name], others, self._resend_timeout, self.job.config.window)
         self.nodes[name] = snapshotting(Node(self.job.roles[name](), channel), self.job)
         if is_worker(name):
-            self._trainers[name] = self.job.make_trainer(number_of(name))
+            number = number_of(name)
+            self._trainers[name] = self.job.make_trainer(number)
+            self._delays[name] = DelayStream(self.runtime.delay, self.job.seed, number, self.incarnations[name])
         self._since[name] = self.now
 
     def _crash(self, fault: Crash) -> None:
@@ -318,8 +321,10 @@ class EventLoop:
             self._end(None, "the coordinator crashed", {})
             return
         incarnation = self.incarnations.pop(name)
-        del self.nodes[name]
+        self.traffic["all"].resent += self.nodes.pop(name).channel.resent
+        self._queues.pop((name, incarnation), None)
         self._trainers.pop(name, None)
+        self._delays.pop(name, None)
         self.running_seconds[name] += self.now - self._since[name]
         detected = self.now + self.runtime.detection_delay
         for peer in sorted(self.incarnations):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,9 @@ from hogwild.strategies.roles.exchanges import AverageExchange, SumExchange
 
 # Messages, events, actions and parts of roles that hold parameters.
 WITH_VALUES = (Begin, ParametersReply, PullReply, ViewState, Train, Trained, AverageExchange, SumExchange)
+# Attributes of roles that grow with every epoch and hold figures without arrays. To visit them at each epoch would take
+# time that is quadratic in the number of epochs.
+FIGURES = frozenset({"records"})
 
 
 def held_bytes(nodes: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
@@ -23,7 +27,8 @@ def held_bytes(nodes: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
     once: dict[int, int] = {}
     apart = 0
     for node in nodes:
-        for array in _arrays(vars(node.role).values(), depth=3):
+        held = (value for name, value in vars(node.role).items() if name not in FIGURES)
+        for array in _arrays(held, depth=3):
             owner = array if array.base is None else array.base
             once[id(owner)] = getattr(owner, "nbytes", array.nbytes)
             apart += array.nbytes
@@ -37,6 +42,8 @@ def _arrays(things: Iterable[Any], depth: int) -> Iterable[np.ndarray]:
             yield thing
         elif isinstance(thing, SparseDelta):
             yield from (thing.indices, thing.values)
+        elif isinstance(thing, Counter):
+            continue  # It holds numbers alone.
         elif depth and isinstance(thing, dict):
             yield from _arrays(thing.values(), depth - 1)
         elif depth and isinstance(thing, (list, tuple)):

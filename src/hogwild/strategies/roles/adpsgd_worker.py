@@ -20,8 +20,10 @@ from hogwild.messaging.messages import (
     ParametersReply,
     ParametersRequest,
     Ready,
+    StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     ViewChange,
     ViewState,
     is_worker,
@@ -97,7 +99,7 @@ class ADPSGDWorker:
             yield from self._replied(number_of(sender), body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
-        elif isinstance(body, Assign):
+        elif isinstance(body, Assign | StepScale | TimeSpent):
             self.cursor.take(body)
         elif isinstance(body, ViewChange):
             # The worker does not stop for a new membership view, but new members need its parameters.

@@ -18,8 +18,10 @@ from hogwild.messaging.messages import (
     ParametersReply,
     ParametersRequest,
     Ready,
+    StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     ViewChange,
     ViewState,
     is_worker,
@@ -88,7 +90,7 @@ class BroadcastWorker:
             self._received(sender, body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
-        elif isinstance(body, Assign):
+        elif isinstance(body, Assign | StepScale | TimeSpent):
             self.cursor.take(body)
         elif isinstance(body, ViewChange):
             self.requested_view = body.view

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from hogwild.messaging.messages import (
     ParametersRequest,
     Progress,
     Ready,
+    StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     ViewState,
     is_worker,
     number_of,
@@ -46,10 +49,12 @@ from hogwild.messaging.protocol import (
     Started,
     TimerFired,
 )
-from hogwild.stopping import stall_of, stop_reason
+from hogwild.stopping import Stall, monitored_value, stop_reason
 from hogwild.strategies.roles.membership import Membership
 
-WATCH, TIME = "watch", "time"  # Names of the timers for the watchdog and for the time limit of the run.
+# Names of the timers for the watchdog, the time limit of the run, records between epochs, and reports of the time.
+WATCH, TIME, RECORD, REPORT = "watch", "time", "record", "report"
+TIME_REPORTS = 64  # Reports of the time to workers in a run that is limited in seconds.
 
 
 class Coordinator:
@@ -77,6 +82,10 @@ class Coordinator:
         self.terms = self.samples = self.updates = 0
         self.loss = 0.0
         self.clock = 0
+        self.time_reports = 0  # Reports of the time so far.
+        self.step = math.nan  # Step size of the last burst that was reported.
+        self.stall = Stall()
+        self.stalls = 0  # Stalls after which the step size was made smaller.
         self.events_since_check = 0  # Events since the watchdog timer last fired.
         self.reason = ""  # Reason for the end of the run; empty until then.
         self.stopped: dict[str, dict[str, Any]] = {}  # Counters of nodes that have ended, by name.
@@ -86,6 +95,7 @@ class Coordinator:
         self.asking: set[str] = set()  # Nodes whose parameters are outstanding.
         # Epoch, samples and summed loss at the last request for parameters.
         self.measured: tuple[int, int, float] = (0, 0, 0.0)
+        self.timed = False  # Whether the seconds between two records are over.
         self.record: Record = {}  # Record of the evaluation that is running; empty if none is.
         # Lowest watched loss, its epoch, and its parameters if patience may need them.
         self.best: tuple[float, int, Floats | None] = (math.inf, 0, None)
@@ -104,12 +114,16 @@ class Coordinator:
         self.events_since_check += not isinstance(event, TimerFired)
         if isinstance(event, Started):
             yield SetTimer(WATCH, self.config.silence)
+            yield from self._set_record_timer()
             if self.config.seconds is not None:
                 yield SetTimer(TIME, self.config.seconds)
+                yield SetTimer(REPORT, self.config.seconds / TIME_REPORTS)
         elif isinstance(event, Resumed):
             yield SetTimer(WATCH, self.config.silence)
+            yield from self._set_record_timer()
             if self.config.seconds is not None:
                 yield SetTimer(TIME, max(0.0, self.config.seconds - event.seconds))
+                yield SetTimer(REPORT, self.config.seconds / TIME_REPORTS)
         elif isinstance(event, Delivered):
             yield from self._delivered(event.sender, event.body)
         elif isinstance(event, PeerLost):
@@ -120,10 +134,30 @@ class Coordinator:
             yield from self._measured(event)
         elif isinstance(event, TimerFired) and event.name == TIME:
             yield from self._stop("seconds")
+        elif isinstance(event, TimerFired) and event.name == REPORT:
+            yield from self._report_time()
+        elif isinstance(event, TimerFired) and event.name == RECORD:
+            self.timed = self.begun
+            yield from self._set_record_timer()
+            yield from self._ask_if_due()
         elif isinstance(event, Interrupted):
             yield from self._interrupted()
         elif isinstance(event, TimerFired) and event.name == WATCH:
             yield from self._watch()
+
+    def _report_time(self) -> Iterator[Action]:
+        """Tell the workers which share of the time is spent; they have no clock of the run."""
+        assert self.config.seconds is not None
+        self.time_reports += 1
+        for name in self._workers(self.ready):
+            if name not in self.stopped:
+                yield Send(name, TimeSpent(self.time_reports / TIME_REPORTS))
+        if self.time_reports < TIME_REPORTS:
+            yield SetTimer(REPORT, self.config.seconds / TIME_REPORTS)
+
+    def _set_record_timer(self) -> Iterator[Action]:
+        if self.config.every.seconds is not None:
+            yield SetTimer(RECORD, self.config.every.seconds)
 
     def _delivered(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Ready):
@@ -154,6 +188,7 @@ class Coordinator:
             yield Send(name, Stop())
         else:
             yield from self._deal(newcomer=name)
+            yield from self._send_scale(name)
 
     def _workers(self, who: set[str] | None = None) -> tuple[str, ...]:
         who = self.running if who is None else who
@@ -262,14 +297,18 @@ class Coordinator:
         self.samples += body.samples
         self.loss += body.loss
         self.clock = max(self.clock, body.clock)
-        if not math.isfinite(body.loss):
+        self.step = body.step
+        if self._has_diverged(body.loss / max(1, body.samples)):
             yield from self._finish(None, "diverged")
             return
         yield Emit("progress", {"epoch": self.epoch, "updates": self.samples, "terms": self.terms})
         enough = self.config.goal is not None and self.terms >= self.config.goal
         if enough and not self.rounds:
             yield from self._stop("epochs")
-        if self.epoch > self.measured[0] and not self.asking and not self.reason and not self.record:
+        yield from self._ask_if_due()
+
+    def _ask_if_due(self) -> Iterator[Action]:
+        if self._record_is_due() and not self.asking and not self.reason and not self.record:
             yield from self._ask()
 
     def _stop(self, reason: str) -> Iterator[Action]:
@@ -297,8 +336,10 @@ class Coordinator:
         samples, loss = self.samples, self.loss
         _, before, loss_before = self.measured
         met = (loss - loss_before) / (samples - before) if samples > before else math.nan
-        self.record = {"epoch": self.epoch, "updates": samples, "met": met, "clock": self.clock}
-        self.measured = self.epoch, samples, loss
+        self.record = {
+            "epoch": self.epoch, "updates": samples, "met": met, "clock": self.clock, "step": self.step,
+        }  # fmt: skip
+        self.measured, self.timed = (self.epoch, samples, loss), False
         for name in sorted(self.asking):
             yield Send(name, ParametersRequest(self.number, last))
         yield from self._all_replied()  # No node may be left that holds parameters.
@@ -349,11 +390,14 @@ class Coordinator:
         record, self.record = self.record, {}
         values = record.pop("values")
         record |= event.figures
-        if not all(math.isfinite(value) for value in event.figures.values()):
+        if self._has_diverged(record["loss"]) or not all(map(math.isfinite, event.figures.values())):
             yield from self._finish(None, "diverged")
             return
+        new_epoch = record["epoch"] > (self.records[-1]["epoch"] if self.records else 0)
         self.records.append(record)
         yield Emit("epoch", record, values)
+        if new_epoch:
+            yield from self._watch_for_stalls(record)
         watched: float = record["test_loss"] if "test_loss" in record else record.get("loss", math.inf)
         if watched < self.best[0]:
             self.best = watched, record["epoch"], values if self.config.budget.patience else None
@@ -361,7 +405,7 @@ class Coordinator:
             yield from self._end(values, record)
         elif reason := self._stop_reason(record):
             yield from self._stop(reason)
-        elif self.epoch > self.measured[0] and not self.reason:
+        elif self._record_is_due() and not self.reason:
             yield from self._ask()
         if not self.last:
             if self.config.saves and not self.reason:
@@ -369,11 +413,36 @@ class Coordinator:
             yield from self._ask_last()
 
     def _stop_reason(self, record: Record) -> str:
-        budget = self.config.budget
         return stop_reason(
-            budget, record, held_out="test_loss" in record, best_epoch=self.best[1],
-            stalled_epochs=stall_of(self.records, budget).epochs,
+            self.config.budget, self.records, held_out="test_loss" in record, best_epoch=self.best[1],
+            stalled_epochs=self.stall.epochs,
         )  # fmt: skip
+
+    def _watch_for_stalls(self, record: Record) -> Iterator[Action]:
+        """Count epochs without an improvement; after enough of them, send workers the next smaller step size."""
+        budget = self.config.budget
+        value = monitored_value(record, budget.monitor)
+        if budget.tolerance is None or value is None:
+            return
+        self.stall = self.stall.after(value, budget.tolerance)
+        if self.stall.epochs >= budget.stall_epochs and self.stalls < len(self.config.stall_scales):
+            self.stall = replace(self.stall, epochs=0)
+            self.stalls += 1
+            for name in self._workers():
+                yield from self._send_scale(name)
+
+    def _send_scale(self, name: str) -> Iterator[Action]:
+        if self.stalls:
+            yield Send(name, StepScale(self.config.stall_scales[self.stalls - 1]))
+
+    def _has_diverged(self, loss: float) -> bool:
+        return not (math.isfinite(loss) and loss <= self.config.loss_limit)
+
+    def _record_is_due(self) -> bool:
+        """Return whether the last record is one epoch old, or as many updates or seconds as the user asked for."""
+        every = self.config.every.updates
+        enough = every is not None and self.samples >= self.measured[1] + every
+        return self.epoch > self.measured[0] or self.timed or enough
 
     def _end(self, values: Floats, record: dict[str, Any]) -> Iterator[Action]:
         best = self.best[2]

@@ -19,8 +19,10 @@ from hogwild.messaging.messages import (
     PullReply,
     Push,
     Ready,
+    StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     is_server,
     number_of,
     server,
@@ -33,23 +35,28 @@ from hogwild.strategies.roles.worker_progress import ShardCursor
 class EASGDWorker:
     """Elastic-averaging worker (EASGD, Zhang et al. 2015, arXiv 1412.6651).
 
-    After every ``period`` terms the worker pulls the centre from the servers. Then worker and centre move towards each
-    other, each by the fraction ``share`` of their difference.
+    After ``period`` terms the worker pulls the centre from the servers. When the centre has arrived, worker and centre
+    move towards each other, each by the fraction ``share`` of their difference. Meanwhile the worker trains up to
+    ``run_ahead`` bursts; with 0 it waits.
     """
 
     delays = NO_DELAYS
 
     def __init__(
         self, config: RunConfig, parts: tuple[tuple[int, int], ...], period: int, share: float,
-        compression: Compression | None = None,
+        compression: Compression | None = None, run_ahead: int = 0,
     ) -> None:  # fmt: skip
-        self.config, self.parts, self.period, self.share = config, parts, period, share
+        self.config, self.parts, self.period, self.share, self.run_ahead = config, parts, period, share, run_ahead
         self.cursor, self.sender = ShardCursor(config), Sender(compression)
-        self.clock = 0
+        self.clock = 0  # Elastic steps so far.
         self.values: Floats | None = None  # The worker's own parameters; None before its first pull of the centre.
-        self.last: Trained | None = None  # The last burst, until the centre has moved for it.
-        self.got: dict[int, PullReply] = {}
-        self.awaits = self.stopping = self.ended = False
+        self.pulling = False  # Whether a pull is on its way.
+        self.got: dict[int, PullReply] = {}  # Replies to the last pull so far, by server.
+        self.reply = PullReply(config.start, 0, 0, 0, 1)  # Last complete reply of the first server.
+        self.ahead = 0  # Bursts since the last pull was sent.
+        self.terms = self.samples = 0  # Terms and samples trained since the last elastic step.
+        self.step = 0.0  # Step size of the last burst.
+        self.training = self.stopping = self.ended = False
 
     @property
     def epoch(self) -> int:
@@ -63,62 +70,77 @@ class EASGDWorker:
         elif isinstance(event, Delivered):
             yield from self._delivered(event.sender, event.body)
         elif isinstance(event, Trained):
-            self.values, self.last = frozen(event.values), event
+            self.training, self.values = False, frozen(event.values)
+            self.terms, self.samples, self.step = self.terms + event.terms, self.samples + event.samples, event.step
+            self.ahead += 1
             yield from self.cursor.trained(event, self.clock)
-            yield from self._pull()
+            yield from self._continue()
         elif isinstance(event, PeerJoined) and is_server(event.peer):
             number = number_of(event.peer)
-            if self.awaits and number not in self.got:
+            if self.pulling and number not in self.got:
                 yield Send(event.peer, Pull(self.clock))
 
     def _delivered(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Begin) and not self.ended:  # Stop may arrive before Begin.
             self.cursor.take(body)
             yield from self._pull()
-        elif isinstance(body, Assign):
+        elif isinstance(body, Assign | StepScale | TimeSpent):
             self.cursor.take(body)
-        elif isinstance(body, PullReply) and self.awaits and body.clock == self.clock:
+        elif isinstance(body, PullReply) and self.pulling and body.clock == self.clock:
             self.got[number_of(sender)] = body
-            if len(self.got) == len(self.parts):
-                yield from self._pulled()
+            if len(self.got) == len(self.parts) and not self.training:
+                yield from self._continue()
         elif isinstance(body, Stop) and not self.ended:
             self.stopping = True
             if self.values is None:
                 yield from self._leave()
 
     def _pull(self) -> Iterator[Action]:
-        self.awaits, self.got = True, {}
+        self.pulling, self.got, self.ahead = True, {}, 0
         for number in range(len(self.parts)):
             yield Send(server(number), Pull(self.clock))
 
+    def _continue(self) -> Iterator[Action]:
+        """Take the elastic step if the centre has arrived, pull it again after a burst, and train the next burst."""
+        if self.pulling and len(self.got) == len(self.parts):
+            yield from self._pulled()
+        if self.terms and not self.pulling:
+            yield from self._pull()
+        left = self.period if self.config.goal is None else self.config.goal - self.cursor.done
+        if self.stopping or left <= 0:
+            if not self.pulling:  # Otherwise the worker leaves after its last elastic step.
+                yield from self._leave()
+        elif not self.pulling or self.ahead < self.run_ahead:
+            assert self.values is not None
+            self.training = True
+            yield self.cursor.burst(self.values, min(self.period, left), self._progress(), self.reply.members)
+
+    def _progress(self) -> int:
+        """Return the terms of all workers that precede the next burst, by the last reply of the first server."""
+        return self.reply.progress + self.terms * self.reply.members
+
     def _pulled(self) -> Iterator[Action]:
-        self.awaits = False
+        self.pulling, self.reply = False, self.got[0]
         pieces = [self.got[number].values for number in range(len(self.parts))]
         centre = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if self.values is None:
             self.values = frozen(centre)
-        elif self.last is not None:
-            yield from self._elastic_step(centre, self.last)
-        left = self.period if self.config.goal is None else self.config.goal - self.cursor.done
-        if self.stopping or left <= 0:
-            yield from self._leave()
-            return
-        reply = self.got[0]
-        yield self.cursor.burst(self.values, min(self.period, left), reply.progress, reply.members)
+        elif self.terms:
+            yield from self._elastic_step(centre)
 
-    def _elastic_step(self, centre: Floats, last: Trained) -> Iterator[Action]:
+    def _elastic_step(self, centre: Floats) -> Iterator[Action]:
         assert self.values is not None
         pull = self.sender(frozen((self.share * (self.values - centre)).astype(centre.dtype)))
         away = pull.dense() if isinstance(pull, SparseDelta) else pull
         self.values = frozen((self.values - away).astype(centre.dtype))
         for number, (start, stop) in enumerate(self.parts):
             piece, read = part(pull, start, stop), self.got[number].version
-            yield Send(server(number), Push(piece, self.clock, read, 0, last.terms, last.samples, last.step))
+            yield Send(server(number), Push(piece, self.clock, read, 0, self.terms, self.samples, self.step))
         self.clock += 1
-        self.last = None
+        self.terms = self.samples = 0
 
     def _leave(self) -> Iterator[Action]:
-        self.ended, self.awaits = True, False
+        self.ended, self.pulling = True, False
         yield from self.cursor.report()
         for number in range(len(self.parts)):
             yield Send(server(number), Leave())

@@ -28,6 +28,7 @@ from hogwild.messaging.messages import (
 )  # fmt: skip
 from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, PeerLost, Persist, Resumed, Send, Started
 from hogwild.strategies.delay_correction import Correction, Late
+from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
 from hogwild.strategies.roles.worker_progress import ClockVector
 
@@ -39,14 +40,18 @@ class ParameterServerRole:
     the deltas of one clock from all workers, and adds them together in the order of the workers. With ``staleness=s`` a
     worker at clock c gets parameters only when all other workers have pushed the deltas of all clocks before c - s. The
     server does not wait for workers that have crashed or left.
+
+    With ``order`` the server adds deltas in a fixed order and answers pulls with old parameters, so that the staleness
+    of every delta is the prescribed one.
     """
 
     def __init__(
         self, number: int, start: int, stop: int, config: RunConfig, *, staleness: int | None = None, mean: bool =
-        False, correction: Correction | None = None, outer: OuterOptimiser | None = None,
+        False, correction: Correction | None = None, outer: OuterOptimiser | None = None, order: ControlledStaleness |
+        None = None,
     ) -> None:  # fmt: skip
         self.number, self.start, self.stop, self.config = number, start, stop, config
-        self.staleness, self.mean, self.correction = staleness, mean, correction
+        self.staleness, self.mean, self.correction, self.order = staleness, mean, correction, order
         self.outer: OuterOptimiser = outer or PlainOuter()
         self.values: Floats = frozen(config.start[start:stop].copy())
         whole = config.size if config.parameters is None else config.parameters
@@ -70,7 +75,8 @@ class ParameterServerRole:
         # Number of deltas by staleness, in deltas of other workers, for each worker.
         self.delays: dict[str, Counter[int]] = {}
         self.lags: Counter[int] = Counter()  # Number of pulls by lag, in clocks ahead of the slowest worker.
-        self.reads: dict[str, Floats] = {}  # Parameters that each worker last pulled, kept only for a correction.
+        # Parameters that each worker has pulled, by version, from those of its last push on; only for a correction.
+        self.reads: dict[str, dict[int, Floats]] = {}
         self._unpersisted = 0  # Deltas received since the state was last persisted.
         self._answered_at = -1  # Slowest clock at the last check of all waiting workers.
 
@@ -110,6 +116,8 @@ class ParameterServerRole:
         elif isinstance(body, Pull):
             self.waiting[sender] = body.clock
             self.clocks.at_least(sender, body.clock)
+            if self.order is not None:
+                self.order.reserve(sender)
             yield from self._advance()
             if sender in self.waiting:
                 yield from self._answer(sender)
@@ -139,6 +147,8 @@ class ParameterServerRole:
         """Remove a worker that has crashed or left, and answer the workers that waited for it."""
         self.waiting.pop(worker, None)
         self.reads.pop(worker, None)
+        if self.order is not None:
+            self.order.release(worker)
         if self.clocks.without(worker):
             yield from self._advance()
 
@@ -147,6 +157,8 @@ class ParameterServerRole:
         if self.staleness == 0:
             # A list, because a delta of an earlier incarnation of the sender may already be in it.
             self.pending.setdefault(push.clock, []).append((sender, push))
+        elif self.order is not None:
+            self.order.push(sender, push)
         else:
             self._add([(sender, push)])
         self.clocks.at_least(sender, push.clock + 1)
@@ -165,7 +177,10 @@ class ParameterServerRole:
             self.round = min(self.pending)
             self._add(sorted(self.pending.pop(self.round), key=lambda item: number_of(item[0])))
             self.round += 1
-        if self.clocks.least != self._answered_at:  # At the same slowest clock, no waiting worker can continue.
+        if self.order is not None:
+            self._add_in_order(self.order)
+        # At the same slowest clock, no waiting worker can continue that waits for others.
+        if self.clocks.least != self._answered_at or self.order is not None:
             self._answered_at = self.clocks.least
             for worker in list(self.waiting):
                 yield from self._answer(worker)
@@ -178,18 +193,24 @@ class ParameterServerRole:
     def _answer(self, worker: str) -> Iterator[Action]:
         """Send parameters to a worker, if the staleness bound allows it."""
         clock = self.waiting[worker]
-        if self.begun and (self.staleness is None or self.clocks.least >= clock - self.staleness):
+        if self.order is not None:
+            may_read = self.order.is_ready(worker, self.version)
+        else:
+            may_read = self.staleness is None or self.clocks.least >= clock - self.staleness
+        if self.begun and may_read:
             del self.waiting[worker]
             yield self._answered(worker, clock)
 
     def _answered(self, worker: str, clock: int) -> Action:
         if self.staleness is not None:
             self.lags[max(0, clock - self.clocks.least)] += 1
+        values, version = self.values, self.version
+        if self.order is not None:
+            version = self.order.version(worker)
+            values = self.order.versions[version]
         if self.correction is not None:
-            self.reads[worker] = self.values
-        return Send(
-            worker, PullReply(self.values, clock, self.version, self.progress, self.ended + len(self.clocks) or 1)
-        )
+            self.reads.setdefault(worker, {})[version] = values
+        return Send(worker, PullReply(values, clock, version, self.progress, self.ended + len(self.clocks) or 1))
 
     def _add(self, pushes: list[tuple[str, Push]]) -> None:
         """Add deltas of one or several workers at once.
@@ -207,17 +228,49 @@ class ParameterServerRole:
                 weight = push.samples / total if self.staleness == 0 else 1 / max(1, len(self.clocks))
             vector = push.change
             if self.correction is not None:
-                late = Late(delay, self.config.workers, self.values, self.reads.get(worker), self.parameters, push.step)
-                vector = self.correction(vector, late)
+                read = self._read(worker, push.read)
+                vector = self.correction(
+                    vector, Late(delay, self.config.workers, self.values, read, self.parameters, push.step)
+                )
             if change is self.values:  # Other nodes may share this array, so it is not changed in place.
                 change = plus(change, vector, weight)
             else:
                 add(change, vector, weight)
             self.progress += push.terms
         self.version += len(pushes)
-        self.values = frozen(self.outer(self.values, change) if self.outer.accumulates else change)
+        self.values = frozen(self._outer_step(change) if self.outer.accumulates else change)
         if self.config.begins_mean(self.progress):
             self._average()
+
+    def _add_in_order(self, order: ControlledStaleness) -> None:
+        """Add the deltas whose turn it is; the update of a worker that has left changes nothing."""
+        while self.version in order.arrived:
+            arrived = order.arrived.pop(self.version)
+            if arrived is None:
+                self.version += 1
+            else:
+                self._add([arrived])
+            order.record(self.version, self.values)
+
+    def _read(self, worker: str, version: int) -> Floats | None:
+        """Return the parameters of a version that a worker pulled; None after a crash of the server.
+
+        A worker never pushes deltas of an older version again, so older versions are dropped.
+        """
+        reads = self.reads.get(worker, {})
+        for older in [number for number in reads if number < version]:
+            del reads[older]
+        return reads.get(version)
+
+    def _outer_step(self, change: Floats) -> Floats:
+        """Return the values after an outer step of the parameters.
+
+        The outer step extrapolates, which is right for parameters alone. The mean of the workers is taken of the values
+        after them: running means and variances, and the state of the update rule.
+        """
+        values = self.values + change
+        values[: self.parameters] = self.outer(self.values[: self.parameters], change[: self.parameters])
+        return values.astype(self.values.dtype, copy=False)
 
     def _average(self) -> None:
         """Add the current parameters to the Polyak average of the iterates."""
@@ -243,14 +296,18 @@ class ParameterServerRole:
             "pending": {clock: list(pushes) for clock, pushes in self.pending.items()}, "round": self.round,
             "delays": {worker: counts.copy() for worker, counts in self.delays.items()}, "lags": self.lags.copy(),
             "outer": self.outer.copy(), "begun": self.begun, "ended": self.ended,
+            "order": None if self.order is None else self.order.copy(),
         })  # fmt: skip
 
     def _restore(self, persisted: dict[str, Any]) -> None:
         for name, value in persisted.items():
             setattr(self, name, value)
         self.clocks, self.outer = self.clocks.copy(), self.outer.copy()
+        self.order = None if self.order is None else self.order.copy()
         for name in self.clocks.missing(self.here):
             self.clocks.without(name)
+            if self.order is not None:
+                self.order.release(name)
         self.pending = {clock: list(pushes) for clock, pushes in self.pending.items()}
         self.average = None if self.average is None else self.average.copy()
         self.delays = {worker: counts.copy() for worker, counts in self.delays.items()}

@@ -1,4 +1,4 @@
-"""Parameter-server worker: pulls parameters, trains, and pushes deltas."""
+"""Parameter-server worker: pulls parameters, trains, and pushes deltas, and goes on while a pull is on its way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.messaging.compression import Compression, Sender
-from hogwild.messaging.deltas import Floats, change, frozen, part
+from hogwild.messaging.deltas import Floats, Vector, add, change, frozen, part
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
@@ -22,8 +22,10 @@ from hogwild.messaging.messages import (
     PullReply,
     Push,
     Ready,
+    StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     is_server,
     number_of,
     server,
@@ -37,7 +39,11 @@ class ParameterServerWorker:
     """Parameter-server worker (Downpour, Dean et al. 2012).
 
     The worker trains ``push_every`` terms and pushes the delta to every server. After ``pull_every`` pushes it pulls
-    again. With ``rounds`` the worker ends by itself, after the same number of terms as every other worker. Otherwise it
+    again, and goes on from the parameters that it has, until the reply arrives or it has pushed ``run_ahead`` times
+    since. It then continues from the reply, plus the deltas that it has pushed since the pull. With ``run_ahead=0`` it
+    waits for every reply.
+
+    With ``rounds`` the worker ends by itself, after the same number of terms as every other worker. Otherwise it
     ends when the coordinator sends Stop, or when it has trained all terms of the run itself. With ``together`` all
     terms of a burst use the same parameters, as one large batch does.
     """
@@ -46,20 +52,23 @@ class ParameterServerWorker:
 
     def __init__(
         self, config: RunConfig, parts: tuple[tuple[int, int], ...], *, push_every: int = 1, pull_every: int = 1,
-        rounds: bool = False, together: bool = False, compression: Compression | None = None,
+        run_ahead: int = 0, rounds: bool = False, together: bool = False, compression: Compression | None = None,
     ) -> None:  # fmt: skip
         self.config, self.parts, self.push_every, self.pull_every = config, parts, push_every, pull_every
-        self.rounds, self.together = rounds, together
+        self.run_ahead, self.rounds, self.together = run_ahead, rounds, together
         self.cursor, self.sender = ShardCursor(config), Sender(compression)
         self.clock = 0  # Pushes so far.
-        self.values: Floats = config.start
-        self.got: dict[int, PullReply] = {}  # Last reply of each server, by number.
+        self.values: Floats = config.start  # Parameters from which the current or the next burst begins.
+        self.got: dict[int, PullReply] = {}  # Replies, by server, that the parameters were last replaced by.
+        self.pull_clock: int | None = None  # Clock of the pull that is on its way; None if there is none.
+        self.replies: dict[int, PullReply] = {}  # Replies to that pull so far, by server.
+        self.unseen: list[Vector] = []  # Deltas pushed since that pull, which its replies do not contain.
         # Clocks that the servers have named, by number, while the worker joins late.
         self.join_clocks: dict[int, int] | None = None
         self.awaits = False  # Whether the worker waits for parameters.
         self.stopping = False
         self.ended = False
-        self._own = 0  # Pushes since the last pull.
+        self._own = 0  # Pushes that the last replies do not contain.
 
     @property
     def epoch(self) -> int:
@@ -85,18 +94,18 @@ class ParameterServerWorker:
                 for number in range(len(self.parts)):
                     yield Send(server(number), JoinRequest())
             else:
-                yield from self._pull()
-        elif isinstance(body, Assign):
+                yield from self._begin()
+        elif isinstance(body, Assign | StepScale | TimeSpent):
             self.cursor.take(body)
         elif isinstance(body, JoinReply) and self.join_clocks is not None:
             self.join_clocks[number_of(sender)] = body.clock
             if len(self.join_clocks) == len(self.parts):
                 self.clock, self.join_clocks = max(self.join_clocks.values()), None
-                yield from self._pull()
-        elif isinstance(body, PullReply) and self.awaits and body.clock == self.clock:
-            self.got[number_of(sender)] = body
-            if len(self.got) == len(self.parts):
-                yield from self._pulled()
+                yield from self._begin()
+        elif isinstance(body, PullReply) and body.clock == self.pull_clock:
+            self.replies[number_of(sender)] = body
+            if self.awaits and len(self.replies) == len(self.parts):
+                yield from self._continue()
         elif isinstance(body, Stop) and not self.ended:
             self.stopping = True
             if self.awaits or self.join_clocks is not None or not self.cursor.shards:
@@ -106,22 +115,44 @@ class ParameterServerWorker:
         """Repeat an unanswered request to a restarted server, which may have lost it."""
         if self.join_clocks is not None and number not in self.join_clocks:
             yield Send(server(number), JoinRequest())
-        elif self.awaits and number not in self.got:
-            yield Send(server(number), Pull(self.clock))
+        elif self.pull_clock is not None and number not in self.replies:
+            if self.unseen:  # The server adds them before it handles a repeated pull, so all replies must be new.
+                yield from self._pull()
+            else:
+                yield Send(server(number), Pull(self.pull_clock))
 
-    def _pull(self) -> Iterator[Action]:
+    def _begin(self) -> Iterator[Action]:
+        """Pull the first parameters, and wait for them."""
         if self._terms() == 0:
             yield from self._leave()
-            return
-        self.awaits, self.got = True, {}
+        else:
+            self.awaits = True
+            yield from self._pull()
+
+    def _pull(self) -> Iterator[Action]:
+        self.pull_clock, self.replies, self.unseen = self.clock, {}, []
         for number in range(len(self.parts)):
             yield Send(server(number), Pull(self.clock))
 
-    def _pulled(self) -> Iterator[Action]:
-        self.awaits, self._own = False, 0
-        pieces = [self.got[number].values for number in range(len(self.parts))]
-        self.values = pieces[0] if len(pieces) == 1 else frozen(np.concatenate(pieces))
-        yield self._burst()
+    def _continue(self) -> Iterator[Action]:
+        """Adopt the parameters that have arrived, pull the next, and train, unless the worker is too far ahead."""
+        if self.pull_clock is not None and len(self.replies) == len(self.parts):
+            self._adopt()
+        if self.pull_clock is None and self._own >= self.pull_every:
+            yield from self._pull()
+        self.awaits = self.pull_clock is not None and len(self.unseen) >= self.run_ahead
+        if not self.awaits:
+            yield self._burst()
+
+    def _adopt(self) -> None:
+        pieces = [self.replies[number].values for number in range(len(self.parts))]
+        values = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        if self.unseen:
+            values = values.copy()
+            for vector in self.unseen:
+                add(values, vector)
+        self.values, self.got, self._own = frozen(values), self.replies, len(self.unseen)
+        self.pull_clock, self.replies, self.unseen = None, {}, []
 
     def _burst(self) -> Action:
         reply = self.got[0]
@@ -130,11 +161,10 @@ class ParameterServerWorker:
 
     def _terms(self) -> int:
         """Return the number of terms of the next burst, and 0 if no terms are left."""
-        limit = self.config.quota - self.clock * self.push_every if self.rounds else self._left()
-        return max(0, min(self.push_every, limit))
-
-    def _left(self) -> int:
-        return self.push_every if self.config.goal is None else self.config.goal - self.cursor.done
+        if self.config.goal is None:
+            return self.push_every
+        done = self.clock * self.push_every if self.rounds else self.cursor.done
+        return max(0, min(self.push_every, (self.config.quota if self.rounds else self.config.goal) - done))
 
     def _trained(self, event: Trained) -> Iterator[Action]:
         moved = self.sender(change(self.values, event.values))
@@ -143,17 +173,17 @@ class ParameterServerWorker:
             yield Send(server(number), Push(piece, self.clock, read, self._own, event.terms, event.samples, event.step))
         self.clock += 1
         self._own += 1
+        if self.pull_clock is not None:
+            self.unseen.append(moved)
+        self.values = frozen(event.values)
         yield from self.cursor.trained(event, self.clock)
         if self.stopping or self._terms() == 0:
             yield from self._leave()
-        elif self._own >= self.pull_every:
-            yield from self._pull()
         else:
-            self.values = frozen(event.values)
-            yield self._burst()
+            yield from self._continue()
 
     def _leave(self) -> Iterator[Action]:
-        self.ended, self.awaits, self.join_clocks = True, False, None
+        self.ended, self.awaits, self.join_clocks, self.pull_clock = True, False, None, None
         yield from self.cursor.report()
         for number in range(len(self.parts)):
             yield Send(server(number), Leave())

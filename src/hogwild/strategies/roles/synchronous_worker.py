@@ -15,8 +15,10 @@ from hogwild.messaging.messages import (
     ParametersReply,
     ParametersRequest,
     Ready,
+    StepScale,
     Stop,
     Stopped,
+    TimeSpent,
     ViewChange,
     ViewState,
     number_of,
@@ -81,7 +83,7 @@ class SynchronousWorker:
             yield from self._received(number_of(sender), body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
-        elif isinstance(body, Assign):
+        elif isinstance(body, Assign | StepScale | TimeSpent):
             self.cursor.take(body)
         elif isinstance(body, ViewChange):
             self.requested_view = body.view
@@ -109,8 +111,10 @@ class SynchronousWorker:
             yield from self._next()
 
     def _next(self) -> Iterator[Action]:
-        left = self.config.quota * self.config.workers - self.progress
-        terms = min(self.period, -(-left // self.members))
+        terms = self.period
+        if self.config.goal is not None:
+            left = self.config.quota * self.config.workers - self.progress
+            terms = min(terms, -(-left // self.members))
         if terms <= 0:
             yield from self._end()
             return

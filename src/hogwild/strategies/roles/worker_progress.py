@@ -10,7 +10,7 @@ import numpy as np
 
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import RunConfig
-from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress
+from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress, StepScale, TimeSpent
 from hogwild.messaging.protocol import Action, Send, Train, Trained
 
 
@@ -96,6 +96,8 @@ class ShardCursor:
     config: RunConfig
     shards: dict[int, int] = field(default_factory=dict)  # Terms drawn so far, by shard.
     done: int = 0  # Terms trained in this incarnation of the worker.
+    scale: float = 1.0  # Factor of the step sizes.
+    spent: float = 0.0  # Share of the run's seconds that is spent.
     _turn: int = 0  # Bursts so far, which select the next shard.
     _shard: int = 0  # Shard of the current burst.
     _unreported: dict[int, Progress] = field(default_factory=dict)  # Unreported progress, by shard.
@@ -105,12 +107,17 @@ class ShardCursor:
         """The epoch that the worker is in, if all workers are equally fast."""
         return self.done * self.config.workers // max(1, self.config.epoch)
 
-    def take(self, body: Begin | Assign) -> None:
-        """Replace the shards of the worker.
+    def take(self, body: Begin | Assign | StepScale | TimeSpent) -> None:
+        """Replace the shards of the worker, the factor of its step sizes, or the share of the time that is spent.
 
         For a shard that the worker already has, its own count of terms is at least as new as that of the coordinator.
         """
-        self.shards = {shard: max(drawn, self.shards.get(shard, 0)) for shard, drawn in body.shards}
+        if isinstance(body, StepScale):
+            self.scale = body.scale
+        elif isinstance(body, TimeSpent):
+            self.spent = body.fraction
+        else:
+            self.shards = {shard: max(drawn, self.shards.get(shard, 0)) for shard, drawn in body.shards}
 
     def burst(self, values: Floats, terms: int, progress: int, stride: int, together: bool = False) -> Train:
         """Return a burst on the next terms of the next shard, with the shards in turn."""
@@ -118,17 +125,19 @@ class ShardCursor:
         self._shard = turns[self._turn % len(turns)]
         self._turn += 1
         shard = self._shard, self.config.workers
-        return Train(values, shard, self.shards[self._shard], terms, progress, stride, together)
+        first = self.shards[self._shard]
+        return Train(values, shard, first, terms, progress, stride, together, self.scale, self.spent)
 
     def trained(self, event: Trained, clock: int) -> Iterator[Action]:
         """Count a burst, and report the progress about ``REPORTS`` times an epoch."""
         self.done += event.terms
         if self._shard in self.shards:
             self.shards[self._shard] += event.terms
-        before = self._unreported.get(self._shard, Progress(self._shard, 0, 0, 0.0, 0))
+        before = self._unreported.get(self._shard, Progress(self._shard, 0, 0, 0.0, 0, 0.0))
         total = Progress(
-            self._shard, before.terms + event.terms, before.samples + event.samples, before.loss + event.loss, clock
-        )
+            self._shard, before.terms + event.terms, before.samples + event.samples, before.loss + event.loss, clock,
+            event.step,
+        )  # fmt: skip
         self._unreported[self._shard] = total
         if total.terms * self.config.workers * REPORTS >= self.config.epoch:
             yield from self.report()

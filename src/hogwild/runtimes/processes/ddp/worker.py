@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from hogwild.delays import DelayStream
 from hogwild.errors import DivergedError
 from hogwild.runtimes.processes import shared_counters as at
 from hogwild.runtimes.processes.ddp.collectives import Collectives
 from hogwild.runtimes.processes.hogwild_worker import seed_epoch
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.worker_config import SharedAverage, WorkerConfig
-from hogwild.runtimes.processes.write_policies import StopRequested
+from hogwild.runtimes.processes.write_policies import StopRequested, sleep_delay
 
 MOMENTUM = "momentum_buffer"  # name of the momentum in the state of PyTorch's optimisers: a sum of gradients, not steps
 
@@ -114,6 +115,7 @@ class DDPWorker:
         self.samples = counters.samples
         self.seconds = 0.0
         self._begun = False
+        self._delays = DelayStream(work.delay, work.seed, group.rank)
 
     def train(self) -> None:
         """Train until the last epoch ends, or until worker 0 stops all workers."""
@@ -182,6 +184,7 @@ class DDPWorker:
         ``step`` has the sizes of the step's batches, one row for each worker. Raise ``DivergedError`` if the sum of the
         losses is not finite.
         """
+        sleep_delay(self._delays.next(), self.group.rank, self.counters)
         self._set_steps()
         sizes, total = step[self.group.rank].tolist(), int(step.sum())
         self.optimiser.zero_grad(set_to_none=True)

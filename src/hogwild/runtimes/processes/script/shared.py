@@ -112,6 +112,8 @@ def shared(
         raise invalid_parameter("optimizer", "a torch optimiser", type(optimizer).__name__)
     if runtime is not None and not isinstance(runtime, Processes):
         raise invalid_parameter("runtime", "Processes(...)", runtime)
+    if runtime is not None and runtime.delays_workers:
+        raise ParameterError("In a loop of your own, wait where you want the delay: leave out 'delay' of Processes().")
     check_workers(workers)
     return Shared(net, optimizer, workers, runtime or Processes(), seed, keep)
 

@@ -1,0 +1,122 @@
+"""Default penalties, penalties chosen on held-out rows, and steps that held-out rows judge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hogwild import (
+    Constant,
+    FactorisationMachine,
+    FieldAwareFactorisationMachine,
+    Linear,
+    ParameterServer,
+    Simulator,
+    minimise,
+)
+from hogwild.errors import ParameterError
+
+FIELDS = (40, 25, 15, 8)
+
+
+def clicks(count: int, seed: int = 0) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Rows with one value of each field, frequent or rare, and labels that depend on them and on chance."""
+    random = np.random.default_rng(seed)
+    offsets = np.cumsum((0, *FIELDS))
+    shares = [1 / np.arange(1, size + 1) for size in FIELDS]
+    columns = np.stack([random.choice(size, count, p=p / p.sum()) for size, p in zip(FIELDS, shares, strict=True)], 1)
+    columns = columns + offsets[:-1]
+    weights = np.random.default_rng(7).normal(0, 0.7, offsets[-1])
+    labels = np.where(random.random(count) < 1 / (1 + np.exp(-weights[columns].sum(1))), 1, -1)
+    ends = np.arange(0, columns.size + 1, len(FIELDS))
+    return sparse.csr_matrix((np.ones(columns.size, np.float32), columns.ravel(), ends), (count, offsets[-1])), labels
+
+
+TRAINING, HELD_OUT = clicks(400), clicks(2_000, seed=1)
+FIELD_OF_COLUMN = np.repeat(np.arange(len(FIELDS)), FIELDS)
+
+
+def held_out_loss(problem, **options) -> float:
+    return minimise(problem, strategy="serial", test=HELD_OUT, **options).history[-1]["test_loss"]
+
+
+def test_the_default_penalty_is_that_of_one_over_the_number_of_rows():
+    assert Linear(TRAINING).l2 == 1 / 400
+    assert Linear(TRAINING, l1=0.1).l2 == 0
+    assert Linear(TRAINING, l2=0).l2 == 0
+    assert FactorisationMachine(TRAINING).l2_factors == 0.05
+    assert FactorisationMachine(clicks(90_000)).l2_factors == pytest.approx(12 / 300)
+    assert FieldAwareFactorisationMachine(TRAINING, fields=FIELD_OF_COLUMN).l2_factors == 0.005
+
+
+def test_the_default_generalises_better_than_no_penalty():
+    how = {"schedule": Constant(1.0), "budget": 200}
+    assert held_out_loss(Linear(TRAINING), **how) < held_out_loss(Linear(TRAINING, l2=0), **how) - 0.05
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Linear,
+        FactorisationMachine,
+        lambda rows, **how: FieldAwareFactorisationMachine(rows, fields=FIELD_OF_COLUMN, **how),
+    ],
+    ids=["linear", "fm", "ffm"],
+)
+def test_a_penalty_is_chosen_on_held_out_rows(make):
+    events = []
+    run = minimise(make(TRAINING, l2="auto"), strategy="serial", test=HELD_OUT, budget=40, callbacks=[events.append])
+    (chosen,) = [event for event in events if event["event"] == "penalty chosen"]
+    assert run.config["l2"] == chosen["penalties"]["l2"] > 0
+    losses = [loss for _, loss in chosen["path"]]
+    best = chosen["path"][int(np.argmin(losses))][0]
+    assert run.config["l2"] == pytest.approx(best / 400)
+    assert run.history[-1]["test_loss"] < held_out_loss(make(TRAINING), budget=40) + 0.01
+
+
+def test_without_held_out_data_a_tenth_of_the_rows_judges_and_all_are_trained_on():
+    run = minimise(Linear(TRAINING, l2="auto"), strategy="serial", budget=8)
+    assert run.history[-1]["updates"] == 8 * 400
+    assert "test_loss" not in run.history[-1]
+
+
+def test_a_penalty_is_chosen_for_a_run_by_messages_too():
+    run = minimise(Linear(TRAINING, l2="auto"), strategy=ParameterServer(2), runtime=Simulator(), budget=8)
+    assert run.config["l2"] > 0
+
+
+def test_a_chosen_penalty_must_be_given_to_resume(tmp_path):
+    with pytest.raises(ParameterError, match="as a number"):
+        minimise(Linear(TRAINING, l2="auto"), budget=8, checkpoint=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("l2", [-1, "much", float("inf")])
+def test_other_penalties_are_refused(l2):
+    with pytest.raises(ParameterError, match="l2"):
+        Linear(TRAINING, l2=l2)
+
+
+def separable(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with more columns than rows: some weights separate any labels, which are mostly chance."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((count, 60))
+    return X, np.where(X[:, 0] + 2 * random.standard_normal(count) > 0, 1, -1)
+
+
+def test_a_step_is_judged_by_the_held_out_rows():
+    training, other = separable(50, 0), separable(500, 1)
+    blind = minimise(Linear(training, l2=0), strategy="serial", budget=200)
+    judged = minimise(Linear(training, l2=0), strategy="serial", budget=200, test=other)
+    steps = [next(event["step"] for event in run.events if event["event"] == "step chosen") for run in (blind, judged)]
+    assert steps[1] < steps[0] / 4
+
+
+def test_a_held_out_loss_that_rose_is_said():
+    training, other = separable(50, 0), separable(500, 1)
+    run = minimise(Linear(training, l2=0), schedule=Constant(5.0), strategy="serial", budget=50, test=other)
+    (event,) = [event for event in run.events if event["event"] == "loss rose"]
+    assert event["start"] == pytest.approx(np.log(2), rel=1e-3)
+    assert event["end"] == run.history[-1]["test_loss"] > event["start"]
+    calm = minimise(Linear(TRAINING), strategy="serial", budget=10, test=HELD_OUT)
+    assert not [event for event in calm.events if event["event"] == "loss rose"]

@@ -1,0 +1,68 @@
+"""A run says how many of its workers really trained."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hogwild import Hogwild, Linear, RoundRobin, Run, Serial, minimise
+from hogwild.cli import main
+from hogwild.runtimes.shared_memory import threads
+
+ROWS = 4_000
+
+
+@pytest.fixture
+def not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop with hot replicas is not on disk, and no run is long enough to compile it."""
+    monkeypatch.setattr(threads, "is_cached", lambda kernel: False)
+    monkeypatch.setattr(threads, "LONG", math.inf)
+
+
+def data() -> tuple[Any, Any]:
+    random = np.random.default_rng(0)
+    X = random.standard_normal((ROWS, 20)).astype(np.float32)
+    return X, np.where(X @ random.standard_normal(20) > 0, 1.0, -1.0)
+
+
+def train(strategy: Any) -> Run:
+    return minimise(Linear(data(), "logistic", l2=1e-4), "sgd", 0.05, strategy, budget=3)
+
+
+@pytest.mark.usefixtures("not_compiled")
+def test_a_run_that_ends_before_its_loop_is_compiled_says_that_one_worker_trained() -> None:
+    alone, two = train(Serial()), train(Hogwild(2))
+    assert two.objective == pytest.approx(alone.objective, rel=1e-3)  # they are the same algorithm
+    assert two.config["workers"] == 2
+    assert [record["workers_used"] for record in two.history] == [1, 1, 1]
+    (event,) = (event for event in two.events if event["event"] == "workers")
+    assert event["workers"] == 1
+    assert event["message"].startswith("1 of 2 workers trained")
+    assert "Hogwild(2, buffer=0)" in event["message"]
+    assert [record["workers_used"] for record in alone.history] == [1, 1, 1]
+    assert not any(event["event"] == "workers" for event in alone.events)
+
+
+def test_workers_in_turns_all_train() -> None:
+    run = train(RoundRobin(2))
+    assert [record["workers_used"] for record in run.history] == [2, 2, 2]
+    assert run.result["workers_used"] == 2
+
+
+@pytest.mark.usefixtures("not_compiled")
+def test_the_command_line_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = data()
+    rows = (" ".join(f"{k + 1}:{value:.3f}" for k, value in enumerate(row)) for row in X)
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{label:g} {row}\n" for label, row in zip(y, rows, strict=True)))
+    asked = ["train", str(path), "--workers", "2", "--epochs", "2", "--rule", "sgd", "--step", "0.05"]
+    assert main([*asked, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["workers"], record["workers_used"]) == (2, 1)
+    assert main(asked) == 0
+    assert "1 of 2 workers trained" in capsys.readouterr().out
