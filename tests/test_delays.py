@@ -32,6 +32,8 @@ def test_every_runtime_takes_the_same_delays(kind):
     some.check_workers(4)
     with pytest.raises(ParameterError, match="There are workers 0 to 2; 3 is none of them"):
         some.check_workers(3)
+    with pytest.raises(ParameterError, match="There is one worker, number 0; 3 is none of them"):
+        some.check_workers(1)
 
 
 @EVERYWHERE

@@ -74,6 +74,13 @@ def test_columns_by_name_are_kept_for_predictions(tmp_path: Path, capsys: pytest
     assert len(predicted["predictions"]) == 2
 
 
+def test_a_penalty_is_chosen(ratings: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", ratings, *SERIAL, "--l2", "auto", "--holdout", "0.1", "--epochs", "5"]) == 0
+    assert "tried on held-out data" in capsys.readouterr().err
+    assert main(["train", ratings, *SERIAL, "--l2", "much"]) != 0
+    assert "'l2' parameter must be a number of at least 0, or auto" in capsys.readouterr().err
+
+
 def test_preferences(ratings: str, capsys: pytest.CaptureFixture[str]) -> None:
     record = said(capsys, "train", ratings, *SERIAL, "--loss", "bpr", "--holdout", "0.1", "--epochs", "5")
     assert 0.5 < record["test_auc"] <= 1

@@ -90,6 +90,16 @@ def test_it_stops_when_it_gets_no_better():
     assert model.n_iter_ < 200
 
 
+def test_a_penalty_is_chosen_by_a_fit_and_kept_afterwards():
+    users, items, ratings = MADE.columns
+    model = clone(FITTED).set_params(l2="auto").fit((users, items, ratings))
+    chosen = model.model_.training["l2"]
+    assert chosen > 0
+    model.partial_fit((users[:20], items[:20], ratings[:20]))
+    assert model.model_.training["l2"] == chosen
+    assert clone(model).get_params()["l2"] == "auto"
+
+
 def test_one_seed_gives_the_same_model():
     again = clone(FITTED).fit(MADE.columns)
     assert (again.model_.user_factors == FITTED.model_.user_factors).all()

@@ -32,6 +32,8 @@ from hogwild import (
 from hogwild.data.sampling import Split, WorkerShare
 from hogwild.errors import CheckpointError, ParameterError, WorkerError
 from hogwild.events import Event
+from hogwild.models.module import ModuleModel
+from hogwild.training import module_checkpoints
 
 LOSS = nn.functional.mse_loss
 ADAM = partial(optim.Adam, lr=0.02)
@@ -142,6 +144,22 @@ def test_damaged_checkpoints(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"nothing")
     with pytest.raises(CheckpointError, match="no checkpoint that can be read"):
         train(checkpoint=tmp_path, resume=True)
+
+
+def test_a_damaged_checkpoint_does_not_replace_the_one_before(tmp_path: Path) -> None:
+    model, state = ModuleModel(nets.line(), {}), {"weight": torch.ones(1000)}
+    for number in (5, 6):
+        module_checkpoints.save(Checkpoints(tmp_path), state, {"number": number}, model)
+    latest = tmp_path / "latest.pt"
+    latest.write_bytes(latest.read_bytes()[:2000])
+    module_checkpoints.save(Checkpoints(tmp_path), state, {"number": 7}, model)
+    numbers = []
+    for _ in range(2):
+        found = module_checkpoints.load(Checkpoints(tmp_path))
+        assert found is not None
+        numbers.append(found[1]["number"])
+        latest.write_bytes(b"nothing")
+    assert numbers == [7, 5]
 
 
 def test_checkpoints_of_other_runs_are_refused(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from torch import nn
 from hogwild import Averaging, Hogwild, Locked, Module, Processes, RoundRobin, minimise
 from hogwild.errors import DivergedError, WorkerError
 from hogwild.runtimes.processes import fork_server
+from hogwild.training.process_supervisor import ProcessSupervisor
 from leftovers import open_files, shared_memory
 
 STRATEGIES = [Hogwild(2), Locked(2), RoundRobin(2), Averaging(2)]
@@ -131,6 +132,18 @@ def test_the_evaluator_dies(failures: str) -> None:
         run = minimise(problem(data), strategy=Hogwild(2), budget=4, **ways)
         assert run.history[-1]["epoch"] == 4
         assert "test_loss" not in run.history[-1]
+
+
+def test_an_evaluator_that_stands_still_is_ended_with_a_hint_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint was about a batch. Workers, which may be slow to answer, are not what this is about."""
+    monkeypatch.setattr(ProcessSupervisor, "_check_heartbeats", lambda self: None)
+    runtime, test = Processes(heartbeat_timeout=0.2), nets.Trouble("stop", at=3)
+    with pytest.raises(WorkerError) as caught:
+        minimise(problem(nets.numbers()), strategy=Hogwild(1), budget=1, runtime=runtime, test=test)
+    said = str(caught.value)
+    assert "the evaluator failed: it did not respond for 0.2 seconds" in said
+    assert "An evaluation of the held-out data that takes longer needs Processes(heartbeat_timeout=...)" in said
+    assert "batch" not in said
 
 
 # One program, since it takes seconds to start. It is typed in, has no file and no main guard, has used its threads

@@ -110,6 +110,25 @@ def test_strategies_that_exchange_gradients_are_refused(samples, strategy):
         hogwild.minimise(problem_of(samples[0]), adagrad, strategy=strategy, budget=1)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "runtime"),
+    [
+        (hogwild.Hogwild(2), hogwild.Threads()),
+        (hogwild.Hogwild(2), hogwild.Local()),
+        (hogwild.ParameterServer(2), hogwild.Threads()),
+        (hogwild.ParameterServer(2), hogwild.Processes()),
+        (hogwild.ParameterServer(2), hogwild.Simulator()),
+    ],
+    ids=repr,
+)
+def test_what_is_refused_leads_to_what_works(samples, strategy, runtime):
+    """Some refusals named Simulator() and ParameterServer(), which are refused as well."""
+    with pytest.raises(ParameterError, match=r"use runtime=Processes\(\)|with runtime=Processes\(\)") as caught:
+        hogwild.minimise(problem_of(samples[0]), adagrad, strategy=strategy, runtime=runtime, budget=1)
+    advice = str(caught.value).split("Got")[0].split("use ")[-1]
+    assert not any(name in advice for name in ("Simulator", "Local", "ParameterServer"))
+
+
 def test_checkpoints_go_on_to_the_same_bits(samples, tmp_path):
     def run(budget, resume, folder):
         problem = problem_of(samples[0])

@@ -19,9 +19,10 @@ from hogwild.data.generate.sparse_records import SparseRecords
 from hogwild.data.packing.pack import pack
 from hogwild.data.sampling import Blocks, WorkerShare
 from hogwild.data.tfrecord_writer import RecordWriter
-from hogwild.errors import DataError, ParameterError
+from hogwild.errors import CheckpointError, DataError, ParameterError
 from hogwild.nn.record_loader import RecordLoader
 from hogwild.nn.row_chunks import ChunkCache, PackedChunks
+from hogwild.runtimes.processes import shared_counters
 
 ROWS, SHUFFLE = 12_000, 1024
 MADE = {"dense_size": 60, "min_nnz": 10, "max_nnz": 30, "classes": 3, "noise": 0.0}
@@ -296,6 +297,72 @@ def test_one_worker_learns_the_same_bits_from_files(files):
 
     for one, other in zip(trained().values(), trained().values(), strict=True):
         assert (one == other).all()
+
+
+def stored(kind, files, packed):
+    return (
+        RecordLoader(files, 64, shuffle=SHUFFLE)
+        if kind == "files"
+        else hogwild.CSRDataset(packed, (0.0, 1.0, 2.0), binary=False, shuffle=SHUFFLE)
+    )
+
+
+def trained_on(data, strategy, **options):
+    """A run of two epochs, whose net is the problem's."""
+    torch.manual_seed(0)
+    net = hogwild.SparseMLP(60, [16], 3, update="adagrad")
+    problem = hogwild.Module(net, nn.functional.cross_entropy, data, batch=64)
+    return hogwild.minimise(problem, adagrad, "cosine", strategy, budget=2, seed=3, **options)
+
+
+def interrupted(folder, data, strategy):
+    """Break a run off at a checkpoint in the middle of its first epoch, before which it has 188 updates to make."""
+
+    def hear(event):
+        if event["event"] == "progress" and event["updates"]:
+            started.append(event)
+        if event["event"] == "checkpoint" and started:
+            raise InterruptedError
+
+    started, runtime = [], hogwild.Processes(threads=1, delay=0.05)
+    with pytest.raises(InterruptedError):
+        trained_on(
+            data, strategy, runtime=runtime, callbacks=[hear], checkpoint=hogwild.Checkpoints(folder, seconds=1e-3)
+        )
+
+
+@pytest.mark.parametrize("kind", ["files", "folder"])
+def test_one_worker_goes_on_in_the_middle_of_an_epoch_to_the_same_bits(kind, files, packed, tmp_path):
+    runtime = hogwild.Processes(threads=1)
+    whole = trained_on(stored(kind, files, packed), hogwild.Serial(), runtime=runtime)
+    interrupted(tmp_path, stored(kind, files, packed), hogwild.Serial())
+    resumed = trained_on(
+        stored(kind, files, packed), hogwild.Serial(), runtime=runtime, checkpoint=tmp_path, resume=True
+    )
+    (event,) = (event for event in resumed.events if event["event"] == "resumed")
+    assert 0 < event["updates"] < ROWS
+    assert resumed.history[-1]["updates"] == 2 * ROWS
+    for one, other in zip(whole.model.net.state_dict().values(), resumed.model.net.state_dict().values(), strict=True):
+        assert (one == other).all()
+
+
+def test_files_in_another_order_are_not_resumed(files, tmp_path):
+    """A run went on with rows that it had had, and left out others."""
+    interrupted(tmp_path, RecordLoader(files, 64, shuffle=SHUFFLE), hogwild.Serial())
+    with pytest.raises(CheckpointError, match=r"files was \['0.tfrecord', '1.tfrecord', '2.tfrecord'\], now \['2"):
+        trained_on(RecordLoader(files[::-1], 64, shuffle=SHUFFLE), hogwild.Serial(), checkpoint=tmp_path, resume=True)
+
+
+def test_several_workers_go_on_with_the_rest_of_the_epoch(files, tmp_path):
+    interrupted(tmp_path, RecordLoader(files, 64, shuffle=SHUFFLE), hogwild.Hogwild(2))
+    state = torch.load(tmp_path / "latest.pt", weights_only=True)
+    batches = [counts[shared_counters.BATCH] for counts in json.loads(state["record"])["counts"]]
+    run = trained_on(RecordLoader(files, 64, shuffle=SHUFFLE), hogwild.Hogwild(2), checkpoint=tmp_path, resume=True)
+    (event,) = (event for event in run.events if event["event"] == "resumed")
+    # A resumed worker skips as many batches of its part as it has made; each but the last has 64 rows.
+    assert event["updates"] == 64 * sum(batches)
+    assert max(batches) > 0
+    assert run.history[-1]["updates"] == 2 * ROWS
 
 
 def test_the_command_line_trains_and_predicts_on_a_folder(packed, tmp_path):

@@ -76,6 +76,36 @@ checkpoints.save({"w": np.full(1000, 7, np.float32)}, {"number": 7})
 """
 
 
+def damage(folder: Path) -> None:
+    (folder / LATEST).write_bytes((folder / LATEST).read_bytes()[:-100])
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_damaged_one_does_not_replace_the_one_before(resumed: bool, tmp_path: Path) -> None:
+    """It was renamed, so that nothing intact was left if the next one was not written or damaged too."""
+    save(tmp_path, 5)
+    save(tmp_path, 6)
+    damage(tmp_path)
+    checkpoints = Checkpoints(tmp_path)
+    if resumed:
+        found = checkpoints.load()
+        assert found is not None
+        assert found[1]["number"] == 5
+    checkpoints.save({"w": np.full(1000, 7, np.float32)}, {"number": 7})
+    assert loaded(tmp_path) == 7
+    damage(tmp_path)
+    assert loaded(tmp_path) == 5
+
+
+def test_killed_while_one_is_written_after_a_damaged_one(tmp_path: Path) -> None:
+    save(tmp_path, 5)
+    save(tmp_path, 6)
+    damage(tmp_path)
+    ended = subprocess.run([sys.executable, "-c", DYING, tmp_path, "writing"], check=False, env={**os.environ})
+    assert ended.returncode == -9
+    assert loaded(tmp_path) == 5
+
+
 @pytest.mark.parametrize("where", ["writing", "naming"])
 def test_killed_while_one_is_written(where: str, tmp_path: Path) -> None:
     save(tmp_path, 5)

@@ -1,4 +1,4 @@
-"""Default penalties, penalties chosen on held-out rows, and steps that held-out rows judge."""
+"""Default penalties, penalties chosen on held-out rows or ratings, and steps that held-out rows judge."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from hogwild import (
     FactorisationMachine,
     FieldAwareFactorisationMachine,
     Linear,
+    MatrixCompletion,
     ParameterServer,
     Simulator,
     minimise,
 )
+from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.errors import ParameterError
 
 FIELDS = (40, 25, 15, 8)
@@ -81,6 +83,41 @@ def test_without_held_out_data_a_tenth_of_the_rows_judges_and_all_are_trained_on
     assert "test_loss" not in run.history[-1]
 
 
+RATINGS, HELD_OUT_RATINGS = GeneratedRatings(200, 150, 5_000, rank=3).data.split(0.2, 0)
+
+
+@pytest.mark.parametrize(("loss", "usual"), [("squared", 0.07), ("bpr", 0.01)])
+def test_the_penalty_of_ratings_is_chosen_on_held_out_ratings(loss, usual):
+    problems = {l2: MatrixCompletion(RATINGS, rank=8, loss=loss, l2=l2) for l2 in ("auto", None, 0)}
+    assert problems[None].l2 == usual
+    run, *others = (minimise(problem, strategy="serial", test=HELD_OUT_RATINGS) for problem in problems.values())
+    (chosen,) = [event for event in run.events if event["event"] == "penalty chosen"]
+    strengths, losses = zip(*chosen["path"], strict=True)
+    assert strengths[:3] == (100, 30, 10)
+    assert run.config["l2"] == chosen["penalties"]["l2"] == pytest.approx(strengths[np.argmin(losses)] * usual)
+    # A trial is a run of the same length, so the loss that it promised is that of the run, and no other is lower.
+    assert run.history[-1]["test_loss"] == pytest.approx(min(losses), rel=1e-6)
+    assert all(run.history[-1]["test_loss"] <= other.history[-1]["test_loss"] + 0.002 for other in others)
+
+
+def test_ratings_that_determine_their_factors_get_a_weak_penalty_and_noise_a_strong_one():
+    chosen = {}
+    for noise in (0.05, 3.0):
+        ratings = GeneratedRatings(200, 150, 5_000, rank=3, noise=noise, stars=False).data
+        run = minimise(MatrixCompletion(ratings, rank=8, l2="auto"), strategy="serial")
+        chosen[noise] = run.config["l2"]
+        assert run.history[-1]["updates"] == 20 * 5_000  # a tenth judged; the run has all of them
+        assert "test_loss" not in run.history[-1]
+    assert chosen[0.05] < 0.07 < chosen[3.0]
+
+
+def test_ratings_that_are_held_out_have_the_numbers_of_all_users_and_items():
+    problem, held_out = MatrixCompletion(RATINGS, rank=8, loss="bpr", l2="auto", nonnegative=True).split(0.1, 0)
+    assert (problem.ratings.n_rows, held_out.n_rows) == (3_600, 400)
+    assert problem.ratings.users is held_out.users is RATINGS.users
+    assert (problem.rank, problem.loss, problem.nonnegative, problem.searches_penalty) == (8, "bpr", True, False)
+
+
 def test_a_penalty_is_chosen_for_a_run_by_messages_too():
     run = minimise(Linear(TRAINING, l2="auto"), strategy=ParameterServer(2), runtime=Simulator(), budget=8)
     assert run.config["l2"] > 0
@@ -95,6 +132,16 @@ def test_a_chosen_penalty_must_be_given_to_resume(tmp_path):
 def test_other_penalties_are_refused(l2):
     with pytest.raises(ParameterError, match="l2"):
         Linear(TRAINING, l2=l2)
+    with pytest.raises(ParameterError, match="l2"):
+        MatrixCompletion(RATINGS, l2=l2)
+
+
+def test_the_default_penalty_is_that_of_ridge_and_zero_switches_it_off():
+    """A column of small values needs a large weight, which the default shrinks as documented: by v / (v + 1/n)."""
+    x = np.where(np.arange(400) % 2, 1, -1) / 20.0  # a variance of 1/n: the weight is halved
+    rows, how = (x[:, None], 3 * x), {"strategy": "serial", "budget": 200}
+    assert minimise(Linear(rows, "squared"), **how).model.weights[0, 0] == pytest.approx(1.5, rel=0.01)
+    assert minimise(Linear(rows, "squared", l2=0), **how).model.weights[0, 0] == pytest.approx(3, rel=0.01)
 
 
 def separable(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,8 +46,9 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         Number of factors of each user and of each item.
     loss : {"squared", "bpr"}, default "squared"
         Loss: squared error of ratings, or Bayesian personalised ranking of pairs.
-    l2 : float, optional
-        Strength of the penalty on the factors and biases of each rating. None is the default for the loss.
+    l2 : float or "auto", optional
+        Strength of the penalty on the factors and biases of each rating. None is the default for the loss. "auto"
+        chooses it in ``fit`` on held-out ratings, a tenth of them unless ``validation_fraction`` says otherwise.
     biases : bool, default True
         Whether to learn a bias of each user and of each item.
     nonnegative : bool, default False
@@ -80,8 +81,8 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     """
 
     def __init__(
-        self, rank: int = 32, *, loss: str = "squared", l2: float | None = None, biases: bool = True,
-        nonnegative: bool = False, step: float | None = None, max_iter: int | None = None,
+        self, rank: int = 32, *, loss: str = "squared", l2: float | Literal["auto"] | None = None,
+        biases: bool = True, nonnegative: bool = False, step: float | None = None, max_iter: int | None = None,
         validation_fraction: float | None = None, n_iter_no_change: int = 5, rule: Rule | str | None = None,
         schedule: Schedule | str | float | None = None, strategy: Strategy | str = "hogwild",
         n_jobs: int | None = None, random_state: RandomState = None,
@@ -127,7 +128,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         if self.validation_fraction is not None:
             training, held_out = ratings.split(self.validation_fraction, self._seed)
             budget = Budget(self.max_iter, patience=self.n_iter_no_change)
-        problem = self._problem(training, None)
+        problem = self._problem(training, self.l2, None)
         schedule = self.schedule
         if self.step is not None:
             schedule = with_step(named(problem.defaults.schedule if schedule is None else schedule), self.step)
@@ -142,7 +143,9 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         ratings = open_ratings(
             X, known=(self.model_.users, self.model_.items), grow=True, unlabelled=self.loss == "bpr"
         )
-        problem = self._problem(ratings, self.model_.mean)
+        # A penalty that a fit has chosen is kept: a few more ratings cannot judge it.
+        l2 = self.model_.training["l2"] if self.l2 == "auto" else self.l2
+        problem = self._problem(ratings, l2, self.model_.mean)
         problem.bounds = _wider(self._bounds, problem.bounds)
         start = problem.grown(self._state, self.model_.users, self.model_.items, self._rule(problem))
         run = self._minimise(problem, Constant(self.step or PARTIAL_FIT_STEP), Budget(1), init=WarmStart(start))
@@ -188,9 +191,9 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         model: RatingsModel = self.model_
         return model
 
-    def _problem(self, ratings: Ratings, mean: float | None) -> MatrixCompletion:
+    def _problem(self, ratings: Ratings, l2: float | Literal["auto"] | None, mean: float | None) -> MatrixCompletion:
         return MatrixCompletion(
-            ratings, self.rank, loss=self.loss, l2=self.l2, biases=self.biases, nonnegative=self.nonnegative, mean=mean,
+            ratings, self.rank, loss=self.loss, l2=l2, biases=self.biases, nonnegative=self.nonnegative, mean=mean,
             seed=self._seed,
         )  # fmt: skip
 

@@ -212,12 +212,17 @@ class RecordSamples(SparseSamples):
 
     def __init__(self, loader: RecordLoader) -> None:
         self._labels, self._binary = loader.labels, loader.binary
+        self._files = [path.name for path in loader.paths]
         chunks = FileChunks(loader, min(loader.shuffle or CHUNK, CHUNK))
         self._cache = ChunkCache(chunks, loader.shuffle)
         self.blocks = Blocks(tuple(chunks.files[:-1].tolist()), loader.shuffle)
 
     def __len__(self) -> int:
         return len(self._cache)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the names of the files in their order, on which the order of the rows depends."""
+        return {"files": self._files}
 
     @property
     def held(self) -> int:

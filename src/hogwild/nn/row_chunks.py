@@ -38,6 +38,10 @@ class SparseSamples(ABC):
     def batch_of(self, numbers: Tensor) -> tuple[Tensor, ...]:
         """Return a batch of the samples with these numbers."""
 
+    def describe(self) -> dict[str, Any]:
+        """Return plain values for records, by which a resumed run recognises its data; by default none."""
+        return {}
+
     def __getitem__(self, number: int) -> tuple[Tensor, ...]:
         """Return one sample as a batch of one."""
         return self.batch_of(torch.tensor([number]))

@@ -38,10 +38,10 @@ class FactorisationMachine(FactorisationProblem):
     rank : int, default 8
         Number of factors of a feature.
     l2 : float or "auto", optional
-        Strength of the L2 penalty on weights. Left out, it is ``1 / n`` for n rows. "auto" chooses it, and
+        Strength of the L2 penalty on weights; 0 is none. Left out, it is ``1 / n`` for n rows. "auto" chooses it, and
         ``l2_factors`` with it, on held-out rows.
     l2_factors : float, optional
-        Strength of the L2 penalty on factors. Left out, it is ``12 / sqrt(n)`` for n rows, at most 0.05.
+        Strength of the L2 penalty on factors; 0 is none. Left out, it is ``12 / sqrt(n)`` for n rows, at most 0.05.
     intercept : bool, default True
         Whether the model has an intercept.
     normalise : bool, default False

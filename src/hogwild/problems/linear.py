@@ -1,10 +1,10 @@
-"""Linear models: the loss of a weighted sum of a row's features."""
+"""Linear models: the objective, which is the mean loss of weighted sums of features, and a penalty."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -16,29 +16,21 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.sampling import RowSampling, feature_visits, narrowed, row_sampling, subsample
 from hogwild.errors import ParameterError
-from hogwild.jit import Function, bind
-from hogwild.kernels import linear_build
 from hogwild.kernels.conflict_counters import ConflictCounters
-from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
-from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
+from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
-from hogwild.losses.loss import fully, one_vs_rest, softmax
 from hogwild.models.linear import LinearModel
+from hogwild.problems import linear_kernels
 from hogwild.problems.factorisation_base import check_memory
-from hogwild.problems.hot_replicas import HotReplicas, WorkerReplica, replica_layout, rows_between_merges
+from hogwild.problems.hot_replicas import HotReplicas
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
-from hogwild.problems.problem import BoundKernel, QueueKernel, RangeKernel, RowProblem, State, check_l2, is_strength
+from hogwild.problems.linear_kernels import LinearKernels
+from hogwild.problems.problem import BoundKernel, RowProblem, State, check_l2, is_strength
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
-from hogwild.rules.sklearn_sgd import Sequential
-
-# Bytes of parameters below which the writes of any two workers conflict.
-CROWDED = 2**16
-# Bytes of parameters that stay in a core's cache.
-NEAR = 2**20
 
 
 class Linear(RowProblem):
@@ -67,9 +59,10 @@ class Linear(RowProblem):
     l1 : float, default 0.0
         Strength of the L1 penalty.
     l2 : float or "auto", optional
-        Strength of the L2 penalty. Left out, it is ``1 / n`` for n rows, the strength that LIBLINEAR's and
-        scikit-learn's ``C=1`` stands for, or 0 if there is an L1 penalty. "auto" chooses it on held-out rows, along a
-        path of strengths.
+        Strength of the L2 penalty; 0 is no penalty. Left out, it is ``1 / n`` for n rows, the strength that LIBLINEAR's
+        and scikit-learn's ``C=1`` and ``Ridge(alpha=1)`` stand for, or 0 if there is an L1 penalty. The penalty applies
+        to weights of the columns as they are: a column of small values needs a large weight, which is penalised more.
+        "auto" chooses the strength on held-out rows, along a path of strengths.
     intercept : bool, default True
         Whether the model has an intercept.
     class_weight : dict or "balanced", optional
@@ -232,138 +225,39 @@ class Linear(RowProblem):
         ParameterError
             If the rule does not suit the loss or the number of outputs.
         """
-        penalised = self.l1 > 0, self.l2 > 0
-        step_size = rule.step_size
-        if step_size != "scheduled" and self.loss.name not in (HINGE.name, EPSILON_INSENSITIVE.name):
-            raise ParameterError(
-                f"PassiveAggressive goes with the losses 'hinge' and 'epsilon-insensitive'. Got '{self.loss}' instead."
-            )
-        if self.n_outputs > 1 and step_size != "scheduled":
-            raise ParameterError(
-                "PassiveAggressive goes with one output: learn each class against the rest in a run of its own."
-            )
-        if isinstance(rule, Sequential):
-            return self._descent_alone(rule, workers)
-        scaled = (workers == 1 if alone is None else alone) and self._is_scaled(rule)
-        kernel = linear_build.descend(
-            self._layout,
-            access,
-            rule.step,
-            rule.skips_zero_gradient and not self.intercept_gradient,
-            step_size,
-            penalised,
-            *self._functions,
-            self.loss.ours,
-            len(rule.initial),
-            self._is_far(rule),
-            scaled,
-            counters is not None,
-        )
-        constants: Any = tuple(np.float32(c) for c in rule.constants)
-        if counters is not None:
-            constants = constants, counters
-        shares = self._shares if any(penalised) and not scaled else np.empty(0, np.float32)
-        l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
-        bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
-        # With locks and turns no update may be lost or damped, so each one is merged at once.
-        at_once = access in ("locked", "turns")
-        flush_rows, least = (1, np.float32(1)) if at_once else (FLUSH_ROWS, np.float32(1 / workers))
-        flush_rows = flush_rows if workers > 1 else ALL_ROWS
-        curvature = np.float32(self.loss.curvature)
-
-        def rest(state: State, sync: Array) -> tuple[Any, ...]:
-            shared = sync if counters is None else (sync, counters)
-            return (
-                *state, self.intercept, shares, l1, l2, self._class_weights, parameter, constants, shared, flush_rows,
-                least, curvature, bias_rate, bias_gradient,
-            )  # fmt: skip
-
-        return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
+        return self._kernels.descent(rule, access, workers, alone, counters)
 
     def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> HotReplicas | None:
         """Return replicas of the hot coordinates for each worker, merged every ``rows`` rows.
 
         None where they do not pay.
         """
-        width, dense = len(rule.initial), self._layout == "dense"
-        if rows == 0 or workers == 1 or not self._can_be_copied(rule):
-            return None
-        penalised = self.l1 > 0, self.l2 > 0
-        apart = rows if isinstance(rows, int) else rows_between_merges(self.source, workers, dense, width)
-        if apart == 0:
-            return None
-        # Both have the same columns; ``source`` has its frequencies stored.
-        trained = self.source if self.frame is None else self.data
-        plan = replica_layout(trained, 4 * width, self.loss.curvature, apart)
-        # For dense rows, the effect of one step on the next is known. For other rows it is not, so the curvature counts
-        # as its upper bound.
-        bend = self.loss.bend if plan.dense else fully
-        kernel = linear_build.descend_buffered(
-            self._layout, plan.everything, rule.step, rule.effective_step,
-            rule.skips_zero_gradient and not self.intercept_gradient,
-            penalised, self._functions[0], bend, self.loss.ours, width,
-            self._is_scaled(rule) and plan.everything,
-        )  # fmt: skip
-        shares = self._shares if any(penalised) else np.empty(0, np.float32)
-        (lookup, shares), places = plan.lookups(shares), plan.places
-        constants = tuple(np.float32(c) for c in rule.constants)
-        l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
-        least, curvature = np.float32(1 / workers), np.float32(self.loss.curvature)
-        bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
-
-        def rest(state: State, hot: Array, own: WorkerReplica, merge_lock: Array) -> tuple[Any, ...]:
-            return (
-                *state, hot, own.copy, own.seen, lookup, places, own.control, plan.tiers, plan.stiff,
-                self.intercept, shares, l1, l2, self._class_weights, parameter, constants, least, curvature,
-                bias_rate, bias_gradient, merge_lock,
-            )  # fmt: skip
-
-        return HotReplicas(plan, kernel, rest, linear_build.settle(rule.effective_step), workers, width)
+        return self._kernels.replicas(rule, rows, workers)
 
     def always_contended(self, rule: Rule) -> bool:
         """Return whether the writes of workers always conflict, because there are few parameters and no replicas."""
-        size = 4 * len(rule.initial) * self.n_outputs * self.source.n_features
-        return size < CROWDED and not self._can_be_copied(rule)
+        return linear_kernels.always_contended(rule, self.n_outputs, self.source.n_features)
 
-    def _can_be_copied(self, rule: Rule) -> bool:
-        return self.n_outputs == 1 and len(rule.initial) <= 2 and rule.effective_step is not None
-
-    def _is_scaled(self, rule: Rule) -> bool:
-        """Return whether L2 can be a common factor of all weights."""
-        common_step = rule.uniform_step and self.frame is None and not self.l1
-        return common_step and self.l2 > 0 and self.n_outputs == 1 and self._few
-
-    @cached_property
-    def _few(self) -> bool:
-        """Whether the multiplication of all weights by a factor after each chunk costs almost nothing."""
-        rows = rows_per_chunk(self.source.n_rows, self.source.nonzeros)
-        return self.source.n_features * self.source.n_rows <= rows * self.source.nonzeros
-
-    def _is_far(self, rule: Rule) -> bool:
-        """Return whether the parameters exceed a core's cache."""
-        return self.n_outputs == 1 and 4 * len(rule.initial) * self._width > NEAR
-
-    def _descent_alone(self, rule: Sequential, workers: int) -> BoundKernel:
-        """Return the inner loop of the rule Sequential."""
-        if workers > 1 or self.n_outputs > 1:
-            raise ParameterError(
-                "Sequential goes with one worker and one output: use the strategy 'serial', or the rule 'sgd'."
-            )
-        if self.l1 and not rule.l1:
-            raise ParameterError("A penalty l1 needs a rule Sequential(l1=True).")
-        kernel = linear_build.descend_alone(self._layout, rule.step_size, self._functions[0], self.loss.ours)
-        alpha, share1 = rule.mixture(self.l1, self.l2)
-        weighs = rule.track_objective and alpha > 0 and rule.step_size == "scheduled"
-
-        def rest(state: State, sync: Array) -> tuple[Any, ...]:
-            return (
-                *state, self.intercept, alpha, share1, (self.l1 > 0, self.l2 > 0), self._class_weights,
-                float(self.loss.parameter), float(self.intercept_lr_multiplier), float(self.intercept_gradient),
-                int(rule.average_from),
-                rule.track_objective, weighs,
-            )  # fmt: skip
-
-        return RangeKernel(kernel, rest, turns=False)
+    @property
+    def _kernels(self) -> LinearKernels:
+        return LinearKernels(
+            loss=self.loss,
+            outputs=self.n_outputs,
+            l1=self.l1,
+            l2=self.l2,
+            shares=lambda: self._shares,
+            intercept=self.intercept,
+            intercept_lr_multiplier=self.intercept_lr_multiplier,
+            intercept_gradient=self.intercept_gradient,
+            class_weights=self._class_weights,
+            layout=self._layout,
+            features=self._width,
+            few_features=self._few,
+            standardised=self.frame is not None,
+            source=self.source,
+            # Both have the same columns; ``source`` has its frequencies stored.
+            trained=self.source if self.frame is None else self.data,
+        )
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Return sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
@@ -375,7 +269,8 @@ class Linear(RowProblem):
     def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
         rest = *state, self._class_weights, float(self.loss.parameter)
-        rows, kernel = whole.rows, self._evaluate(whole.rows.layout)
+        rows, classes = whole.rows, self.labels.classes is not None
+        kernel = linear_kernels.evaluation(self.loss, self.n_outputs, classes, rows.layout)
         kernel(queue, whole.starts, tally, rows.arrays, whole.order, rest, sums)
 
     def metrics(self, sums: Array) -> dict[str, float]:
@@ -393,7 +288,7 @@ class Linear(RowProblem):
         The result includes the weights of classes. The caller has to apply the weights of rows.
         """
         costs, slopes = np.empty(len(scores)), np.empty(scores.shape)
-        kernel = linear_build.slopes(*self._functions, self.loss.ours)
+        kernel = linear_kernels.slopes(self.loss, self.n_outputs)
         kernel(scores, labels, float(self.loss.parameter), self._class_weights, costs, slopes)
         return costs, slopes
 
@@ -503,21 +398,7 @@ class Linear(RowProblem):
         return layout
 
     @cached_property
-    def _functions(self) -> tuple[Any, Any]:
-        if self.n_outputs == 1:
-            return self.loss.function, None
-        return None, softmax if self.loss.name == SOFTMAX.name else _one_vs_rest(self.loss.function)
-
-    def _evaluate(self, layout: str) -> Function:
-        if self.labels.classes is None:
-            score = "exp" if self.loss.link == "exp" else "identity"
-        else:
-            score = "signs" if self.n_outputs == 1 else "classes"
-        kernel: Function = linear_build.evaluate(layout, score, *self._functions, self.loss.ours)
-        return kernel
-
-
-@cache
-def _one_vs_rest(loss: Function) -> Function:
-    """Return one function per loss, so that its kernels are compiled once."""
-    return bind(one_vs_rest, loss=loss)
+    def _few(self) -> bool:
+        """Whether the multiplication of all weights by a factor after each chunk costs almost nothing."""
+        rows = rows_per_chunk(self.source.n_rows, self.source.nonzeros)
+        return self.source.n_features * self.source.n_rows <= rows * self.source.nonzeros

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from functools import cached_property
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.factorisation_base import check_memory
-from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State
+from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State, check_l2
 from hogwild.registry import invalid_parameter, lookup
 from hogwild.rules.rule import Rule
 
@@ -57,8 +58,9 @@ class MatrixCompletion(RowProblem):
         Number of factors of a user or an item.
     loss : {"squared", "bpr"}, default "squared"
         Squared error of ratings, or Bayesian personalised ranking.
-    l2 : float, optional
-        Strength of the penalty; by default 0.07 for "squared" and 0.01 for "bpr".
+    l2 : float or "auto", optional
+        Strength of the penalty. Left out, it is 0.07 for "squared" and 0.01 for "bpr"; 0 is no penalty. "auto" chooses
+        it on held-out ratings, along a path of strengths.
     biases : bool, default True
         Whether users and items have biases.
     nonnegative : bool, default False
@@ -93,6 +95,8 @@ class MatrixCompletion(RowProblem):
     # Number of consecutive updates with the same step size, as a cosine takes longer than a rating.
     updates_per_step = 64
     defaults = Defaults("sgd", "cosine", 0.03, 20)
+    # Strong penalties bring all factors to zero, from where no step leads away.
+    warm_starts = False
 
     def __init__(
         self,
@@ -100,7 +104,7 @@ class MatrixCompletion(RowProblem):
         rank: int = 32,
         *,
         loss: str = "squared",
-        l2: float | None = None,
+        l2: float | Literal["auto"] | None = None,
         biases: bool = True,
         nonnegative: bool = False,
         mean: float | None = None,
@@ -111,9 +115,9 @@ class MatrixCompletion(RowProblem):
             raise invalid_parameter("rank", "a positive integer", rank)
         self.rank, self.seed = int(rank), int(seed)
         self.loss: str = lookup("loss", loss, LOSSES)
-        self.l2 = DEFAULT_L2[self.loss] if l2 is None else float(l2)
-        if not 0 <= self.l2 < float("inf"):
-            raise invalid_parameter("l2", "a number of at least 0", l2)
+        check_l2("l2", l2)
+        self._auto = l2 == "auto"
+        self.l2 = float(l2) if isinstance(l2, Real) else DEFAULT_L2[self.loss]
         self.biases, self.nonnegative = bool(biases), bool(nonnegative)
         self.sampling = row_sampling(sampling)
         self.ratings: Ratings = open_ratings(source)
@@ -294,6 +298,30 @@ class MatrixCompletion(RowProblem):
         )  # fmt: skip
         other.bounds = self.bounds
         return other
+
+    @property
+    def searches_penalty(self) -> bool:
+        """Whether the strength of the penalty is to be chosen on held-out ratings."""
+        return self._auto
+
+    @property
+    def penalties(self) -> dict[str, float]:
+        """The strength of the penalty."""
+        return {"l2": self.l2}
+
+    def with_penalty(self, times: float) -> MatrixCompletion:
+        """Return the same problem with ``times`` the default penalty of the loss."""
+        other = copy.copy(self)
+        other._auto, other.l2 = False, times * DEFAULT_L2[self.loss]
+        return other
+
+    def split(self, fraction: float, seed: int) -> tuple[MatrixCompletion, Ratings]:
+        """Return the same problem on the other ratings, and the held-out ``fraction`` of the ratings."""
+        rest, held_out = self.ratings.split(fraction, seed)
+        return MatrixCompletion(
+            rest, self.rank, loss=self.loss, l2=self.l2, biases=self.biases, nonnegative=self.nonnegative,
+            mean=self._mean, seed=self.seed,
+        ), held_out  # fmt: skip
 
     def model(self, values: State, training: Mapping[str, Any]) -> RatingsModel:
         """Return the model of a run: factors and biases, and the names of users and items."""

@@ -121,6 +121,15 @@ class Module(Problem):
         """Whether the samples are in files that can be read only from beginning to end."""
         return self.training.stored is not None and self.training.stored.in_sequence
 
+    @property
+    def needs_shared_memory(self) -> bool:
+        """Whether workers cannot send each other messages.
+
+        A table that is updated in the backward pass has no gradient to send. Of files that can be read only from
+        beginning to end, workers by messages would read different places in turn.
+        """
+        return self.in_sequence or any(getattr(part, "updates_in_backward", False) for part in self.net.modules())
+
     def complete(self, rule: object, schedule: Schedule | str | float | None) -> tuple[Any, Any]:
         """Return the optimiser of PyTorch unchanged, and the schedule as an object.
 
@@ -151,7 +160,7 @@ class Module(Problem):
         return {
             "problem": "module", "net": type(self.net).__name__, "loss": _name(self.loss_fn), "samples": len(self),
             "parameters": self.n_parameters, "batch": self.batch, "sampling": repr(self.sampling),
-            "buffers": self.buffers,
+            "buffers": self.buffers, **(self.training.stored.describe() if self.training.stored is not None else {}),
         }  # fmt: skip
 
     def feed(self, dataset: object = None) -> BatchLoader:

@@ -90,6 +90,11 @@ class Problem(ABC):
         """Whether the strength of the penalties is to be chosen on held-out rows (``l2="auto"``)."""
         return False
 
+    @property
+    def needs_shared_memory(self) -> bool:
+        """Whether workers must share one memory, because they cannot send each other messages instead."""
+        return False
+
     def for_rule(self, rule: Any) -> Self:
         """Return the problem in the form that suits a rule."""
         return self
@@ -176,8 +181,8 @@ class RowProblem(Problem):
         """Return the same problem with ``times`` its default penalties."""
         raise ParameterError(f"{type(self).__name__} has no default penalties: give them as numbers.")
 
-    def split(self, fraction: float, seed: int) -> tuple[Self, Dataset]:
-        """Return the same problem on the other rows, and the held-out ``fraction`` of the rows."""
+    def split(self, fraction: float, seed: int) -> tuple[Self, object]:
+        """Return the same problem on the other rows, and the held-out ``fraction``, as ``minimise(test=)`` takes it."""
         raise ParameterError(f"{type(self).__name__} cannot hold out rows of its own: give test data.")
 
     # Parameters

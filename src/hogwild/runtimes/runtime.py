@@ -68,8 +68,8 @@ class Runtime:
     def check_workers(self, workers: int) -> None:
         """Check that the options mention only workers of the run; raise ``ParameterError`` otherwise."""
         if any(number >= workers for number in self.mentioned_workers):
-            there = "one worker, number 0" if workers == 1 else f"workers 0 to {workers - 1}"
-            raise ParameterError(f"There are {there}; {max(self.mentioned_workers)} is none of them.")
+            there = "is one worker, number 0" if workers == 1 else f"are workers 0 to {workers - 1}"
+            raise ParameterError(f"There {there}; {max(self.mentioned_workers)} is none of them.")
 
     def play(self, job: MessageJob) -> Outcome:
         """Run a message-passing job to its end; raise ``ParameterError`` if the runtime passes no messages."""

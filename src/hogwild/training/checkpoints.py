@@ -139,6 +139,8 @@ class Checkpoints:
     folder: Path
     seconds: float | None = None
     _last: float = field(default_factory=time.monotonic, repr=False)
+    # Whether files that were read or written through this object are intact, by their names.
+    _intact: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.folder = Path(self.folder)
@@ -161,10 +163,14 @@ class Checkpoints:
             Values of types that JSON has.
         """
         content = {"kind": "checkpoint", "format": FORMAT, **record}
-        self.replace(LATEST, PREVIOUS, lambda latest: array_file.save(latest, arrays, content))
+        self.replace(LATEST, PREVIOUS, lambda latest: array_file.save(latest, arrays, content), _read)
 
-    def replace(self, latest: str, previous: str, write: Callable[[Path], None]) -> None:
+    def replace(
+        self, latest: str, previous: str, write: Callable[[Path], None], read: Callable[[Path], object]
+    ) -> None:
         """Write a file, after renaming the file that has its name.
+
+        A damaged file is overwritten instead. Under its new name it would replace the last intact one.
 
         Parameters
         ----------
@@ -174,13 +180,26 @@ class Checkpoints:
             New name of the file that is called ``latest`` now.
         write : callable
             Function that writes the file at a given path.
+        read : callable
+            Function that reads the file at a given path, and raises CheckpointError for a damaged one.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / latest
-        if path.exists():
+        if path.exists() and self._is_intact(path, read):
             path.replace(self.folder / previous)
         write(path)
+        self._intact[latest] = True
         self._last = time.monotonic()
+
+    def _is_intact(self, path: Path, read: Callable[[Path], object]) -> bool:
+        """Return whether a file can be read; one that was not read or written here is read first."""
+        if path.name not in self._intact:
+            try:
+                read(path)
+                self._intact[path.name] = True
+            except CheckpointError:
+                self._intact[path.name] = False
+        return self._intact[path.name]
 
     def load(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
         """Return the latest intact checkpoint.
@@ -222,8 +241,11 @@ class Checkpoints:
             if not path.exists():
                 continue
             try:
-                return read(path)
+                found = read(path)
+                self._intact[path.name] = True
+                return found
             except CheckpointError as error:
+                self._intact[path.name] = False
                 problems.append(str(error))
         if problems:
             raise CheckpointError(" ".join(problems) + " Remove the folder to start from the beginning.")

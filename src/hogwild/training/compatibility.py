@@ -42,19 +42,22 @@ def check(job: Job) -> None:
 def _pair(job: Job) -> Iterator[Refusal]:
     """Check that the runtime can run the strategy's workers for this kind of problem."""
     strategy, runtime, name = job.strategy, job.runtime, type(job.problem).__name__
-    batches = job.problem.terms == "batches"
+    batches, shares = job.problem.terms == "batches", job.problem.needs_shared_memory
     if runtime.passes_messages:
         if not strategy.passes_messages:
             here = "Processes()" if batches else "Threads()"
-            yield (
-                f"The strategy {strategy!r} has its workers in one memory: use runtime={here}, or a strategy by "
-                "messages such as ParameterServer()."
-            )
+            instead = "" if shares else ", or a strategy by messages such as ParameterServer()"
+            yield f"The strategy {strategy!r} has its workers in one memory: use runtime={here}{instead}."
         elif batches and strategy.within is not None and strategies.named(strategy.within) != strategies.Serial():
             yield (
                 "Each node of a Module trains alone, on threads of PyTorch's: leave out 'within'. "
                 f"Got {strategy.within!r}."
             )
+    elif shares and not (runtime.trains_modules and (strategy.shares_memory or strategy.uses_all_reduce)):
+        yield (
+            f"This {name} is trained by processes in one memory, not by messages: use runtime=Processes() with "
+            f"Hogwild(), Averaging() or Serial(). Got {runtime!r} with {strategy!r}."
+        )
     elif batches and not runtime.trains_modules:
         yield (
             "A Module is trained by processes, or by messages: use runtime=Processes(), or Simulator() with a strategy "

@@ -265,9 +265,7 @@ def check(strategy: Strategy, runtime: Runtime, config: RunConfig) -> None:
     """
     if config.average and config.goal is None:
         raise ParameterError("To average over the last share of a run, its length must be known: give it epochs.")
-    named = runtime.mentioned_workers
-    if any(number >= config.workers for number in named):
-        raise ParameterError(f"There are workers 0 to {config.workers - 1}; {max(named)} is none of them.")
+    runtime.check_workers(config.workers)
     if len(config.late) >= config.workers:
         raise ParameterError("At least one worker must start at once: 'join_times' names all of them.")
     names = {fault.who for fault in runtime.faults if isinstance(fault, Crash)}

@@ -32,7 +32,7 @@ def save(checkpoints: Checkpoints, state: State, record: Record, model: ModuleMo
         with replacing(path) as file:
             torch.save(content, file)
 
-    checkpoints.replace(LATEST, PREVIOUS, write)
+    checkpoints.replace(LATEST, PREVIOUS, write, _read)
     save_weights(checkpoints, model)
 
 

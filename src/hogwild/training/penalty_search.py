@@ -1,4 +1,4 @@
-"""Search for the strength of the penalties (``l2="auto"``): a path of strengths, judged on held-out rows."""
+"""Search for the strength of the penalties (``l2="auto"``): a path of strengths, judged on held-out rows or ratings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATH = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 WORSE = 2  # number of consecutive strengths with a higher held-out loss after which the path ends
 SHARE = 8  # divisor of the epochs of the run, for a strength that begins from the one before
 LEAST_EPOCHS = 3
-HELD_OUT = 0.1  # share of the rows that judge where the user gives no held-out data
+HELD_OUT = 0.1  # share of the rows or ratings that judge where the user gives no held-out data
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,20 @@ def run(train: Callable[[Job], Run], job: Job) -> Run:
     """Choose the penalties of a job's problem, and train it with them.
 
     The trials are short runs on all cores of this machine, whatever the strategy of the job is. They go from strong to
-    weak penalties, each from the result of the one before, as long as the held-out loss falls. A factorisation begins
-    anew each time and trains as many epochs as the run, because strong penalties bring all factors to zero, from where
-    no step leads away, and because its held-out loss depends on the number of epochs. Without held-out data, a tenth of
-    the rows judges; the run itself trains on all of them.
+    weak penalties, each from the result of the one before, as long as the held-out loss falls. A factorisation, of rows
+    or of ratings, begins anew each time and trains as many epochs as the run, because strong penalties bring all
+    factors to zero, from where no step leads away, and because its held-out loss depends on the number of epochs.
+    Without held-out data, a tenth of the rows or ratings judges; the run itself trains on all of them.
     """
     problem, test = job.problem, job.options.test
     assert isinstance(problem, RowProblem)
+    event_log = EventLog(job.options.callbacks)
     part, judge = (problem, test) if test is not None else problem.split(HELD_OUT, job.options.seed)
     found = choose_penalty(replace(job, problem=part), judge)
     chosen = problem.with_penalty(found.times)
-    EventLog(job.options.callbacks).emit("penalty chosen", penalties=dict(chosen.penalties), path=found.path)
-    return train(replace(job, problem=chosen))
+    event_log.emit("penalty chosen", penalties=dict(chosen.penalties), path=found.path)
+    trained = train(replace(job, problem=chosen))
+    return replace(trained, events=[*event_log.events, *trained.events])
 
 
 def choose_penalty(job: Job, held_out: Any) -> ChosenPenalty:

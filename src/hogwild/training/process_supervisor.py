@@ -219,13 +219,12 @@ class ProcessSupervisor:
             line = self.counters.counts[member.rank]
             working = not line[at.ENDED] and line[at.STATE] != at.FINISHED
             if working and self.counters.sums[member.rank, at.BEAT] < limit and member.code is None:
-                self._kill_timed_out(member)
+                self._kill_timed_out(member, "A batch that takes longer needs Processes(heartbeat_timeout=...).")
 
-    def _kill_timed_out(self, member: WorkerProcess) -> None:
+    def _kill_timed_out(self, member: WorkerProcess, remedy: str) -> None:
         member.failure = member.failure or {
-            "error": f"it did not respond for {self.runtime.heartbeat_timeout:g} seconds",
-            "traceback": "A batch that takes longer needs Processes(heartbeat_timeout=...).",
-        }
+            "error": f"it did not respond for {self.runtime.heartbeat_timeout:g} seconds", "traceback": remedy,
+        }  # fmt: skip
         member.kill()
 
     def _check_turn(self) -> None:
@@ -273,7 +272,11 @@ class ProcessSupervisor:
             if time.monotonic() > until and isinstance(
                 self.records.evaluator, WorkerProcess
             ):  # An evaluator in this process is not terminated.
-                self._kill_timed_out(self.records.evaluator)
+                self._kill_timed_out(
+                    self.records.evaluator,
+                    "An evaluation of the held-out data that takes longer needs Processes(heartbeat_timeout=...), or "
+                    "less held-out data.",
+                )
 
     def _copy_kept_parameters(self) -> Record:
         records, net = self.records, self.work.problem.net

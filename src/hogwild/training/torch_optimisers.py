@@ -91,7 +91,7 @@ def check_gradients(job: Job) -> None:
     if self_updating(job.problem.net) and (job.runtime.passes_messages or job.strategy.uses_all_reduce):
         raise ParameterError(
             "A table that is updated in the backward pass has no gradient to exchange: train it in one memory, with "
-            f"Hogwild(), Averaging() or Serial(). Got {job.strategy!r} instead."
+            f"runtime=Processes() and Hogwild(), Averaging() or Serial(). Got {job.strategy!r} instead."
         )
 
 

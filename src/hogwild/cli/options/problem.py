@@ -42,8 +42,9 @@ class ProblemOptions:
     l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
     l2: Annotated[
         str | None,
-        _option("Strength of the L2 penalty; auto: chosen on held-out rows. linear: scikit-learn's alpha, 1/(C n). "
-                "Default: 1/n for n rows.", metavar="FLOAT|auto"),
+        _option("Strength of the L2 penalty; 0: none; auto: chosen on held-out rows or ratings. linear: scikit-learn's "
+                "alpha, 1/(C n). Default: 1/n for n rows, or 0 with --l1; matrix-completion: 0.07, bpr 0.01.",
+                metavar="FLOAT|auto"),
     ] = None  # fmt: skip
     l2_factors: Annotated[
         float | None, _option("fm, ffm: strength of the L2 penalty on factors, weighted by how often they occur.")

@@ -153,7 +153,7 @@ def make_matrix_completion(
     *,
     rank: int = 32,
     loss: str = "squared",
-    l2: float | None = None,
+    l2: float | Literal["auto"] | None = None,
     biases: bool = True,
     nonnegative: bool = False,
     seed: int = 0,
