@@ -2,6 +2,8 @@
 
 import doctest
 import gzip
+import importlib
+import re
 import runpy
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+SOURCE = EXAMPLES.parent / "src" / "hogwild"
 ARGUMENTS = {
     "own_loop.py": ["3"],
     "own_loss.py": ["1000"],
@@ -93,6 +96,21 @@ def test_what_the_page_on_ratings_shows_is_so():
 def test_what_the_page_on_landscapes_shows_is_so():
     found = doctest.testfile(str(EXAMPLES.parent / "docs" / "landscape.md"), module_relative=False)
     assert found.failed == 0 < found.attempted
+
+
+def test_whole_numbers_of_docstrings_are_those():
+    """pytest's NUMBER takes 0. for 1., as it has no digit after its point; such docstrings are compared as text."""
+    blurred = re.compile(r"^ .*(?<![\w.])\d+\.[\]), ]", re.MULTILINE)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, verbose=False)
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text()
+        if ">>> " not in text or not blurred.search(text):
+            continue
+        module = importlib.import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
+        for test in doctest.DocTestFinder().find(module):
+            if any(re.search(r"(?<![\w.])\d+\.(?![\d.])", example.want) for example in test.examples):
+                runner.run(test)
+    assert runner.failures == 0 < runner.tries
 
 
 @pytest.mark.parametrize("example", ["digits_cnn.py", "digits_mlp.py"])

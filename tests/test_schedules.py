@@ -189,7 +189,7 @@ def test_numbers_and_another_schedule_may_follow_a_name(text, schedule):
         ("warmup:5:0.1:3", r"must be 'warmup\[:EPOCHS\]\[:START\]\[:SCHEDULE\]'. Got 'warmup:5:0.1:3' instead"),
         ("warmup:", r"must be 'warmup\[:EPOCHS\]"),
         ("warmup:5:cosin", "Got 'cosin' instead. Did you mean 'cosine'"),
-        ("warmup:0", "'epochs' parameter must be a positive number. Got 0 instead"),
+        ("warmup:0", "'schedule' parameter cannot be 'warmup:0': The 'epochs' parameter must be a positive number of"),
         ("warmup:5:2", "'start' parameter must be between 0 and 1. Got 2 instead"),
         ("cosine:low", r"must be 'cosine\[:FLOOR\]'. Got 'cosine:low' instead"),
         ("constant:0.5", "must be 'constant' alone. Got 'constant:0.5' instead"),

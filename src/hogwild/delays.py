@@ -194,7 +194,7 @@ class Slowed:
     times: Mapping[int, float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "usual", named(self.usual))
+        object.__setattr__(self, "usual", named(self.usual, "usual"))
         check_by_worker("times", self.times, "factors of at least 0")
 
     def draw(self, random: np.random.Generator, worker: int, count: int) -> float:
@@ -215,8 +215,20 @@ NONE = Always(0.0)
 _STREAM = 5  # number of the stream of random delays, among the random streams of a run
 
 
-def named(delay: str | float | Delay) -> Delay:
+def named(delay: str | float | Delay, parameter: str = "delay") -> Delay:
     """Return a delay from a number of seconds or from a name with numbers, or a delay unchanged.
+
+    Parameters
+    ----------
+    delay : str, float or Delay
+        Number of seconds, name with numbers, or delay.
+    parameter : str, default "delay"
+        Name of the parameter in messages.
+
+    Returns
+    -------
+    Delay
+        The delay.
 
     Raises
     ------
@@ -227,28 +239,38 @@ def named(delay: str | float | Delay) -> Delay:
     --------
     >>> named(0.01), named("normal:0.01:0.002"), named("heavy-tail:0.001")
     (Always(seconds=0.01), Normal(mean=0.01, deviation=0.002), HeavyTail(least=0.001, tail=1.5))
+    >>> named("-1", "latency")
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: The 'latency' parameter must be a number of seconds of at least 0. Got '-1' instead.
     """
     if isinstance(delay, _KINDS):  # Simulations call this for every message, and the check of a protocol is slow.
         return delay
     if isinstance(delay, (int, float, np.number)) and not isinstance(delay, bool):
-        return Always(float(delay))
+        return _constant(delay, parameter)
     if not isinstance(delay, str):
         if isinstance(delay, Delay):
             return delay
-        raise _no_delay(delay)
+        raise _no_delay(delay, parameter)
     try:
-        return Always(float(delay))
-    except ParameterError:
-        raise
+        float(delay)
     except ValueError:
         name, *numbers = delay.split(":")
-    kind = lookup("delay", name, DELAYS)
+    else:
+        return _constant(delay, parameter)
+    kind = lookup(parameter, name, DELAYS)
     try:
         return kind(*(float(number) for number in numbers))  # type: ignore[no-any-return]
-    except (ValueError, TypeError) as error:
-        if isinstance(error, ParameterError):
-            raise
-        raise _no_delay(delay) from None
+    except ParameterError as error:  # names the number of the distribution that is wrong
+        raise ParameterError(f"The {parameter!r} parameter cannot be {delay!r}: {error}") from None
+    except (ValueError, TypeError):
+        raise _no_delay(delay, parameter) from None
+
+
+def _constant(seconds: str | float | np.number[Any], parameter: str) -> Always:
+    if not is_seconds(float(seconds)):
+        raise invalid_parameter(parameter, "a number of seconds of at least 0", seconds)
+    return Always(float(seconds))
 
 
 def per_worker(delay: DelayOption) -> Delay | dict[int, Delay]:
@@ -380,10 +402,8 @@ def _is_worker(number: Any) -> bool:
     return not isinstance(number, bool) and isinstance(number, Integral) and int(number) >= 0
 
 
-def _no_delay(got: object) -> ParameterError:
-    return invalid_parameter(
-        "delay",
-        "a number of seconds, a name with its numbers such as 'normal:0.01:0.002', or delays of some workers such as "
-        "{2: 0.05} or '2=0.05,3=exponential:0.01'",
-        got,
-    )
+def _no_delay(got: object, parameter: str = "delay") -> ParameterError:
+    be = "a number of seconds, or a name with its numbers such as 'normal:0.01:0.002'"
+    if parameter == "delay":
+        be += ", or delays of some workers such as {2: 0.05} or '2=0.05,3=exponential:0.01'"
+    return invalid_parameter(parameter, be, got)

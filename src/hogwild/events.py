@@ -97,13 +97,13 @@ _RECORD = {
     "epoch": "completed epochs",
     "updates": "updates so far: rows or samples",
     "seconds": "seconds of training so far",
-    "loss": "mean loss over the training data, or over the samples of the epoch before their updates",
+    "loss": "mean loss over the training data, or over the samples since the epoch began, before their updates",
 }
 _METRICS = {
     "objective": "loss and penalty",
     "step": "step size",
     "steps": "steps of the optimiser so far",
-    "workers_used": "workers in one memory that made updates in this epoch (processes: since the record before)",
+    "workers_used": "workers in one memory that made updates in this epoch",
     "test_loss": "mean loss over the held-out data",
 }
 _MESSAGE = {"message": "one sentence for people"}
@@ -158,7 +158,10 @@ EVENTS: dict[str, EventKind] = {
     ),
     "penalty chosen": EventKind(
         "search for penalties",
-        {"penalties": "strengths of the penalties by name", "path": "pairs of a multiple and a held-out loss"},
+        {
+            "penalties": "strengths of the penalties by name", "path": "pairs of a multiple and a held-out loss",
+            "seconds": "seconds of training of all trials",
+        },
     ),
     "diverged": EventKind(
         "divergence guard", {"epoch": _RECORD["epoch"], "scale": "factor of all step sizes from now on"} | _MESSAGE

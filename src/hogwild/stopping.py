@@ -38,7 +38,7 @@ class Budget:
         Number of epochs. Without ``epochs`` and ``seconds`` the size of the data decides: 1,000 for very small data, 10
         for large data.
     seconds : float, optional
-        Seconds of training.
+        Seconds of training, those of a search for the penalty (``l2="auto"``) included.
     target : float, optional
         Loss at which the run stops: of the held-out data if there is any, else of the training data.
     patience : int, optional
@@ -49,7 +49,8 @@ class Budget:
         Consecutive epochs without an improvement by ``tolerance`` after which the run stops.
     window : int, optional
         Number of records k for another form of stalling: the run stops when the best monitored value of the last k
-        records is not below that of the k records before them by more than ``tolerance``, or 0 without one.
+        records is not below that of the k records before them by more than ``tolerance``, or 0 without one. Where the
+        training loss is a mean over the updates of an epoch, only the records of whole epochs count.
     monitor : {"objective", "loss", "training_objective", "score"}, default "objective"
         Value that ``tolerance`` applies to. "training_objective" is the objective summed over the updates of an epoch,
         by a rule that tracks it. "score" is the accuracy or R^2 of the held-out data.
@@ -135,6 +136,14 @@ def _is_number(value: object, numbers: type) -> bool:
     return isinstance(value, numbers) and not isinstance(value, bool)
 
 
+def _whole(text: str) -> int:
+    """Return the whole number that a text such as "1000" or "1e3" stands for; raise ValueError if it is none."""
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordInterval:
     """Interval of the records of a run, besides the record of each epoch.
@@ -159,8 +168,8 @@ class RecordInterval:
             return cls()
         text = str(every).strip()
         try:
-            found = cls(seconds=float(text[:-1])) if text.endswith("s") else cls(updates=int(text))
-        except ValueError:
+            found = cls(seconds=float(text[:-1])) if text.endswith("s") else cls(updates=_whole(text))
+        except (ValueError, OverflowError):
             found = cls(updates=0)
         number = found.updates if found.seconds is None else found.seconds
         if isinstance(every, bool) or number is None or not 0 < number < math.inf:
@@ -174,12 +183,17 @@ def budget_of(budget: Budget | int | None) -> Budget:
 
 
 def stop_reason(
-    budget: Budget, history: Sequence[Record], *, held_out: bool, best_epoch: int, stalled_epochs: int
-) -> str:
+    budget: Budget, history: Sequence[Record], *, held_out: bool, best_epoch: int, stalled_epochs: int,
+    evaluated: bool = True,
+) -> str:  # fmt: skip
     """Return the condition on the losses that the last record of a history meets; empty if it meets none.
 
     ``held_out`` says whether the run has held-out data. The record of an epoch that was not evaluated has no held-out
     loss, and then meets neither the target nor the patience.
+
+    ``evaluated`` says whether the training losses are those of all training data. Otherwise they are means over the
+    samples since the beginning of an epoch, and only those of whole epochs are compared: a few samples would meet a
+    condition by chance.
 
     >>> stop_reason(Budget(target=0.1), [{"epoch": 3, "loss": 0.09}], held_out=False, best_epoch=3, stalled_epochs=0)
     'target'
@@ -188,13 +202,16 @@ def stop_reason(
     'patience'
     """
     record = history[-1]
-    watched = record.get("test_loss" if held_out else "loss")
+    within = not evaluated and record["epoch"] <= (history[-2]["epoch"] if len(history) > 1 else 0)
+    watched = record.get("test_loss") if held_out else None if within else record.get("loss")
     if budget.target is not None and watched is not None and watched <= budget.target:
         return "target"
     if budget.patience and "test_loss" in record and record["epoch"] - best_epoch >= budget.patience:
         return "patience"
     if budget.window is not None:
-        return "tolerance" if window_has_stalled(history, budget) else ""
+        if evaluated or budget.monitor == "score":
+            return "tolerance" if window_has_stalled(history, budget) else ""
+        return "tolerance" if not within and window_has_stalled(list(epoch_ends(history)), budget) else ""
     return "tolerance" if budget.tolerance is not None and stalled_epochs >= budget.stall_epochs else ""
 
 
@@ -283,9 +300,15 @@ def stall_of(history: Iterable[Record], budget: Budget) -> Stall:
 
 @dataclass(slots=True)
 class Interrupt:
-    """Flag that records whether Ctrl-C was pressed."""
+    """Handler of Ctrl-C that records the first one; the second raises KeyboardInterrupt."""
 
     pressed: bool = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal."""
+        if self.pressed:
+            signal.default_int_handler(number, frame)
+        self.pressed = True
 
 
 @contextmanager
@@ -293,26 +316,19 @@ def deferred_sigint() -> Iterator[Interrupt]:
     """Record the first Ctrl-C within the block instead of raising; the second raises KeyboardInterrupt.
 
     The block changes nothing outside the main thread, which alone receives signals. The block changes nothing either if
-    the program has its own handler.
+    the program has its own handler. A block within another one shares its interrupt: one Ctrl-C ends both.
 
     >>> with deferred_sigint() as interrupt:
     ...     signal.raise_signal(signal.SIGINT)
     ...     interrupt.pressed
     True
     """
-    interrupt = Interrupt()
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if interrupt.pressed:
-            signal.default_int_handler(number, frame)
-        interrupt.pressed = True
-
-    ours = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
+    is_main = threading.current_thread() is threading.main_thread()
+    present = signal.getsignal(signal.SIGINT) if is_main else None
+    interrupt = present if isinstance(present, Interrupt) else Interrupt()
+    ours = present is signal.default_int_handler
     if ours:
-        signal.signal(signal.SIGINT, note)
+        signal.signal(signal.SIGINT, interrupt)
     try:
         yield interrupt
     finally:

@@ -86,6 +86,7 @@ def test_a_cluster_has_a_table_of_its_own(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ('strateg = "serial"', "there is no option 'strateg'. Did you mean 'strategy'?"),
+        ('DATA = "a.svm"', "there is no option 'DATA'. Did you mean 'data'?"),
         ("xyzzy = 1", "there is no option 'xyzzy'. 'hogwild train --help' lists all of them."),
         ('workers = "four"', "'workers' must be a whole number, such as workers = 4. Got 'four' instead."),
         ("workers = true", "'workers' must be a whole number"),

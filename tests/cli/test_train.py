@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -100,6 +101,53 @@ def test_the_contract(files: dict[str, str], capsys: pytest.CaptureFixture[str])
 def test_a_warm_up_on_the_command_line(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     words = [files["classes"], *FAST, "--schedule", "warmup:2:0.5:constant"]
     assert [entry["step"] for entry in Trained(words, capsys).record["history"]] == [0.375, 0.5, 0.5]
+
+
+def test_a_warm_up_that_does_not_end_is_said(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    for epochs, words in (("3", 0), ("5", 1)):
+        done = Trained([files["classes"], *FAST[:-1], epochs, "--schedule", "warmup:5:constant"], capsys)
+        assert ("the warm-up of --schedule warmup:5:constant does not end" in done.err) == (not words)
+
+
+def test_numbers_of_updates_may_be_written_with_an_exponent(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = [Trained([files["classes"], *FAST, "--every", n], capsys).record["history"] for n in ("1e2", "100")]
+    assert [[entry["updates"] for entry in each] for each in records] == [[100 * k for k in range(1, 10)]] * 2
+
+
+def test_a_folder_with_a_run_is_resumed_by_its_option(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [files["classes"], *FAST, "--folder", str(tmp_path / "run")]
+    assert Trained(words, capsys).code == 0
+    again = Trained(words, capsys)
+    assert again.code == 2
+    assert "by --resume DIR" in again.record["error"]
+    assert Trained([*words, "--resume", str(tmp_path / "checkpoints")], capsys).code == 0
+
+
+def test_a_penalty_is_searched_once_by_a_run_that_is_resumed(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [files["classes"], *FAST, "--l2", "auto", "--resume", str(tmp_path / "none yet")]
+    first, again = Trained(words, capsys), Trained([*words, "--epochs", "5"], capsys)
+    assert (first.code, again.code, again.record["epochs"]) == (0, 0, 5)
+    assert "from the beginning" in first.err
+    assert "resumed after 3 epochs" in again.err
+    (chosen,) = {re.search(r"l2 (\S+), from", done.err)[1] for done in (first, again)}  # type: ignore[index]
+    # The number has all of its digits, so that it can be given back.
+    times = json.loads((tmp_path / "none yet" / "penalty.json").read_text())["times"]
+    assert float(chosen) == times * (1 / 300)
+
+
+def test_a_packed_folder_says_itself_how_indices_count(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pack", files["classes"], str(tmp_path / "packed")]) == 0
+    capsys.readouterr()
+    assert "--base 0" in Trained([files["classes"], *FAST], capsys).err
+    assert "--base 0" not in Trained([str(tmp_path / "packed"), *FAST], capsys).err
 
 
 def test_one_is_not_many(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,6 +285,17 @@ def test_reasons_to_stop(
         (["--base", "2"], "'base' parameter"),
         (["--format", "csv"], "'format' parameter must be one of"),
         (["--no-such-option"], "No such option"),
+        (["--delay", "-1"], "'delay' parameter must be a number of seconds of at least 0. Got '-1'"),
+        (["--delay", "nan"], "'delay' parameter must be"),
+        (["--delay", "0=inf"], "'delay' parameter must be"),
+        (["--delay", "normal:-1:2"], "'delay' parameter cannot be 'normal:-1:2': The 'mean' parameter"),
+        (["--delay", "9=0.01", "--workers", "2"], "There are workers 0 to 1; 9 is none of them. Correct 'delay'."),
+        (["--strategy", "parameter-server", "--latency", "-1"], "'latency' parameter must be a number of seconds"),
+        (["--strategy", "parameter-server", "--staleness", "fixed:1.5"], "a whole number of pushes"),
+        (["--schedule", "warmup:-1"], "cannot be 'warmup:-1': The 'epochs' parameter must be a positive number"),
+        (["--sampling", "weighted"], "Other weights are given in Python"),
+        (["--every", "1.5"], "'every' parameter must be"),
+        (["--every", "inf"], "'every' parameter must be"),
     ],
 )  # fmt: skip
 def test_wrong_usage_is_2(

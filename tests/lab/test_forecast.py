@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hogwild import machine
+from hogwild.cli import main
 from hogwild.lab import runner
 from hogwild.lab.experiment import Experiment, grid
-from hogwild.lab.forecast import Forecast, Revision, relative_time, seconds_left_of_all
+from hogwild.lab.forecast import Forecast, Revision, in_words, relative_time, seconds_left_of_all
 from hogwild.lab.runner import Progress, Study
 
 
@@ -155,3 +156,43 @@ def test_recorded_trials_count_as_measured(tmp_path, cores, monkeypatch):
     again = Study(experiment(), "made-up", tmp_path / "x.jsonl", seeds=2)
     assert again.expected == pytest.approx(200.0)
     assert again.duration < 100
+
+
+def test_on_the_users_data_the_first_trial_is_the_only_guide(tmp_path, cores, monkeypatch):
+    """A usual duration of 5 s is that of generated rows: on larger ones it made the forecast six times too low."""
+    monkeypatch.setattr(runner, "pace", lambda: 1.0)
+    cores(2)
+    told: list[Progress] = []
+
+    def outcomes(where, trials, slots, limit, *, single_threaded):
+        for point, seed in trials:
+            yield {"point": dict(point), "seed": seed, "figures": {"y": 1.0}, "seconds": 30.0}
+
+    monkeypatch.setattr(runner, "outcomes", outcomes)
+    study = Study(
+        experiment(timed=True), "made-up", tmp_path / "x.jsonl", seeds=1, settings={"data": ["rows.svm"]}
+    )  # fmt: skip
+    assert study.expected is None
+    assert study.duration == pytest.approx(20.0)  # a listing of experiments has no data
+    study.run(told.append)
+    assert [progress.seconds_left for progress in told] == [None, 90.0, 60.0, 30.0, 0.0]
+
+
+def test_a_forecast_without_anything_to_go_by_is_announced_as_such(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("plotly", reason="pip install 'hogwild[lab]'")
+    path = tmp_path / "own.py"
+    path.write_text(
+        "from hogwild.lab.experiment import Experiment, grid, with_file\n"
+        "experiment = Experiment('own', 'Own', '?', '', grid(x=[1, 2]), grid(x=[1, 2]), lambda point, seed: {'y': 1.0},"
+        " lambda results: ([], []), (1, 1), (1, 1), on_data=with_file, timed=True)\n"
+    )
+    (tmp_path / "rows.svm").write_text("1 1:1\n")
+    words = ["lab", str(path), "--data", str(tmp_path / "rows.svm"), "--out", str(tmp_path / "lab")]
+    assert main(words) == 0
+    told = capsys.readouterr().err
+    assert "own: 2 trials on your data: the first of them tell the time" in " ".join(told.split())
+    assert "own: 1 of 2 trials, about 1 second left" in told
+
+
+def test_one_second_is_no_plural():
+    assert [in_words(seconds) for seconds in (0.0, 1.4, 1.6)] == ["1 second", "1 second", "2 seconds"]

@@ -94,6 +94,20 @@ def test_what_was_recorded_is_not_run_again(own, tmp_path):
     assert sorted(map(_key, first.records)) == sorted(map(_key, second.records))
 
 
+def test_failed_trials_are_run_again_and_no_others(own, tmp_path):
+    first = study(own, tmp_path).run()
+    own.write_text(OWN.replace('raise ValueError("three is too many")', 'return {"y": 10.0}'))
+    told = []
+    second = study(own, tmp_path).run(lambda progress: told.append((progress.done, progress.total)))
+    assert told == [(5, 6), (6, 6)]
+    records = recorded(tmp_path / "records" / "own.jsonl")
+    assert len(records) == 6  # the later record of a trial replaces the earlier one
+    assert not any(record.get("failure") for record in records)
+    assert sorted(map(_key, second.records)) == sorted([*map(_key, first.records), (3, 1, 10.0)])
+    section = section_of(named(str(own)), records)
+    assert not any("could not be run" in finding.text for finding in section.findings)
+
+
 def _key(record):
     return record["x"], record["seed"], record["y"]
 
@@ -153,10 +167,11 @@ def test_a_trial_that_hangs_or_crashes_has_failed_and_the_others_have_not(timed,
     path.write_text(HANGS.replace("TIMED", str(timed)))
     experiment, records = named(str(path)), tmp_path / "hangs.jsonl"
     # The limit is for the trial that hangs alone, because on a busy machine any other could exceed it as well.
-    hanging = replace(experiment, points=experiment.quick, limit=0.5)
-    assert not Study(hanging, str(path), records).run()
-    results = Study(experiment, str(path), records).run()
+    others = replace(experiment, points=experiment.points[1:])
+    results = Study(others, str(path), records).run()
     assert sorted(results.values("x")) == ["works", "works too"]
+    hanging = replace(experiment, points=experiment.quick, limit=0.5)
+    Study(hanging, str(path), records).run()
     failed = {record["point"]["x"]: record["failure"] for record in recorded(records) if record["figures"] is None}
     assert failed == {
         "hangs": "It took longer than 0.5 s and was ended.", "crashes": "Its process ended with exit code 3.",
@@ -270,7 +285,7 @@ def test_a_trial_of_every_experiment(name, monkeypatch):
 
 def test_readings_are_charts_with_words(tmp_path):
     experiment = named("topologies")
-    points = [point for point in experiment.quick if point["topology"] in ("ring", "clique")]
+    points = [point for point in experiment.quick if point["topology"] in ("ring", "torus", "clique")]
     small = Study(replace(experiment, quick=points, timed=True), "topologies", tmp_path / "t.jsonl", True, 1)
     small.run()
     section = section_of(small.experiment, recorded(small.path), True)

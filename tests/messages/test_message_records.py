@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from talkers import TALKERS, train
 
@@ -51,6 +53,26 @@ def test_workers_that_meet_once_at_the_end_need_a_number_of_epochs():
 def test_the_adaptive_schedule_needs_a_tolerance_by_messages_too():
     with pytest.raises(ParameterError, match="tolerance"):
         train(ParameterServer(2), Simulator(), budget=3, schedule=Adaptive(0.1))
+
+
+@pytest.mark.parametrize("every", [None, 30])
+@pytest.mark.parametrize("name", sorted(TALKERS))
+def test_no_moment_is_recorded_twice(name, every):
+    run = train(TALKERS[name], Simulator(), budget=3, every=every)
+    updates = [record["updates"] for record in run.history]
+    assert updates == sorted(set(updates))
+    assert [record["epoch"] for record in run.history].count(3) == 1
+    assert all(math.isfinite(record["met"]) for record in run.history)
+    assert [event["updates"] for event in run.events if event["event"] == "epoch"] == updates
+    assert run.result["updates"] == updates[-1]
+
+
+@pytest.mark.parametrize("strategy", [ParameterServer(2), Synchronous(2)], ids=["server", "synchronous"])
+def test_a_target_that_the_last_epoch_reaches_is_the_reason(strategy):
+    lost = [record["loss"] for record in train(strategy, Simulator(), budget=3, step=0.01).history]
+    assert lost[2] < min(lost[:2])
+    run = train(strategy, Simulator(), budget=Budget(epochs=3, target=lost[2]), step=0.01)
+    assert (run.stop_reason, len(run.history)) == ("target", 3)
 
 
 def test_records_every_so_many_updates():

@@ -118,6 +118,7 @@ def test_old_parameters_are_dropped():
         ({"staleness": -1}, "staleness"),
         ({"staleness": 1.5}, "staleness"),
         ({"staleness": "fixed:x"}, "staleness"),
+        ({"staleness": "fixed:1.5"}, "whole number of pushes"),
         ({"staleness": "fixed:5", "shards": 2}, "shards"),
         ({"staleness": "fixed:5", "pull_every": 2}, "pull_every"),
         ({"staleness": 2, "run_ahead": 3}, "run_ahead"),

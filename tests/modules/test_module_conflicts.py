@@ -48,7 +48,7 @@ def train(problem: Module, rule: Any, strategy: Any, budget: int = 2, **options:
 
 def sparse_mlp(update: str = "adagrad", samples: int = 96) -> Module:
     torch.manual_seed(0)
-    net = SparseMLP(40, [8, 4], 3, update=update)
+    net = SparseMLP(40, [16, 4], 3, update=update)
     return Module(net, nn.functional.cross_entropy, nets.Sparse(samples), batch=8)
 
 
@@ -206,7 +206,7 @@ def test_the_table_of_a_sparse_network_is_counted_by_rows(tmp_path: Path) -> Non
     seen = Run.load(tmp_path / "run").conflicts
     assert seen is not None
     table = [group for group in seen["groups"] if group["name"].startswith("table.weight[")]
-    assert sum(group["coordinates"] for group in table) == 40 * 8
+    assert sum(group["coordinates"] for group in table) == 40 * 16
     assert 0 < sum(group["writes"] for group in table) < 24 * 40 * 8
     assert {group["share_of_updates"] for group in seen["groups"] if group not in table} == {1.0}
     assert seen["updates"] == run.history[-1]["steps"]
@@ -267,7 +267,7 @@ def test_a_worker_without_batches_does_not_count_as_used() -> None:
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "rows.svm"
     data.write_text("".join(f"{1 if k % 3 else -1} {k % 7 + 1}:1 {k % 5 + 8}:0.5\n" for k in range(200)))
-    asked = ["train", str(data), "--problem", "sparse-mlp", "--hidden", "8,4", "--batch", "10", "--epochs", "1"]
+    asked = ["train", str(data), "--problem", "sparse-mlp", "--hidden", "16,4", "--batch", "10", "--epochs", "1"]
     assert main([*asked, "--count-conflicts", "--workers", "2", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["conflicts"]["updates"] == 20

@@ -37,6 +37,7 @@ class Execution:
     late: dict[int, float] = field(default_factory=dict)
     detection: float = 0.0
     seed: int = 0
+    run_ahead: int = 0
 
     def __repr__(self) -> str:
         """Line by line, in a form that can be repeated."""
@@ -49,7 +50,7 @@ class Execution:
         epoch = strategy.workers * getattr(strategy, "period", 1) * self.bursts
         config = RunConfig(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,
-            late=frozenset(self.late),
+            late=frozenset(self.late), run_ahead=self.run_ahead,
         )  # fmt: skip
         compute = Slowed(self.compute, self.slow)
         simulator = Simulator(compute, self.link, 0.0, self.faults, self.late, self.detection, SILENCE)
@@ -60,9 +61,15 @@ class Execution:
         if not servers_of(strategy) or isinstance(strategy, ElasticAveraging):  # pushes are no changes to be added
             # Who meets others half way, one at a time, can have given all of something to some who die.
             pairs = isinstance(strategy, Gossip) and not strategy.synchronous
-            return Watched(simulator, job, ledger, lasting=not (pairs and self.faults))
+            return Watched(simulator, job, ledger, lasting=not (pairs and self.faults), steady=self.steady)
         staleness = getattr(strategy, "staleness", 0)
-        return Audited(simulator, job, ledger, staleness, whole=getattr(strategy, "combine", "mean") == "sum")
+        whole = getattr(strategy, "combine", "mean") == "sum"
+        return Audited(simulator, job, ledger, staleness, whole, self.steady)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the same workers are there from the beginning to the end."""
+        return not self.faults and not self.late
 
     def play(self) -> Outcome:
         """Run it; fails when it does not keep what is promised."""
@@ -162,4 +169,5 @@ def executions(draw: st.DrawFn, kinds: st.SearchStrategy[Any]) -> Execution:
         late=late,
         detection=draw(moments(0.05)),
         seed=draw(st.integers(0, 999)),
+        run_ahead=draw(st.sampled_from([0, 1, 1024])),
     )  # fmt: skip

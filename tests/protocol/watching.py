@@ -9,8 +9,8 @@ import numpy as np
 from ledger import Ledger
 
 from hogwild.messaging.job import MessageJob, Outcome
-from hogwild.messaging.messages import Ack, Envelope, Pull, Push, number_of
-from hogwild.messaging.protocol import Action, Train, Transmit
+from hogwild.messaging.messages import Ack, Envelope, Pull, Push, TermsReply, number_of
+from hogwild.messaging.protocol import Action, Received, Train, Transmit
 from hogwild.runtimes.simulator import Simulator
 from hogwild.runtimes.simulator.event_loop import EventLoop
 
@@ -22,12 +22,19 @@ Life = tuple[str, int]  # of a worker
 class Watched(EventLoop):
     """Fails if there is no end or no good one.
 
-    Where what is done is ``lasting``, also if the result lacks something of a worker that was there to the end.
+    Where what is done is ``lasting``, also if the result lacks something of a worker that was there to the end. Among
+    ``steady`` workers, also if they train more terms than were left to them.
     """
 
-    def __init__(self, simulator: Simulator, job: MessageJob, ledger: Ledger, lasting: bool = True) -> None:
+    def __init__(
+        self, simulator: Simulator, job: MessageJob, ledger: Ledger, lasting: bool = True, steady: bool = False
+    ) -> None:
         super().__init__(simulator, job)
-        self.ledger, self.lasting = ledger, lasting
+        self.ledger, self.lasting, self.steady = ledger, lasting, steady
+        self.terms = 0  # of all workers
+        self.known: dict[str, int] = {}  # terms of all that a worker was told of before its last burst
+        self.told: dict[str, int] = {}  # terms of all that a worker was told of last
+        self.most_told = 0
         self.log: list[str] = []
         self.bursts: dict[Life, list[int]] = defaultdict(list)  # their places in the ledger
 
@@ -36,7 +43,16 @@ class Watched(EventLoop):
         outcome = super().play()
         assert outcome.values is not None, f"it did not end well: {outcome.reason}"
         self._check_result(self.ledger.entries(outcome.values))
+        if self.steady:
+            self._check_goal()
         return outcome
+
+    def _check_goal(self) -> None:
+        """No worker has trained more than its part of what was left when it was told last."""
+        goal, workers = self.job.config.goal, self.job.config.workers
+        assert goal is not None
+        most = self.most_told + sum(-(-(goal - known) // workers) for known in self.known.values())
+        assert self.terms <= most, f"{self.terms} terms instead of {goal}, of which at most {most} may be under way"
 
     def _check_result(self, entries: Any) -> None:
         for (name, incarnation), places in self.bursts.items():
@@ -47,7 +63,15 @@ class Watched(EventLoop):
     def _execute(self, name: str, action: Action) -> None:
         if isinstance(action, Train):
             self.bursts[name, self.incarnations[name]].append(self.ledger.given)
+            self.terms += action.terms
+            self.known[name] = self.told.get(name, 0)
         super()._execute(name, action)
+
+    def _react(self, name: str, event: Any) -> None:
+        if isinstance(event, Received) and isinstance(event.envelope.body, TermsReply):
+            self.told[name] = max(self.told.get(name, 0), event.envelope.body.terms)
+            self.most_told = max(self.most_told, self.told[name])
+        super()._react(name, event)
 
     def _next(self) -> None:
         assert self.events < MOST_EVENTS, f"{MOST_EVENTS:,} events, and still no end: it never ends"
@@ -71,9 +95,10 @@ class Audited(Watched):
     """
 
     def __init__(
-        self, simulator: Simulator, job: MessageJob, ledger: Ledger, staleness: int | None, whole: bool
-    ) -> None:
-        super().__init__(simulator, job, ledger)
+        self, simulator: Simulator, job: MessageJob, ledger: Ledger, staleness: int | None, whole: bool,
+        steady: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(simulator, job, ledger, steady=steady)
         self.staleness, self.whole = staleness, whole
         self.began: dict[Life, int] = {}  # the clock of its first pull, and of its first burst
         self.pushed: dict[tuple[str, Life], list[tuple[int, int]]] = defaultdict(list)  # to a server: number, place

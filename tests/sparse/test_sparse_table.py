@@ -70,8 +70,8 @@ def test_the_backward_pass_takes_the_step_of_the_gradient(binary):
 
 def test_the_step_is_that_of_a_numerical_gradient():
     torch.manual_seed(0)
-    table, given = following(hogwild.SparseTable(ROWS, 3), lr=1.0), batch()
-    target = torch.randn(SAMPLES, 3, dtype=torch.float64)
+    table, given = following(hogwild.SparseTable(ROWS, WIDTH), lr=1.0), batch()
+    target = torch.randn(SAMPLES, WIDTH, dtype=torch.float64)
 
     def loss(weight):
         return float(((as_matrix(*given) @ weight - target) ** 2).mean())
@@ -276,11 +276,11 @@ def test_cuts_cover_all_samples():
 
 
 def test_state_and_copies():
-    net = hogwild.SparseMLP(ROWS, [6, 4], 3, update="adagrad")
+    net = hogwild.SparseMLP(ROWS, [WIDTH, 4], 3, update="adagrad")
     net.follow(torch.optim.SGD(net.parameters(), lr=0.1))
     nn.functional.cross_entropy(net(*batch()), torch.zeros(SAMPLES, dtype=torch.long)).backward()
     assert set(net.state_dict()) >= {"table.weight", "table.squares", "bias", "layers.1.weight"}
-    other = hogwild.SparseMLP(ROWS, [6, 4], 3, update="adagrad")
+    other = hogwild.SparseMLP(ROWS, [WIDTH, 4], 3, update="adagrad")
     other.load_state_dict(net.state_dict())
     file = io.BytesIO()
     torch.save(net, file)
@@ -294,8 +294,8 @@ def test_state_and_copies():
 
 def test_one_step_of_the_network_is_that_of_the_dense_one():
     torch.manual_seed(1)
-    net = hogwild.SparseMLP(ROWS, [7, 5], 3)
-    first = nn.Linear(ROWS, 7)
+    net = hogwild.SparseMLP(ROWS, [WIDTH, 5], 3)
+    first = nn.Linear(ROWS, WIDTH)
     dense = nn.Sequential(first, *copy.deepcopy(net.layers))
     with torch.no_grad():
         first.weight.copy_(net.table.weight.T)

@@ -37,7 +37,7 @@ def samples(records):
 
 def problem_of(rows, update="adagrad"):
     torch.manual_seed(0)
-    net = hogwild.SparseMLP(rows.width, [32, 16], 3, rows.binary, update=update)
+    net = hogwild.SparseMLP(rows.width, [16, 16], 3, rows.binary, update=update)
     return hogwild.Module(net, nn.functional.cross_entropy, rows, batch=32)
 
 
@@ -285,7 +285,7 @@ def test_from_generated_records_to_predictions(tmp_path):
     assert made["rows"] == 2000
     done, record = command(
         "train", data, "--problem", "sparse-mlp", "--holdout", 0.2, "--epochs", 12, "--patience", 11, "--batch", 32,
-        "--hidden", "32,16", "--workers", 2, "--out", model, "--checkpoint", tmp_path / "kept", "--profile",
+        "--hidden", "16,16", "--workers", 2, "--out", model, "--checkpoint", tmp_path / "kept", "--profile",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     shares = {name: record["profile"][name] for name in ("input", "lookup", "dense", "update")}

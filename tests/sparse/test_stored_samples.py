@@ -215,7 +215,7 @@ def test_samples_of_a_loader_are_the_rows_of_its_files(files):
 @pytest.mark.parametrize(("workers", "opened"), [(1, 3), (2, 4)])
 def test_an_epoch_reads_every_file_once_and_holds_few_rows(files, monkeypatch, workers, opened):
     loader = RecordLoader(files, 64, shuffle=SHUFFLE)
-    problem = hogwild.Module(hogwild.SparseMLP(60, [4], 3), nn.functional.cross_entropy, loader)
+    problem = hogwild.Module(hogwild.SparseMLP(60, [16], 3), nn.functional.cross_entropy, loader)
     assert problem.batch == 64
     opens, pieces_of = [], RecordLoader.pieces_of
 
@@ -238,7 +238,7 @@ def test_an_epoch_reads_every_file_once_and_holds_few_rows(files, monkeypatch, w
 
 def test_a_loader_that_drops_last_gives_whole_batches(files):
     loader = RecordLoader(files, 77, shuffle=SHUFFLE, drop_last=True)
-    problem = hogwild.Module(hogwild.SparseMLP(60, [4], 3), nn.functional.cross_entropy, loader)
+    problem = hogwild.Module(hogwild.SparseMLP(60, [16], 3), nn.functional.cross_entropy, loader)
     assert problem.samples_of_epoch(2, None) == 2 * (6_000 // 77) * 77
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import signal
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from hogwild import (
+    Budget,
     Constant,
     FactorisationMachine,
     FieldAwareFactorisationMachine,
     Linear,
     MatrixCompletion,
     ParameterServer,
+    Run,
     Simulator,
     minimise,
 )
 from hogwild.data.generate.ratings import GeneratedRatings
-from hogwild.errors import ParameterError
+from hogwild.errors import CheckpointError, ParameterError
+from hogwild.rules import Sequential
+from hogwild.training import penalty_search, thread_driver
 
 FIELDS = (40, 25, 15, 8)
 
@@ -123,12 +131,141 @@ def test_a_penalty_is_chosen_for_a_run_by_messages_too():
     assert run.config["l2"] > 0
 
 
-def test_a_chosen_penalty_must_be_given_to_resume(tmp_path):
-    with pytest.raises(ParameterError, match="as a number"):
-        minimise(Linear(TRAINING, l2="auto"), budget=8, checkpoint=tmp_path, resume=True)
+@pytest.fixture
+def jobs(monkeypatch):
+    """The jobs that are run on threads, trials included, and a way to press Ctrl-C in one of them."""
+    seen, presses, run = [], {}, thread_driver.run
+
+    def watched(job):
+        def press(event):
+            if event["event"] == presses.get(number):
+                del presses[number]
+                signal.raise_signal(signal.SIGINT)
+
+        number = len(seen)
+        seen.append(job)
+        return run(replace(job, options=replace(job.options, callbacks=(*job.options.callbacks, press))))
+
+    monkeypatch.setattr(thread_driver, "run", watched)
+    return SimpleNamespace(seen=seen, press=presses.__setitem__)
 
 
-@pytest.mark.parametrize("l2", [-1, "much", float("inf")])
+# Within the third trial, or after the last epoch of the second one, which has ended by itself then.
+@pytest.mark.parametrize(("trial", "event"), [(2, "progress"), (1, "result")])
+@pytest.mark.parametrize("test", [HELD_OUT, None], ids=["test", "split"])
+def test_ctrl_c_ends_the_search_and_the_run_with_the_best_model(jobs, tmp_path, trial, event, test):
+    heard, parameters = [], []
+
+    def hear(event):
+        heard.append(event["event"])
+        if event["event"] in ("epoch", "result"):
+            parameters.append(event.parameters)
+
+    jobs.press(trial, event)
+    run = minimise(
+        Linear(TRAINING, l2="auto"), strategy="serial", test=test, budget=40, callbacks=[hear], folder=tmp_path / "run",
+        checkpoint=True,
+    )  # fmt: skip
+    assert run.stop_reason == run.result["stop_reason"] == "interrupted"
+    assert len(jobs.seen) == trial + 1
+    assert heard == ["penalty chosen", "started", "epoch", "result"]
+    assert run.events[0]["penalties"]["l2"] == run.config["l2"]
+    losses = dict(run.events[0]["path"])
+    assert [*losses] == [100, 30]  # the trial that was cut short is not judged
+    assert run.result["test_loss"] == min(losses.values())
+    assert run.config["l2"] == pytest.approx(min(losses, key=losses.get) / (400 if test else 360))
+    assert (parameters[-1][0].ravel() == run.model.weights.ravel()).all()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    loaded = Run.load(tmp_path / "run")
+    assert loaded.stop_reason == "interrupted"
+    assert (loaded.model.weights == run.model.weights).all()
+    assert not (tmp_path / "run" / "checkpoints").exists()  # A resumed run searches anew.
+
+
+def test_ctrl_c_in_the_first_trial_leaves_the_model_of_that_moment(jobs):
+    jobs.press(0, "progress")
+    run = minimise(Linear(TRAINING, l2="auto"), strategy="serial", test=HELD_OUT, budget=40)
+    assert run.stop_reason == "interrupted"
+    assert len(jobs.seen) == 1
+    assert 0 < run.history[-1]["updates"] < 5 * 400
+
+
+def test_a_budget_in_seconds_is_for_the_search_and_the_run(jobs):
+    run = minimise(Linear(TRAINING, l2="auto"), strategy="serial", test=HELD_OUT, budget=Budget(seconds=0.9))
+    *trials, last = (job.budget for job in jobs.seen)
+    assert len(trials) > 1
+    assert {trial.seconds for trial in trials} == {0.9 / 2 / 9}
+    (chosen,) = [event for event in run.events if event["event"] == "penalty chosen"]
+    assert chosen["seconds"] > 0
+    assert last.seconds == max(0.9 - chosen["seconds"], 0.09)
+
+
+def test_simulated_seconds_are_for_the_run(jobs):
+    run = minimise(
+        Linear(TRAINING, l2="auto"), strategy=ParameterServer(2), runtime=Simulator(), budget=Budget(seconds=0.5)
+    )
+    assert all(job.budget.seconds is None and job.budget.epochs for job in jobs.seen)
+    assert run.stop_reason == "seconds"
+    assert "seconds=0.5" in next(event for event in run.events if event["event"] == "started")["budget"]
+
+
+@pytest.mark.parametrize("test", [HELD_OUT, None], ids=["test", "split"])
+def test_a_penalty_on_factors_that_is_given_stays(jobs, test):
+    problem = FactorisationMachine(TRAINING, l2="auto", l2_factors=0.1)
+    run = minimise(problem, strategy="serial", test=test, budget=3)
+    *trials, _ = (job.problem for job in jobs.seen)
+    assert len({trial.l2 for trial in trials}) == len(trials) > 1
+    assert {trial.l2_factors for trial in trials} == {run.config["l2_factors"]} == {0.1}
+    others = FactorisationMachine(TRAINING, l2="auto").split(0.1, 0)[0]
+    assert others.with_penalty(3).l2_factors == pytest.approx(3 * 0.05)
+
+
+class KilledError(Exception):
+    """An end that leaves no time for anything."""
+
+
+@pytest.mark.parametrize(
+    "how", [{"strategy": "serial"}, {"strategy": ParameterServer(2, staleness=0), "runtime": Simulator()}],
+    ids=["threads", "messages"],
+)  # fmt: skip
+def test_a_resumed_run_has_the_penalty_that_was_chosen(tmp_path, monkeypatch, how):
+    def kill(event):
+        if event["event"] == "checkpoint" and event["epoch"] == 3:
+            raise KilledError
+
+    def again(**more):
+        return minimise(Linear(TRAINING, l2="auto"), schedule=Constant(0.5), budget=8, **how, **more)
+
+    whole = again()
+    with pytest.raises(KilledError):  # There is nothing to resume yet: it begins.
+        again(checkpoint=tmp_path, resume=True, callbacks=[kill])
+    monkeypatch.delattr(penalty_search, "choose_penalty")
+    run = again(checkpoint=tmp_path, resume=True)
+    assert [event["epoch"] for event in run.events if event["event"] == "resumed"] == [3]
+    assert run.config["l2"] == whole.config["l2"]
+    assert (run.model.weights == whole.model.weights).all()
+    with pytest.raises(CheckpointError, match="belongs to another run: data was"):
+        minimise(Linear(clicks(400, seed=3), l2="auto"), checkpoint=tmp_path, resume=True, **how)
+    (tmp_path / "penalty.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="penalty cannot be read"):
+        again(checkpoint=tmp_path, resume=True)
+
+
+def test_a_checkpoint_without_a_search_says_which_penalty_to_give(tmp_path):
+    how = {"strategy": "serial", "checkpoint": tmp_path}
+    minimise(Linear(TRAINING, l2=1 / 3e4), budget=2, **how)
+    with pytest.raises(CheckpointError, match=r"\(l2=3.3333333333333335e-05\)"):
+        minimise(Linear(TRAINING, l2="auto"), budget=4, resume=True, **how)
+
+
+def test_a_rule_that_keeps_columns_as_they_are_keeps_the_search():
+    far = (np.random.default_rng(0).standard_normal((50, 3)) + 100, np.repeat([1, -1], 25))
+    problem = Linear(far, l2="auto")
+    assert problem.frame is not None
+    assert problem.for_rule(Sequential()).searches_penalty
+
+
+@pytest.mark.parametrize("l2", [-1, "much", float("inf"), True])
 def test_other_penalties_are_refused(l2):
     with pytest.raises(ParameterError, match="l2"):
         Linear(TRAINING, l2=l2)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from hogwild import Budget, Constant, Linear, minimise
 from hogwild.errors import CheckpointError
+from hogwild.runtimes.processes.shared_counters import SAMPLES
+from hogwild.stopping import stop_reason
+from hogwild.training.epoch_recorder import EpochRecorder
 
 
 def rows(count: int = 300) -> tuple[np.ndarray, np.ndarray]:
@@ -82,6 +87,85 @@ def test_a_window_without_improvement():
     assert run.stop_reason == "tolerance"
     values = [record["objective"] for record in run.history]
     assert min(values[-4:]) >= min(values[-8:-4])
+
+
+def test_losses_of_epochs_that_are_not_over_meet_no_condition():
+    first = [{"epoch": 0, "loss": 0.01, "objective": 0.01}]
+    budget = Budget(target=0.1)
+    others = {"held_out": False, "best_epoch": 0, "stalled_epochs": 0}
+    assert stop_reason(budget, first, **others) == "target"
+    assert stop_reason(budget, first, **others, evaluated=False) == ""
+    over = [*first, {"epoch": 1, "loss": 0.05, "objective": 0.05}]
+    assert stop_reason(budget, over, **others, evaluated=False) == "target"
+    # The losses of whole epochs fall, those of a few samples between them are higher and lower.
+    epochs = [(0, 0.1), (1, 0.5), (1, 0.1), (2, 0.4), (2, 0.6), (3, 0.3), (3, 0.7), (4, 0.2)]
+    history = [{"epoch": epoch, "loss": loss, "objective": loss} for epoch, loss in epochs]
+    assert stop_reason(Budget(window=2), history[:4], **others) == "tolerance"
+    assert not any(stop_reason(Budget(window=2), history[:k], **others, evaluated=False) for k in range(1, 9))
+    stalled = [*history, {"epoch": 5, "loss": 0.3, "objective": 0.3}, {"epoch": 6, "loss": 0.3, "objective": 0.3}]
+    assert stop_reason(Budget(window=2), stalled, **others, evaluated=False) == "tolerance"
+
+
+def test_losses_that_are_not_evaluated_are_means_since_the_epoch_began():
+    run = train(every=100, evaluate_every_epoch=False, schedule=Constant(1e-12), budget=2)
+    assert [record["loss"] for record in run.history] == pytest.approx([np.log(2)] * 6, rel=1e-5)
+    seldom = train(evaluate_every_epoch=False, budget=2)
+    often = train(every=100, evaluate_every_epoch=False, budget=2)
+    assert [record["loss"] for record in often.history[2::3]] == pytest.approx([r["loss"] for r in seldom.history])
+
+
+@dataclass
+class Counters:
+    """Counters of two workers: the samples of each, and the loss of the samples after each other."""
+
+    counts: np.ndarray
+    lost: tuple[float, ...] = ()
+
+    @property
+    def samples(self) -> int:
+        return len(self.lost)
+
+    steps = samples
+
+    def known_losses(self) -> tuple[int, float]:
+        return len(self.lost), sum(self.lost)
+
+
+def test_the_loss_of_a_record_of_a_module_is_the_mean_since_its_epoch_began():
+    counters = Counters(np.zeros((2, 16), np.int64))
+    recorder = EpochRecorder(counters, lambda samples, seconds: (0.1,), Budget(epochs=2))
+
+    def train_on(worker, *losses):
+        counters.counts[worker, SAMPLES] += len(losses)
+        counters.lost += losses
+
+    train_on(0, 4.0, 2.0)
+    recorder.make(0, 0.1)
+    train_on(1, 0.0)
+    recorder.make(0, 0.2)
+    train_on(0, 6.0)
+    recorder.make(1, 0.3)
+    train_on(0, 1.0)
+    recorder.make(1, 0.4)
+    train_on(0, 2.0)
+    recorder.make(2, 0.5)
+    records = list(recorder.ready())
+    assert [record["loss"] for record in records] == [3.0, 2.0, 3.0, 1.0, 1.5]
+    assert [record["workers_used"] for record in records] == [1, 2, 2, 1, 1]
+    assert [record["epoch"] for record in records] == [0, 0, 1, 1, 2]
+
+
+def test_a_module_stops_by_the_losses_of_its_epochs():
+    torch = pytest.importorskip("torch")
+    from hogwild import Module
+
+    X, y = rows(128)
+    data = torch.utils.data.TensorDataset(torch.tensor(X, dtype=torch.float32), torch.tensor(y > 0).float()[:, None])
+    problem = Module(torch.nn.Linear(4, 1), torch.nn.functional.binary_cross_entropy_with_logits, data, batch=1)
+    # A sample has a loss of any size, also of less than this target; the mean of an epoch has not.
+    run = minimise(problem, strategy="serial", budget=Budget(epochs=4, target=0.05, window=3), every=1)
+    assert run.stop_reason == "epochs"
+    assert run.history[-1]["epoch"] == 4
 
 
 def test_records_of_a_module():

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hogwild import Hogwild, Linear, RoundRobin, Run, Serial, minimise
+from hogwild import Averaging, Budget, Hogwild, Linear, RoundRobin, Run, Serial, minimise
 from hogwild.cli import main
-from hogwild.runtimes.shared_memory import threads
+from hogwild.runtimes.shared_memory import epoch_runner, threads
+from hogwild.runtimes.shared_memory.epoch_runner import replicas
 
 ROWS = 4_000
 
@@ -30,8 +31,9 @@ def data() -> tuple[Any, Any]:
     return X, np.where(X @ random.standard_normal(20) > 0, 1.0, -1.0)
 
 
-def train(strategy: Any) -> Run:
-    return minimise(Linear(data(), "logistic", l2=1e-4), "sgd", 0.05, strategy, budget=3)
+def train(strategy: Any, rows: int = ROWS, budget: Any = 3, **options: Any) -> Run:
+    X, y = data()
+    return minimise(Linear((X[:rows], y[:rows]), "logistic", l2=1e-4), "sgd", 0.05, strategy, budget=budget, **options)
 
 
 @pytest.mark.usefixtures("not_compiled")
@@ -52,6 +54,52 @@ def test_workers_in_turns_all_train() -> None:
     run = train(RoundRobin(2))
     assert [record["workers_used"] for record in run.history] == [2, 2, 2]
     assert run.result["workers_used"] == 2
+
+
+@pytest.mark.parametrize("every", [100, 10, 1_500])
+def test_records_within_epochs_leave_all_workers_at_work(every: int) -> None:
+    run = train(Hogwild(2, buffer=0), every=every, budget=2)
+    assert [record["updates"] for record in run.history] == sorted({*range(every, 8_000, every), 4_000, 8_000})
+    assert {record["workers_used"] for record in run.history} == {2}
+    assert not any(event["event"] == "workers" for event in run.events)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options"),
+    [
+        (Hogwild(2, buffer=0), {"average": 0.5}),
+        (Hogwild(2, buffer=0), {"budget": Budget(epochs=2, seconds=600)}),
+        (Hogwild(2, buffer=0), {"count_conflicts": True}),
+        (Averaging(2), {}),
+    ],
+    ids=["average of iterates", "steps that depend on time", "conflicts", "replicas"],
+)
+def test_all_workers_train_between_records_however_they_train(strategy: Any, options: dict[str, Any]) -> None:
+    run = train(strategy, every=200, **{"budget": 2, **options})
+    assert [record["updates"] for record in run.history] == list(range(200, 8_001, 200))
+    assert {record["workers_used"] for record in run.history} == {2}
+
+
+def test_each_worker_has_half_of_the_rows_between_two_records() -> None:
+    run = train(Hogwild(2, buffer=0), every=100, budget=1, count_conflicts=True)
+    counts = [figures["count"] for figures in run.conflicts["staleness"]["workers"].values()]
+    assert sum(counts) == ROWS
+    assert min(counts) >= ROWS // 4
+
+
+def test_replicas_are_averaged_once_an_epoch_whatever_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(epoch_runner, "replicas", lambda session: made.append(1) or replicas(session))
+    train(Averaging(2), every=200, budget=2)
+    assert len(made) == 2
+
+
+def test_too_few_rows_for_several_workers_are_counted_in_epochs_and_not_in_records() -> None:
+    run = train(Hogwild(2, buffer=0), rows=200, every=50)
+    assert len(run.history) == 12
+    assert {record["workers_used"] for record in run.history} == {1}
+    (event,) = (event for event in run.events if event["event"] == "workers")
+    assert event["message"].startswith("1 of 2 workers trained: the others found no rows left in 3 epochs;")
 
 
 @pytest.mark.usefixtures("not_compiled")

@@ -76,7 +76,9 @@ def generate(
     items: Annotated[int | None, _count("ratings: how many items.")] = None,
     rank: Annotated[int | None, typer.Option(min=1, help="interactions, ratings: how many planted factors.")] = None,
     weights: Annotated[Path | None, typer.Option(help="Write the planted model here, an .npz file.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same file.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The same seed gives the same file; another one plants another model, too.")
+    ] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     as_json: Json = False,
     debug: Debug = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -54,8 +55,8 @@ def lab(
 ) -> None:
     """Run experiments, and write a report as one page that can be shared.
 
-    Recorded trials are kept: after Ctrl-C the same command continues where it stopped. The report has all experiments
-    that are recorded in the folder.
+    Recorded trials are kept: after Ctrl-C the same command continues where it stopped, and runs failed trials again.
+    The report has all experiments that are recorded in the folder.
 
     Example: hogwild lab collisions delays --quick
     """
@@ -77,9 +78,13 @@ def lab(
     studies = [_study(name, experiment, out, quick, seeds, data or []) for name, experiment in chosen]
     expected = [study.expected for study in studies]
     for study, seconds in zip(studies, expected, strict=True):
-        screen.note(f"{study.experiment.name}: {len(study.trials)} trials, about {in_words(seconds)}")
-    if len(studies) > 1:
-        screen.note(f"all of them: about {in_words(sum(expected))} on this machine")
+        forecast = (
+            " on your data: the first of them tell the time" if seconds is None else f", about {in_words(seconds)}"
+        )
+        screen.note(f"{study.experiment.name}: {len(study.trials)} trials{forecast}")
+    known = [seconds for seconds in expected if seconds is not None]
+    if len(known) == len(studies) > 1:
+        screen.note(f"all of them: about {in_words(sum(known))} on this machine")
     run_studies(screen, studies)
     written = write(out, figures)
     records = [record_of(study) for study in studies]
@@ -116,7 +121,8 @@ def run_studies(screen: Output, studies: list[Study]) -> None:
     """
     from hogwild.lab.forecast import Revision, in_words, seconds_left_of_all
 
-    expected = [study.expected for study in studies]
+    # Nothing is known about trials on the user's data before one has ended, and any forecast is then a correction.
+    expected = [math.inf if (seconds := study.expected) is None else seconds for study in studies]
     finished = list[tuple[float, float]]()
     with _bar(screen) as bar:
         for number, study in enumerate(studies):
@@ -126,8 +132,10 @@ def run_studies(screen: Output, studies: list[Study]) -> None:
 
             def shown(progress: Progress, task: TaskID = task, later: list[float] = later, name: str = name,
                       revision: Revision = revision) -> None:  # fmt: skip
+                if progress.seconds_left is None:
+                    return
                 left = f"about {in_words(progress.seconds_left)} left"
-                if later:
+                if later and all(map(math.isfinite, later)):
                     left += f", {in_words(seconds_left_of_all(finished, progress.seconds_left, later))} for all"
                 bar.update(task, completed=progress.done, total=progress.total, left=left)
                 if bar.disable and progress.done < progress.total and revision.due(progress.seconds_left):
@@ -135,7 +143,8 @@ def run_studies(screen: Output, studies: list[Study]) -> None:
 
             study.run(shown)
             bar.update(task, completed=len(study.trials), left="")
-            finished.append((expected[number], time.perf_counter() - began))
+            if math.isfinite(expected[number]):
+                finished.append((expected[number], time.perf_counter() - began))
 
 
 def _bar(screen: Output) -> Bar:

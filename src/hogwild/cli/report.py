@@ -15,7 +15,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RUN_DIR...",
-            help="Folders with records of 'hogwild lab' or 'compare', or logs of 'hogwild train --log'.",
+            help="Folders with records of 'hogwild lab' or 'compare', folders of runs ('hogwild train --folder'), or "
+            "logs of 'hogwild train --log'.",
             show_default=False,
         ),
     ],

@@ -21,6 +21,7 @@ STALER = 1.5  # ratio to the mean staleness above which the summary names the st
 def message_summary(run: Run, virtual: bool, real_seconds: float) -> dict[str, Any]:
     """Return the part of a record about messages; all values are null where workers share memory."""
     traffic: Record = run.traffic or {}
+    virtual = virtual and run.traffic is not None  # Ctrl-C in the search for a penalty: a run on threads
     idle: Record = run.idle or {}
     topology = next((event for event in run.events if event["event"] == "topology"), None)
     return {

@@ -14,7 +14,7 @@ from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output, check_out, counted
 from hogwild.cli.options import configuration, spread
 from hogwild.cli.options.problem import PANEL as _WHAT
-from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for
+from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for, warmup_ends
 from hogwild.cli.options.runtime import RuntimeOptions, make_runtime
 from hogwild.cli.options.strategy import CommunicationOptions, with_options
 from hogwild.cli.problems import PROBLEMS, rules_help
@@ -220,6 +220,7 @@ def train(
     Example: hogwild train rcv1.svm.gz --loss hinge --l2 1e-5 --holdout 0.1 --out rcv1.model
     """
     from hogwild import strategies
+    from hogwild.run import RECORD
     from hogwild.stopping import Budget
 
     screen = Output(as_json)
@@ -227,6 +228,8 @@ def train(
     kind, asked = problem_named(problem), given(problem, problem_options)
     kind.check(asked)
     check_step(schedule, step)
+    if schedule is not None and epochs is not None and not warmup_ends(schedule, epochs):
+        screen.warn(f"the warm-up of --schedule {schedule} does not end within --epochs {epochs}: make it shorter")
     strategy_ = with_options(strategies.named(strategy, _workers(strategy, workers, screen)), communication)
     if buffer != "auto":
         strategy_ = _buffered(strategy_, buffer)
@@ -241,6 +244,11 @@ def train(
         raise ParameterError("--patience counts epochs without a better held-out loss: give --test or --holdout.")
     if checkpoint_seconds is not None and checkpoints is None:
         raise ParameterError("--checkpoint-seconds needs a folder for checkpoints: add --checkpoint DIR.")
+    if folder is not None and resume is None and (folder / RECORD).exists():
+        raise ParameterError(
+            f"--folder {folder}: there is a run already. Give another folder, or go on with that run by --resume DIR, "
+            "the folder of its checkpoints."
+        )
     if profile and not kind.processes:
         raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
     check_out(out)
@@ -282,7 +290,7 @@ def train(
         screen.note(note)
     if out is not None:
         kind.model(run, opened).save(out)
-    if runtime_options.record is not None:
+    if runtime_options.record is not None and run.trace is not None:  # None: Ctrl-C in the search for a penalty
         run.trace.save(runtime_options.record)
     record = {
         **record_of(run, made, held_out, load_seconds, out),
@@ -372,7 +380,7 @@ def _notes(screen: Output) -> Callback:
         if event["event"] == "step chosen":
             screen.note(f"step {event['step']:g}, from {len(event['trials'])} tried on a sample")
         elif event["event"] == "penalty chosen":
-            chosen = ", ".join(f"{name} {value:.3g}" for name, value in event["penalties"].items() if value)
+            chosen = ", ".join(f"{name} {value!r}" for name, value in event["penalties"].items() if value)
             screen.note(f"{chosen}, from {len(event['path'])} tried on held-out data")
         elif event["event"] in ("diverged", "loss rose"):
             screen.warn(event["message"])

@@ -49,6 +49,8 @@ class EpochPlan:
     rows: CSRRows
     order: Array
     starts: Array  # Position in ``order`` at which each chunk starts, int64.
+    # The ``starts`` of the whole epoch without those that records within it have added; None if there are no such.
+    undivided: Array | None = None
 
 
 class Epoch(Protocol):

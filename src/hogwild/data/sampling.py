@@ -196,8 +196,8 @@ class Weighted(RowSampling):
         if self.weights is None:
             if own is None or not own.any():
                 raise ParameterError(
-                    f"The rows of {data.name} have no weights of their own: give Weighted(weights) with one for each "
-                    "row, or sampling='replacement' for uniform draws."
+                    f"The rows of {data.name} have no weights of their own. Other weights are given in Python, by "
+                    "Weighted(weights) with one for each row; the sampling 'replacement' draws uniformly."
                 )
             return own
         given = np.asarray(self.weights)

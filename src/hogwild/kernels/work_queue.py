@@ -26,19 +26,23 @@ from numpy.typing import NDArray
 
 from hogwild.jit import Function, compiled, entry
 from hogwild.kernels.atomics import fetch_add, load, lock, unlock
-from hogwild.kernels.futex import microseconds, offer_core, sleep_while, wake
+from hogwild.kernels.futex import microseconds, nap, offer_core, pause, sleep_while, wake
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, var-annotated, attr-defined, no-untyped-call"
 # ruff: noqa: F821
 
 # Positions in the queue. NEXT: the next part to claim. STOPPED: number of parts claimed before a stop, or -1. FIRST:
-# the first chunk to process. PARTS: number of parts of each chunk. LAST: the part at which to end. For
-# hogwild.kernels.work_queue, GATE is the lock of the worker that may be in Python. TASKS counts announced tasks, and
-# DONE counts completed tasks over all workers.
-NEXT, STOPPED, FIRST, PARTS, LAST = 0, 16, 32, 33, 34
+# the first chunk to process. PARTS: number of parts of each chunk. LAST: the part at which to end. TOGETHER: parts
+# before this one are begun when all of them are claimed. For hogwild.kernels.work_queue, GATE is the lock of the worker
+# that may be in Python. TASKS counts announced tasks, and DONE counts completed tasks over all workers.
+NEXT, STOPPED, FIRST, PARTS, LAST, TOGETHER = 0, 16, 32, 33, 34, 35
 GATE, TASKS, DONE = 48, 64, 80
 # A number of parts that no epoch reaches.
 BEYOND = 2**60
+# Microseconds for which a worker that waits stays awake.
+AWAKE_MICROSECONDS = 1_000
+# Microseconds after which a worker without a task returns to Python, and one that waits for others begins without them.
+LONGEST_MICROSECONDS = 1_000_000
 
 # Entries of a worker's tally. LOSS: summed loss. TERMS: number of terms. WORST: largest mean loss of a part. LIMIT:
 # maximum number of parts per call. LEFT: whether LIMIT ended the call. BEGINS and ENDS: whether the worker synchronises
@@ -61,6 +65,8 @@ def run_queue(queue: Any, starts: Any, tally: Any, data: Any, order: Any, rates:
         claimed = fetch_add(queue, NEXT, 1)
         if claimed >= last:
             break
+        if claimed < queue[TOGETHER]:
+            await_claims(queue)
         low, high = bounds(starts, parts, claimed)
         loss = descend(data, order[low:high], rates[low - before : high - before], rest)
         terms = max(high - low, 1)
@@ -84,6 +90,23 @@ def bounds(starts: Any, parts: Any, number: Any) -> Any:
     chunk, part = number // parts, number % parts
     first, size = starts[chunk], starts[chunk + 1] - starts[chunk]
     return first + part * size // parts, first + (part + 1) * size // parts
+
+
+@compiled
+def await_claims(queue: Any) -> None:
+    """Wait until all parts before TOGETHER are claimed, or for LONGEST_MICROSECONDS.
+
+    Few rows would otherwise be done before a second worker has come from Python. For the same reason a worker keeps its
+    core while it waits, for AWAKE_MICROSECONDS: it begins within the time of a row after the others have come.
+    """
+    started = microseconds()
+    waited = 0
+    while load(queue, NEXT) < queue[TOGETHER] and waited < LONGEST_MICROSECONDS:
+        if waited < AWAKE_MICROSECONDS:
+            pause()
+        else:
+            nap()
+        waited = microseconds() - started
 
 
 @compiled
@@ -141,9 +164,13 @@ def new_queue() -> NDArray[Any]:
     return queue
 
 
-def reset_queue(queue: NDArray[Any], first: int, last: int, parts: int = 1) -> None:
-    """Make the chunks from ``first`` up to ``last`` claimable, each in ``parts`` parts."""
+def reset_queue(queue: NDArray[Any], first: int, last: int, parts: int = 1, together: int = 0) -> None:
+    """Make the chunks from ``first`` up to ``last`` claimable, each in ``parts`` parts.
+
+    No worker begins before ``together`` workers have claimed a part each.
+    """
     queue[FIRST], queue[PARTS], queue[LAST], queue[STOPPED] = first, parts, last * parts, -1
+    queue[TOGETHER] = first * parts + together
     queue[NEXT] = first * parts
 
 
@@ -152,12 +179,6 @@ def new_tally() -> NDArray[Any]:
     tally = np.zeros(32)
     tally[LIMIT] = np.inf
     return tally
-
-
-# Microseconds for which a worker without a task stays awake.
-AWAKE_MICROSECONDS = 1_000
-# Microseconds after which a worker without a task returns to Python.
-LONGEST_MICROSECONDS = 1_000_000
 
 
 @compiled

@@ -12,9 +12,10 @@ from typing import Any
 
 from hogwild.data import Dataset
 from hogwild.data import open as open_data
-from hogwild.errors import ParameterError
+from hogwild.errors import DivergedError, ParameterError
 from hogwild.lab.report_model import Finding, Part, Series, Style
 from hogwild.machine import this_machine
+from hogwild.run import Run
 from hogwild.schedules import Schedule
 from hogwild.stopping import Budget
 
@@ -59,8 +60,8 @@ class Mean:
     Mean(value=2.0, spread=1.0, error=0.58, count=3)
     >>> str(Mean.of([1.0, 2.0, 3.0])), str(Mean.of([0.5])), str(Mean(19_123.4, 0, 812, 2)), str(Mean(3e-3, 0, 5e-5, 2))
     ('2.00 ± 0.58', '0.5', '19,120 ± 810', '0.003000 ± 0.000050')
-    >>> str(Mean.of([None]))
-    'unknown'
+    >>> str(Mean.of([None])), str(Mean.of([0.1] * 3))
+    ('unknown', '0.1')
     """
 
     value: float
@@ -75,6 +76,8 @@ class Mean:
         if not known:
             return cls(math.nan, math.nan, math.nan, 0)
         mean, count = sum(known) / len(known), len(known)
+        if min(known) == max(known):  # the sum of equal values is rounded, and would leave a spread
+            return cls(known[0], 0.0, 0.0, count)
         spread = math.sqrt(sum((value - mean) ** 2 for value in known) / (count - 1)) if count > 1 else 0.0
         return cls(mean, spread, spread / math.sqrt(count), count)
 
@@ -128,7 +131,7 @@ class Results:
         chosen = self.where(**settings)
         xs = sorted(chosen.values(setting), key=lambda value: (isinstance(value, str), value))
         means = [chosen.mean(figure, **{setting: x}) for x in xs]
-        return Series(name, xs, [_known(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style)
+        return Series(name, xs, [finite(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style)
 
     def curve(self, x: str, y: str, name: str, style: Style = "line", /, **settings: object) -> Series:
         """Return the pointwise mean of recorded curves, cut to the length of the shortest curve."""
@@ -139,7 +142,7 @@ class Results:
         means = [Mean.of([record[y][k] for record in records]) for k in range(points)]
         across = [Mean.of([record[x][k] for record in records]).value for k in range(points)]
         return Series(
-            name, across, [_known(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style
+            name, across, [finite(mean.value) for mean in means], [_zero(mean.spread) for mean in means], style
         )
 
     def __bool__(self) -> bool:
@@ -147,8 +150,98 @@ class Results:
 
 
 def lowest(results: Results, figure: str, by: str) -> object:
-    """Return the value of a setting at which the mean of a figure is lowest."""
-    return min(results.values(by), key=lambda value: _or_inf(results.mean(figure, **{by: value}).value))
+    """Return the value of a setting at which the mean of a figure is lowest, among those with the fewest divergences.
+
+    A mean leaves out the trials that diverged. By the mean alone, a setting that diverges with most seeds could win.
+
+    >>> lowest(Results(({"w": 1, "loss": 2.0}, {"w": 2, "loss": 1.0}, {"w": 2, "diverged": 1})), "loss", "w")
+    1
+    """
+
+    def rank(value: object) -> tuple[float, float]:
+        return _zero(results.mean("diverged", **{by: value}).value), _or_inf(results.mean(figure, **{by: value}).value)
+
+    return min(results.values(by), key=rank)
+
+
+def divergences(run: Run) -> int:
+    """Return how many times a run diverged and went on with a smaller step."""
+    return sum(event["event"] == "diverged" for event in run.events)
+
+
+def stable_run(train: Callable[[], Run]) -> Run | None:
+    """Return the run that ``train`` makes, or None if it diverged.
+
+    A run that diverges goes back and halves its step, and gives up with an error after some times. Both count here: a
+    run with half the step is no measurement of the step that a trial was given.
+
+    Parameters
+    ----------
+    train : callable
+        Function without arguments that calls ``minimise``.
+
+    Examples
+    --------
+    >>> def explode():
+    ...     raise DivergedError("The loss exploded.")
+    >>> stable_run(explode) is None
+    True
+    """
+    try:
+        run = train()
+    except DivergedError:
+        return None
+    return None if divergences(run) else run
+
+
+def outcome(results: Results, figure: str, /, **settings: object) -> str:
+    """Return the mean of a figure in words, with the number of trials that diverged and therefore have none.
+
+    >>> some = Results(({"w": 1, "loss": 0.5}, {"w": 1, "diverged": 1}, {"w": 2, "diverged": 1}))
+    >>> outcome(some, "loss", w=1), outcome(some, "loss", w=2), outcome(some, "loss", w=3)
+    ('0.5 (1 of 2 runs diverged)', 'diverged', 'unknown')
+    """
+    mean, trials = results.mean(figure, **settings), results.where(**settings).records
+    lost = sum(bool(record.get("diverged")) for record in trials)
+    if not mean.count:
+        return "diverged" if lost else str(mean)
+    return f"{mean} ({lost} of {len(trials)} runs diverged)" if lost else str(mean)
+
+
+def diverged_runs(results: Results, *settings: str, counted_as: str = "left out of all means") -> list[Finding]:
+    """Return a sentence that names the settings with which trials diverged; none if no trial did.
+
+    Parameters
+    ----------
+    results : Results
+        All trials.
+    settings : str
+        Names of the settings by which the trials are told apart.
+    counted_as : str, default "left out of all means"
+        What the reading does with trials that diverged.
+
+    Examples
+    --------
+    >>> some = Results(({"rule": "sgd", "step": 2.0, "diverged": 1}, {"rule": "adam", "step": 2.0, "diverged": 0}))
+    >>> diverged_runs(some, "rule", "step")[0].text
+    'Diverged, and left out of all means: sgd, step 2 (1 of 1).'
+    """
+    lost: dict[str, list[bool]] = {}
+    for record in results.records:
+        values = [(name, record[name]) for name in settings if name in record]
+        label = ", ".join(value if isinstance(value, str) else f"{name} {value:g}" for name, value in values)
+        lost.setdefault(label, []).append(bool(record.get("diverged")))
+    told = [f"{label} ({sum(each)} of {len(each)})" for label, each in lost.items() if any(each)]
+    return [Finding(f"Diverged, and {counted_as}: {'; '.join(told)}.")] if told else []
+
+
+def ratio(one: Mean, other: Mean) -> Mean:
+    """Return the ratio of two means with its standard error; a mean of no values where there is none."""
+    if not other.value or not math.isfinite(one.value / other.value):
+        return Mean.of([])
+    times = one.value / other.value
+    error = abs(times) * math.hypot(one.error / one.value if one.value else 0.0, other.error / other.value)
+    return Mean(times, 0.0, error, min(one.count, other.count))
 
 
 def gain(one: Mean, other: Mean) -> str:
@@ -157,11 +250,8 @@ def gain(one: Mean, other: Mean) -> str:
     >>> gain(Mean(4.0, 0, 0.2, 4), Mean(2.0, 0, 0.1, 4))
     '2.00 ± 0.14'
     """
-    if not other.value or not math.isfinite(one.value / other.value):
-        return "an unknown number of"
-    times = one.value / other.value
-    error = abs(times) * math.hypot(one.error / one.value if one.value else 0.0, other.error / other.value)
-    return str(Mean(times, 0.0, error, min(one.count, other.count)))
+    times = ratio(one, other)
+    return str(times) if times.count else "an unknown number of"
 
 
 def to_target(results: Results, curve: str = "test_curve") -> Results:
@@ -237,7 +327,17 @@ def spelt(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _known(value: float) -> float | None:
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "worker"), counted(4, "worker")
+    ('1 worker', '4 workers')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def finite(value: float) -> float | None:
+    """Return a value for a chart, or None if it is not finite."""
     return value if math.isfinite(value) else None
 
 

@@ -101,7 +101,8 @@ class Forecast:
 
     A trial with settings that were tried before, with another seed, is expected to take as long as those. Any other
     trial is expected to take ``usual`` seconds, times the mean ratio of measured to usual seconds. The usual duration
-    counts as one measurement in this mean, so that one exceptional trial does not decide alone.
+    counts as one measurement in this mean, so that one exceptional trial does not decide alone. With ``weight=0.0`` it
+    does not count: it was measured on generated rows, and tells nothing about the rows of the user.
 
     Parameters
     ----------
@@ -111,6 +112,8 @@ class Forecast:
         Number of trials that run at the same time.
     start : float, default 0.0
         Seconds until the first trial begins.
+    weight : float, default 1.0
+        Number of measurements for which the usual duration counts.
 
     Examples
     --------
@@ -127,6 +130,7 @@ class Forecast:
     usual: float
     slots: int
     start: float = 0.0
+    weight: float = 1.0
     _left: Counter[tuple[str, bool]] = field(default_factory=Counter)
     _measured: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -141,10 +145,17 @@ class Forecast:
             self._left[setting, alone] -= 1
 
     @property
+    def known(self) -> bool:
+        """Whether there is anything to go by: a usual duration that counts, or a trial that has ended."""
+        return self.weight > 0 or bool(self._measured)
+
+    @property
     def ratio(self) -> float:
-        """The ratio of measured to usual durations, in which the usual duration counts as one measurement."""
+        """The ratio of measured to usual durations, in which the usual duration counts as ``weight`` measurements."""
         seconds = [one for several in self._measured.values() for one in several]
-        return (self.usual + sum(seconds)) / (self.usual * (1 + len(seconds)))
+        if not self.known:
+            return 1.0
+        return (self.weight * self.usual + sum(seconds)) / (self.usual * (self.weight + len(seconds)))
 
     def seconds_left(self) -> float:
         """Return the expected seconds until all trials have ended, from the end of the last one."""
@@ -225,9 +236,9 @@ class Revision:
 def in_words(seconds: float) -> str:
     """Return a duration in words.
 
-    >>> in_words(40), in_words(200), in_words(9_000)
-    ('40 seconds', '3 minutes', '2.5 hours')
+    >>> in_words(0.2), in_words(40), in_words(200), in_words(9_000)
+    ('1 second', '40 seconds', '3 minutes', '2.5 hours')
     """
     if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
+        return f"{round(seconds)} seconds" if seconds >= 1.5 else "1 second"
     return f"{round(seconds / 60)} minutes" if seconds < 5_400 else f"{seconds / 3600:.1f} hours"

@@ -73,7 +73,20 @@ class Difference:
         """The least difference that is likely to be seen, in words: one seed alone tells nothing about it."""
         return spelt(self.detectable) if math.isfinite(self.detectable) else "unknown size"
 
+    @property
+    def with_power(self) -> str:
+        """The difference with its interval, and the least difference that is likely to be seen, in words.
+
+        >>> Difference(1.0, 0.87, 1.13, 0.17, 4).with_power, Difference.of([1.5], [1.0]).with_power
+        ('1 (0.87 to 1.13), seen from 0.17', '0.5 (one seed)')
+        """
+        if self.count < 2:
+            return f"{self} (one seed)" if self.count else str(self)
+        return f"{self}, seen from {self.size}"
+
     def __str__(self) -> str:
+        if not self.count:
+            return "unknown"
         if self.count < 2:
             return spelt(self.value)
         return f"{spelt(self.value)} ({spelt(self.low)} to {spelt(self.high)})"

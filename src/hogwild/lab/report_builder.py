@@ -139,7 +139,12 @@ def section_of(
     else:
         findings.append(Finding("No trial has ended yet."))
     if wrong:
-        findings.append(Finding(f"{len(wrong)} of {len(records)} trials could not be run; they are in the last table."))
+        findings.append(
+            Finding(
+                f"{len(wrong)} of {len(records)} trials could not be run; they are in the last table. "
+                "The same command runs them again."
+            )
+        )
         parts.append(Table("What went wrong", ("trial",), tuple((text,) for text in wrong)))
     seeds = len(results.values("seed")) if results else 0
     data = ", ".join(Path(str(path)).name for path in _several(shared.get("data")))

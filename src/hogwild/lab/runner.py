@@ -31,16 +31,21 @@ Trials = Sequence[tuple[Point, int]]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a study: the number of finished trials, of all trials, and the expected seconds that are left."""
+    """Progress of a study: the number of finished trials, of all trials, and the expected seconds that are left.
+
+    The seconds are None before the first trial on the user's data has ended, because nothing is known about them.
+    """
 
     done: int
     total: int
-    seconds_left: float
+    seconds_left: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
     """Study: one execution of an experiment, whose file has a head and a line for each trial.
+
+    A trial that is recorded is not run again, unless it failed. The later record of a trial replaces the earlier one.
 
     Parameters
     ----------
@@ -78,21 +83,24 @@ class Study:
         return self._forecast({}).seconds_left()
 
     @property
-    def expected(self) -> float:
-        """The expected duration in seconds of the trials that are not recorded yet, on this machine."""
-        done = {_key(record): record for record in (recorded(self.path) if self.path.exists() else ())}
-        return self._forecast(done).seconds_left()
+    def expected(self) -> float | None:
+        """The expected duration in seconds of the trials that are left, on this machine.
+
+        None if they are on the user's data and none of them has ended: the usual duration is that on generated rows.
+        """
+        done = _succeeded(recorded(self.path) if self.path.exists() else ())
+        return _seconds_left(self._forecast(done))
 
     def run(self, progress: Callable[[Progress], None] = lambda progress: None) -> Results:
-        """Run the trials that are not recorded yet, and call ``progress`` before the first and after each."""
+        """Run the trials that are not recorded yet or failed; call ``progress`` before the first and after each."""
         head = {
             "experiment": self.where, "format": FORMAT, "quick": self.quick, "settings": dict(self.settings), **about(),
         }  # fmt: skip
-        done = {_key(record): record for record in recorded(self.path, head)}
+        done = _succeeded(recorded(self.path, head))
         left = [trial for trial in self.trials if _key_of(*trial) not in done]
         forecast, total = self._forecast(done), len(self.trials)
         finished = total - len(left)
-        progress(Progress(finished, total, forecast.seconds_left()))
+        progress(Progress(finished, total, _seconds_left(forecast)))
         with self.path.open("a") as file:
             for record in self._outcomes(left):
                 file.write(json.dumps(to_jsonable(record), allow_nan=False) + "\n")
@@ -101,7 +109,7 @@ class Study:
                 finished += 1
                 point = record["point"]
                 forecast.ended(_setting(point), record["seconds"], self.experiment.runs_alone(point))
-                progress(Progress(finished, total, forecast.seconds_left()))
+                progress(Progress(finished, total, _seconds_left(forecast)))
         return results_of(done.values())
 
     def _forecast(self, done: Mapping[str, Mapping[str, Any]]) -> Forecast:
@@ -111,7 +119,10 @@ class Study:
         shares = sum(1.0 if experiment.runs_alone(point) else 0.5 for point in points) * experiment.seeds[self.quick]
         usual = experiment.seconds[self.quick] / shares if shares else experiment.seconds[self.quick]
         phases = len({experiment.runs_alone(point) for point in points})  # each with processes of its own
-        forecast = Forecast(max(usual, 1e-3) * relative, machine.usable_cores(), phases * START_SECONDS * relative)
+        forecast = Forecast(
+            max(usual, 1e-3) * relative, machine.usable_cores(), phases * START_SECONDS * relative,
+            weight=0.0 if "data" in self.settings else 1.0,
+        )  # fmt: skip
         for record in done.values():
             forecast.ended(_setting(record["point"]), record["seconds"])
         for point, seed in self.trials:
@@ -268,7 +279,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Return the trials recorded in a file; an incomplete last line counts as not recorded.
+    """Return the last record of each trial in a file; an incomplete last line counts as not recorded.
 
     With a ``head`` the file is created if it does not exist. The file of another study raises an error.
     """
@@ -297,7 +308,7 @@ def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str
             )
         if len(whole) < len(lines):
             path.write_text("".join(whole))
-    return found[1:]
+    return list({_key(record): record for record in found[1:]}.values())
 
 
 def _shown_settings(head: Mapping[str, Any]) -> dict[str, Any]:
@@ -340,6 +351,15 @@ def _tried(experiment: Experiment, point: Point, seed: int) -> dict[str, Any]:
         record["failure"] = f"{type(error).__name__}: {error}"
     plain: dict[str, Any] = to_jsonable({**record, "seconds": time.perf_counter() - started})
     return plain
+
+
+def _succeeded(records: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the trials that did not fail, by their settings and seeds."""
+    return {_key(record): record for record in records if not record.get("failure")}
+
+
+def _seconds_left(forecast: Forecast) -> float | None:
+    return forecast.seconds_left() if forecast.known else None
 
 
 def _key(record: Mapping[str, Any]) -> str:

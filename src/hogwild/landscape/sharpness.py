@@ -305,8 +305,8 @@ def sensitivity(
 
     >>> from hogwild.landscape.surface import Quadratic
     >>> found = sensitivity(Quadratic(np.diag([4.0, 1.0])), np.zeros(2), radius=1.0)
-    >>> found.mean, found.gradient_mean, found.loss.mean, found.loss.error
-    (array([2. , 0.5]), array([4., 1.]), 1.25, 0.0)
+    >>> found.mean.tolist(), found.gradient_mean.tolist(), found.loss.mean, found.loss.error
+    ([2.0, 0.5], [4.0, 1.0], 1.25, 0.0)
     """
     at = checked(surface, at)
     if not 0 < radius < float("inf"):

@@ -105,6 +105,23 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class TermsRequest:
+    """Request of a worker for the number of terms that all workers together have trained on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermsReply:
+    """Number of terms that all workers together have reported, and the number of workers that train, at least 1.
+
+    The reply contains all terms that the worker had trained before its request. At the goal the coordinator sends Stop
+    instead.
+    """
+
+    terms: int
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
 class ParametersRequest:
     """Request of the coordinator for the parameters of a node.
 
@@ -256,9 +273,9 @@ class ViewState:
 
 
 Body = (
-    Ready | Begin | Assign | StepScale | TimeSpent | Progress | ParametersRequest | ParametersReply | Stop | Stopped
-    | SnapshotMarker | Push | Pull | JoinRequest | JoinReply | Leave | PullReply | GossipPush | GossipReply
-    | ViewChange | ViewState
+    Ready | Begin | Assign | StepScale | TimeSpent | Progress | TermsRequest | TermsReply | ParametersRequest
+    | ParametersReply | Stop | Stopped | SnapshotMarker | Push | Pull | JoinRequest | JoinReply | Leave
+    | PullReply | GossipPush | GossipReply | ViewChange | ViewState
 )  # fmt: skip
 
 

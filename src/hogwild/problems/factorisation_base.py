@@ -107,6 +107,7 @@ class FactorisationProblem(RowProblem):
         usual, usual_factors = self._usual_penalties
         self.l2 = float(l2) if isinstance(l2, Real) else usual
         self.l2_factors = usual_factors if l2_factors is None else float(l2_factors)
+        self._l2_factors_given = l2_factors is not None
         self.sampling.chances(self.source)  # Weights that do not fit are refused before anything is computed.
         self.labels = labels or label_encoding_for(self.loss, self.source)
         if self.labels.outputs > 1:
@@ -140,16 +141,20 @@ class FactorisationProblem(RowProblem):
         return {"l2": self.l2, "l2_factors": self.l2_factors}
 
     def with_penalty(self, times: float) -> Self:
-        """Return the same problem with ``times`` the default penalties, of weights and factors alike."""
+        """Return the same problem with ``times`` the default penalties, except for one on factors that was given."""
         other = copy.copy(self)
         usual, usual_factors = self._usual_penalties
-        other._auto, other.l2, other.l2_factors = False, times * usual, times * usual_factors
+        other._auto, other.l2 = False, times * usual
+        if not self._l2_factors_given:
+            other.l2_factors = times * usual_factors
         return other
 
     def split(self, fraction: float, seed: int) -> tuple[Self, Dataset]:
         """Return the same problem on the other rows, and the held-out ``fraction`` of the rows."""
         rows, held_out = self.source.split(fraction, seed)
-        return self._with(rows), held_out
+        other = self._with(rows)
+        other._l2_factors_given = self._l2_factors_given
+        return other, held_out
 
     # Differences between the two kinds of machines
 

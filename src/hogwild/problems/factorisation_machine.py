@@ -38,8 +38,8 @@ class FactorisationMachine(FactorisationProblem):
     rank : int, default 8
         Number of factors of a feature.
     l2 : float or "auto", optional
-        Strength of the L2 penalty on weights; 0 is none. Left out, it is ``1 / n`` for n rows. "auto" chooses it, and
-        ``l2_factors`` with it, on held-out rows.
+        Strength of the L2 penalty on weights; 0 is none. Left out, it is ``1 / n`` for n rows. "auto" chooses it on
+        held-out rows, and ``l2_factors`` with it, unless that is given.
     l2_factors : float, optional
         Strength of the L2 penalty on factors; 0 is none. Left out, it is ``12 / sqrt(n)`` for n rows, at most 0.05.
     intercept : bool, default True
@@ -63,9 +63,9 @@ class FactorisationMachine(FactorisationProblem):
     >>> import numpy as np
     >>> from hogwild import minimise
     >>> X = np.random.default_rng(0).integers(0, 2, (400, 2)); y = X[:, 0] ^ X[:, 1]
-    >>> run = minimise(FactorisationMachine((X, y), rank=2), strategy="serial", budget=50)
-    >>> run.model.predict([[0, 0], [0, 1], [1, 0], [1, 1]])
-    array([0., 1., 1., 0.])
+    >>> run = minimise(FactorisationMachine((X, y), rank=2, l2_factors=1e-3), strategy="serial", budget=50)
+    >>> run.model.predict([[0, 0], [0, 1], [1, 0], [1, 1]]).astype(int).tolist()
+    [0, 1, 1, 0]
 
     References
     ----------

@@ -179,7 +179,7 @@ class Linear(RowProblem):
         if rule.position_columns or self.frame is None:
             return self
         other = self._with(self.source, None)
-        other.sampling = self.sampling
+        other.sampling, other._auto = self.sampling, self._auto
         return other
 
     def to_training_space(self, state: State, rule: Rule) -> State:

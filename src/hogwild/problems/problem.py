@@ -268,7 +268,7 @@ def check_l2(name: str, value: object) -> None:
 
 def is_strength(value: object) -> bool:
     """Return whether a value is a finite number of at least 0."""
-    return isinstance(value, Real) and 0 <= float(value) < float("inf")
+    return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) < float("inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -69,7 +69,11 @@ class Runtime:
         """Check that the options mention only workers of the run; raise ``ParameterError`` otherwise."""
         if any(number >= workers for number in self.mentioned_workers):
             there = "is one worker, number 0" if workers == 1 else f"are workers 0 to {workers - 1}"
-            raise ParameterError(f"There {there}; {max(self.mentioned_workers)} is none of them.")
+            wrong = max(self.mentioned_workers)
+            options = {"delay": delayed_workers(self.delay), "join_times": set(self.join_times)}
+            where = [name for name, workers_named in options.items() if wrong in workers_named]
+            # A simulator has another option that may mention workers.
+            raise ParameterError(f"There {there}; {wrong} is none of them. Correct {(where or ['compute_time'])[0]!r}.")
 
     def play(self, job: MessageJob) -> Outcome:
         """Run a message-passing job to its end; raise ``ParameterError`` if the runtime passes no messages."""

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter, kebab, lookup
 from hogwild.schedules.decay import Adaptive, Backoff, Constant, Cosine, Steps
 from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
 from hogwild.schedules.schedule import FunctionSchedule, Moment, Rates, Schedule, step_of, with_base, with_step
-from hogwild.schedules.warmup import LinearScaling, Warmup, scales, with_total
+from hogwild.schedules.warmup import LinearScaling, Warmup, scales, warmup_epochs, with_total
 
 SCHEDULES: dict[str, type[Schedule]] = {
     kebab(schedule.__name__): schedule
@@ -58,7 +59,11 @@ def named(schedule: str | float | Schedule | Callable[[Moment], Rates]) -> Sched
         raise invalid_parameter("schedule", "a schedule such as Cosine(0.1), its name, a step or a function", schedule)
     name, *parts = schedule.split(":")
     kind = lookup("schedule", name, SCHEDULES)
-    return kind(**_arguments(kind, schedule, parts))
+    arguments = _arguments(kind, schedule, parts)
+    try:
+        return kind(**arguments)
+    except ParameterError as error:  # names the number of the schedule that is wrong
+        raise ParameterError(f"The 'schedule' parameter cannot be {schedule!r}: {error}") from None
 
 
 def _arguments(kind: type[Schedule], text: str, parts: list[str]) -> dict[str, Any]:
@@ -122,6 +127,7 @@ __all__ = [
     "named",
     "scales",
     "step_of",
+    "warmup_epochs",
     "with_base",
     "with_step",
     "with_total",

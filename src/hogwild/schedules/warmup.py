@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -42,8 +43,8 @@ class Warmup(Schedule):
     numbers = ("epochs", "start")
 
     def __post_init__(self) -> None:
-        if not self.epochs > 0:
-            raise invalid_parameter("epochs", "a positive number", self.epochs)
+        if not 0 < self.epochs < math.inf:
+            raise invalid_parameter("epochs", "a positive number of epochs", self.epochs)
         if not 0 <= self.start <= 1:
             raise invalid_parameter("start", "between 0 and 1", self.start)
 
@@ -150,6 +151,16 @@ def with_total(schedule: S, total: int) -> S:
     if isinstance(schedule, LinearScaling) and schedule.total is None:
         schedule = replace(schedule, total=total)
     return schedule if schedule.base is None else with_base(schedule, with_total(schedule.base, total))
+
+
+def warmup_epochs(schedule: Schedule) -> float:
+    """Return the number of epochs after which the warm-up of a schedule ends; 0 if it has none.
+
+    >>> warmup_epochs(LinearScaling(Warmup(epochs=5))), warmup_epochs(Constant())
+    (5, 0.0)
+    """
+    own = schedule.epochs if isinstance(schedule, Warmup) else 0.0
+    return own if schedule.base is None else max(own, warmup_epochs(schedule.base))
 
 
 def scales(schedule: Schedule) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hogwild import delays
-from hogwild.delays import Delay
+from hogwild.delays import Always, Delay
 from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.job import RunConfig
@@ -39,9 +39,9 @@ class ParameterServer(Strategy):
     staleness : int, str or Delay, optional
         Bound s on staleness, in pushes: a worker that has pushed k times continues when every worker has pushed k - s
         times. With 0 all workers train in lockstep. Left out, there is no bound. For controlled studies, "fixed:20"
-        makes every delta exactly 20 pushes stale, and a distribution of :mod:`hogwild.delays` or its name with numbers,
-        such as "exponential:20", draws the staleness of each. The servers then add deltas in a fixed order and answer
-        pulls with old parameters.
+        makes every delta 20 pushes stale, and a distribution of :mod:`hogwild.delays` or its name with numbers, such as
+        "exponential:20", draws the staleness of each. The servers then add deltas in a fixed order and answer pulls
+        with old parameters. The first deltas are less stale, and after a crash of a server a few are more or less so.
     push_every : int, default 1
         Updates between two pushes.
     pull_every : int, optional
@@ -119,6 +119,8 @@ class ParameterServer(Strategy):
             raise invalid_parameter(
                 "staleness", "a number of pushes, a distribution such as 'fixed:20', or None", self.staleness
             )
+        if isinstance(self.controlled, Always) and not float(self.controlled.seconds).is_integer():
+            raise invalid_parameter("staleness", "a whole number of pushes, such as 'fixed:20'", self.staleness)
         check_run_ahead(self.run_ahead)
         if self.staleness is not None and self.run_ahead:
             raise ParameterError(

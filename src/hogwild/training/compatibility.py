@@ -180,5 +180,3 @@ def _options(job: Job) -> Iterator[Refusal]:
             "number: leave it out."
         )
     RecordInterval.parse(options.every)  # raises for anything else
-    if job.problem.searches_penalty and options.resume:
-        yield "A resumed run needs the penalty that it has chosen: give it as a number instead of l2='auto'."

@@ -40,9 +40,9 @@ class EpochRecorder:
     epoch: int = 0  # last epoch that has a record
     history: list[Record] = field(default_factory=list)
     least: tuple[float, int] = (float("inf"), 0)  # lowest held-out loss, and its epoch
-    # Samples whose losses were known at the last record, and the sum of their losses.
+    # Samples whose losses were known at the end of the last epoch, and the sum of their losses.
     seen: tuple[int, float] = (0, 0.0)
-    trained: Any = 0  # samples of each worker at the last record
+    trained: Any = 0  # samples of each worker at the end of the last epoch
     _waiting: list[Record] = field(default_factory=list)
     _measuring: bool = False
 
@@ -52,27 +52,31 @@ class EpochRecorder:
         return self._measuring and self.evaluator is not None
 
     def make(self, epoch: int, seconds: float) -> None:
-        """Record the end of an epoch; its loss is the mean over its samples, each before its own update."""
+        """Record the end of an epoch, or a moment within the epoch that follows ``epoch``.
+
+        The loss is the mean over the samples since the end of the epoch before, each before its own update.
+        """
         (count, loss), (before, loss_before), samples = self.counters.known_losses(), self.seen, self.counters.samples
         if count > before:
             met = (loss - loss_before) / (count - before)
         else:  # two epochs ended between two checks of the counters, so that no loss is known of the second
             met = (self._waiting or self.history or [{"loss": float("nan")}])[-1]["loss"]
-        self.epoch, self.seen = epoch, (count, loss)
+        used = self._workers_used()
+        if epoch > self.epoch:
+            self.epoch, self.seen, self.trained = epoch, (count, loss), self.counters.counts[:, at.SAMPLES].copy()
         self._waiting.append({
             "epoch": epoch, "updates": samples, "steps": self.counters.steps, "seconds": round(seconds, 6),
-            "workers_used": self._workers_used(), "step": self.rate(samples, seconds)[0], "loss": met,
+            "workers_used": used, "step": self.rate(samples, seconds)[0], "loss": met,
             "objective": met,
         })  # fmt: skip
 
     def _workers_used(self) -> int:
-        """Return the number of workers that have trained since the last record.
+        """Return the number of workers that have trained since the end of the last epoch.
 
         If none has, two epochs ended between two checks of the counters: return the number of the first.
         """
-        each, earlier = self.counters.counts[:, at.SAMPLES].copy(), self.trained
-        self.trained = each
-        return int((each > earlier).sum()) or (self._waiting or self.history or [{}])[-1].get("workers_used", 0)
+        found = int((self.counters.counts[:, at.SAMPLES] > self.trained).sum())
+        return found or (self._waiting or self.history or [{}])[-1].get("workers_used", 0)
 
     def is_due(self, seconds: float) -> bool:
         """Return whether the last record is older than the interval of records between those of epochs."""
@@ -119,5 +123,5 @@ class EpochRecorder:
         until = self.history[: self.history.index(record) + 1]
         return stop_reason(
             self.budget, until, held_out=self.watches_test, best_epoch=self.least[1],
-            stalled_epochs=stall_of(until, self.budget).epochs,
+            stalled_epochs=stall_of(until, self.budget).epochs, evaluated=False,
         )  # fmt: skip

@@ -240,14 +240,16 @@ class TrainingLoop:
                 halt.set()
 
         left = self.problem.data.n_rows * (self.position.epoch + 1) - self.position.updates
-        rates = self._steps(clock, left) or clock.rates
-        end = self._averaging_begins(len(epoch))
+        end, short = self._averaging_begins(len(epoch)), False
         if isinstance(epoch, SplitEpoch):
             end = min(end, epoch.next_record(self.position.chunk))
-        part = EpochPrefix(epoch, end, at_once=clock.known)
+            left, short = epoch.terms(self.position.chunk, end), epoch.fits_in_chunk(self.position.chunk, end)
+        rates = self._steps(clock, left) or clock.rates
+        # Step sizes that depend on time are computed chunk by chunk, and so are those of as few rows.
+        part = EpochPrefix(epoch, end, at_once=clock.known or short)
         segment = self.session.advance(
             part, self.position.chunk, self.position.updates, rates, halt, tick,
-            partial(self._prepare, clock, self.position.epoch + 1, 1),
+            partial(self._prepare, clock, self.position.epoch + 1, 1), short,
         )  # fmt: skip
         self.position.seconds = seconds()
         tick(segment.updates)
@@ -355,7 +357,7 @@ class TrainingLoop:
     def _reason_to_stop(self) -> str:
         return stop_reason(
             self.budget, self.history, held_out=self.test is not None, best_epoch=self.best.epoch,
-            stalled_epochs=self.stall.epochs,
+            stalled_epochs=self.stall.epochs, evaluated=self.measured,
         ) or limit_reached(self.budget, self.position.epoch, self.position.seconds)  # fmt: skip
 
     def _watch_for_stalls(self, record: Record) -> None:

@@ -92,7 +92,8 @@ def minimise(
         :meth:`Run.load <hogwild.run.Run.load>` and ``hogwild report`` read.
     every : int or str, optional
         Interval of records between those of epochs: a number of updates such as 1000 (samples of a ``Module``), or of
-        seconds such as "0.5s". A record is made at the first opportunity after it, between two chunks or messages.
+        seconds such as "0.5s". A record is made at the first opportunity after it, between two chunks or messages. The
+        number of workers that train does not depend on it.
 
     Returns
     -------

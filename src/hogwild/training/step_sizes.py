@@ -181,7 +181,17 @@ class SplitEpoch:
 
     def next_record(self, chunk: int) -> int:
         """Return the first chunk after ``chunk`` before which a record is made, or the end of the epoch."""
-        return int(next((number for number in self.records if number > chunk), len(self)))
+        found = int(np.searchsorted(self.records, chunk, side="right"))
+        return int(self.records[found]) if found < len(self.records) else len(self)
+
+    def terms(self, first: int, end: int) -> int:
+        """Return the number of rows from chunk ``first`` up to ``end``."""
+        return int(self.plan.starts[end] - self.plan.starts[first])
+
+    def fits_in_chunk(self, first: int, end: int) -> bool:
+        """Return whether the rows from chunk ``first`` up to ``end`` are no more than a chunk has without records."""
+        undivided = self.plan.starts if self.plan.undivided is None else self.plan.undivided
+        return self.terms(first, end) <= int(np.diff(undivided).max(initial=0))
 
 
 def split_epoch(plan: EpochPlan, every: int | None, before: int, most: int | None = None) -> SplitEpoch:
@@ -196,7 +206,8 @@ def split_epoch(plan: EpochPlan, every: int | None, before: int, most: int | Non
     starts = np.union1d(plan.starts, places)
     if most is not None:
         starts = np.union1d(starts, np.arange(0, rows, most))
-    return SplitEpoch(replace(plan, starts=starts), np.searchsorted(starts, places))
+    undivided = None if every is None else plan.starts
+    return SplitEpoch(replace(plan, starts=starts, undivided=undivided), np.searchsorted(starts, places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

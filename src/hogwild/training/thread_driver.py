@@ -55,6 +55,8 @@ def run(job: Job) -> Run:
         **({} if every.updates is None else {"every": every.updates}),
     })  # fmt: skip
     found = checkpoints.load() if checkpoints is not None and options.resume else None
+    schedule = with_step(schedule, found[1]["step"]) if found is not None and found[1].get("step") else schedule
+    schedule = resolve_schedule(problem, schedule)
     event_log.emit(
         "started", time=time.time(), **config, strategy=repr(strategy), workers=workers, runtime=repr(job.runtime),
         budget=repr(budget),
@@ -72,13 +74,9 @@ def run(job: Job) -> Run:
         if init is not None:
             load_initial_state(init, session.state)
             load_initial_state(WarmStart(problem.to_training_space(session.state, rule)), session.state)
-        if found is not None:
-            schedule = with_step(schedule, found[1]["step"]) if found[1].get("step") else schedule
-            schedule = resolve_schedule(problem, schedule)
-        else:
+        if found is None:
             schedule = with_chosen_step(
-                problem, rule, resolve_schedule(problem, schedule), budget, seed, workers, session.alone, held_out,
-                event_log,
+                problem, rule, schedule, budget, seed, workers, session.alone, held_out, event_log
             )  # fmt: skip
         schedule = with_total(schedule, strategy.total(1, workers))
         at_start = _loss_at_start(problem, session.state, seed)
@@ -103,7 +101,8 @@ def run(job: Job) -> Run:
         session.close()
     used = max((record.get("workers_used", 0) for record in loop.history), default=0)
     if 0 < used < workers:
-        why = _why_idle(session.planned is not None and session.buffers is None, len(loop.history), workers)
+        epochs = loop.position.epoch + (loop.position.chunk > 0)
+        why = _why_idle(session.planned is not None and session.buffers is None, epochs, workers)
         event_log.emit("workers", workers=used, cores=cores, message=f"{used} of {workers} workers trained: {why}")
     warn_if_worse(before, loop.history[-1], event_log)
     if seen is not None:

@@ -199,7 +199,7 @@ def _with_port(path: Path, cluster: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(path: Path, key: str, keys: list[str]) -> ParameterError:
-    close = difflib.get_close_matches(key.replace("_", "-"), keys, n=1)
+    close = difflib.get_close_matches(key.replace("_", "-").lower(), keys, n=1)
     if close:
         return ParameterError(f"{path}: there is no option {key!r}. Did you mean {close[0]!r}?")
     return ParameterError(f"{path}: there is no option {key!r}. 'hogwild train --help' lists all of them.")

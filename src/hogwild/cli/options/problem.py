@@ -47,7 +47,11 @@ class ProblemOptions:
                 metavar="FLOAT|auto"),
     ] = None  # fmt: skip
     l2_factors: Annotated[
-        float | None, _option("fm, ffm: strength of the L2 penalty on factors, weighted by how often they occur.")
+        float | None,
+        _option(
+            "fm, ffm: strength of the L2 penalty on factors, weighted by how often they occur. --l2 auto keeps it "
+            "where it is given."
+        ),
     ] = None
     normalise: Annotated[
         bool | None,
@@ -121,6 +125,17 @@ def check_step(schedule: str | None, step: str | None) -> None:
     number = None if step is None else _number(step)
     if schedule is not None and step_of(named(schedule)) is None and number is not None and number != "auto":
         raise ParameterError(f"The schedule {schedule!r} finds its own steps. Leave out --step, or choose another one.")
+
+
+def warmup_ends(schedule: str, epochs: int) -> bool:
+    """Return whether a schedule has no warm-up that is longer than the run.
+
+    >>> warmup_ends("warmup:5", 3), warmup_ends("warmup:5:cosine", 5), warmup_ends("cosine", 1)
+    (False, True, True)
+    """
+    from hogwild.schedules import named, warmup_epochs
+
+    return warmup_epochs(named(schedule)) <= epochs
 
 
 def schedule_for(problem: Problem | None, schedule: str | None, step: str | None) -> Schedule | str | None:

@@ -39,7 +39,8 @@ def open_rows(source: Source) -> Opened:
     kept = {
         "format": how.format, "base": training.base, "bits": how.bits, "label": how.label, "weight": how.weight,
     }  # fmt: skip
-    from_one = training.base and how.base == "auto"
+    # A packed folder says itself from which number its indices counted.
+    from_one = training.base and how.base == "auto" and not source.data.is_dir()
     note = "no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)"
     return Opened(training, held_out, kept, (note,) if from_one else ())
 

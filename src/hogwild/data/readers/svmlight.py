@@ -38,8 +38,8 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.svm").write_text("+1 3:0.5 7:2 # first\n-1 1:1e-3\n")
     ...     (rows,) = read(Path(folder, "a.svm"), ReadOptions(), 1 << 20)
-    >>> rows.labels, rows.indices, rows.values
-    (array([ 1., -1.]), array([3, 7, 1], dtype=uint32), array([0.5, 2., 0.001], dtype=float32))
+    >>> rows.labels.tolist(), rows.indices.tolist(), rows.values
+    ([1.0, -1.0], [3, 7, 1], array([5.e-01, 2.e+00, 1.e-03], dtype=float32))
     """
     empty = True
     with ThreadPoolExecutor(usable_cores()) as pool:

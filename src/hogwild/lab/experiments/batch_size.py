@@ -5,8 +5,18 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from hogwild.errors import DivergedError
-from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, gain, grid
+from hogwild.lab.experiment import (
+    Experiment,
+    Mean,
+    Point,
+    Results,
+    counted,
+    diverged_runs,
+    each,
+    gain,
+    grid,
+    stable_run,
+)
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.machine import usable_cores
 from hogwild.runtimes import Processes, Simulator
@@ -23,6 +33,7 @@ BATCH, STEP, EPOCHS, WARMUP = 16, 0.1, 12, 4.0
 SAMPLES, HELD_OUT, WIDTH, CLASSES = 6144, 2000, 32, 10
 # Factor on the batch from which it counts as large, and share of wrong points above which a run counts as failed.
 LARGE, FAILED = 16, 0.1
+GUESSING = 1 - 1 / CLASSES  # share of wrong points of a model that guesses, which a run that diverged counts as
 # Samples of a step of all workers together, numbers of workers, and epochs of which the first is not timed.
 BATCHES, TIMED_EPOCHS = (64, 256, 1024), 4
 WORKERS = tuple(count for count in (1, 2, 4, 8, 16) if count <= usable_cores())
@@ -76,13 +87,12 @@ def _error(point: Point, seed: int) -> dict[str, Any]:
 
     training, held_out = _clusters()
     problem = Module(_network(seed), torch.nn.functional.cross_entropy, training, batch=BATCH * point["times"])
-    try:
-        run = minimise(
-            problem, partial(torch.optim.SGD, lr=STEP), MODES[point["mode"]],
-            Synchronous(1), Simulator(), Budget(EPOCHS), test=held_out, seed=seed,
-        )  # fmt: skip
-    except DivergedError:
-        return {"test_error": 0.9, "loss": None, "diverged": 1}
+    run = stable_run(partial(
+        minimise, problem, partial(torch.optim.SGD, lr=STEP), MODES[point["mode"]], Synchronous(1), Simulator(),
+        Budget(EPOCHS), test=held_out, seed=seed,
+    ))  # fmt: skip
+    if run is None:
+        return {"test_error": GUESSING, "loss": None, "diverged": 1}
     return {
         "test_error": 1 - run.result["test_accuracy"], "loss": run.loss, "diverged": 0,
         "epochs": [record["epoch"] for record in run.history],
@@ -99,10 +109,12 @@ def _time(point: Point, seed: int) -> dict[str, Any]:
     training, _ = _clusters()
     batch = point["batch"] // point["workers"]
     problem = Module(_network(seed), torch.nn.functional.cross_entropy, training, batch=batch)
-    run = minimise(
-        problem, partial(torch.optim.SGD, lr=STEP), Constant(STEP), Synchronous(point["workers"]), Processes(threads=1),
-        Budget(TIMED_EPOCHS), seed=seed,
-    )  # fmt: skip
+    run = stable_run(partial(
+        minimise, problem, partial(torch.optim.SGD, lr=STEP), Constant(STEP), Synchronous(point["workers"]),
+        Processes(threads=1), Budget(TIMED_EPOCHS), seed=seed,
+    ))  # fmt: skip
+    if run is None:
+        return {"cores": usable_cores(), "epoch_seconds": None, "diverged": 1}
     first, last = run.history[0], run.history[-1]
     return {
         "cores": usable_cores(),
@@ -128,15 +140,18 @@ def _times(timed: Results) -> tuple[list[Finding], list[Part]]:
     def seconds(batch: int, count: int) -> Mean:
         return timed.mean("epoch_seconds", batch=batch, workers=count)
 
-    findings = [Finding(
-        f"An epoch of one worker took {seconds(small, 1)} s with a batch of {small} and {seconds(large, 1)} s with "
-        f"{large}: {gain(seconds(small, 1), seconds(large, 1))} times as fast, at equal arithmetic."
-    )]  # fmt: skip
-    if most > 1:
-        faster = [batch for batch in batches if seconds(batch, most).below(seconds(batch, 1))]
-        told = ", ".join(f"{gain(seconds(batch, 1), seconds(batch, most))} ({batch})" for batch in batches)
+    findings: list[Finding] = []
+    if small < large and seconds(small, 1).count and seconds(large, 1).count:
+        findings.append(Finding(
+            f"An epoch of one worker took {seconds(small, 1)} s with a batch of {small} and {seconds(large, 1)} s with "
+            f"{large}: {gain(seconds(small, 1), seconds(large, 1))} times as fast, at equal arithmetic."
+        ))  # fmt: skip
+    both = [batch for batch in batches if seconds(batch, 1).count and seconds(batch, most).count]
+    if most > 1 and both:
+        faster = [batch for batch in both if seconds(batch, most).below(seconds(batch, 1))]
+        told = ", ".join(f"{gain(seconds(batch, 1), seconds(batch, most))} ({batch})" for batch in both)
         verdict = (
-            "More workers are faster with every batch" if len(faster) == len(batches)
+            "More workers are faster with every batch" if len(faster) == len(both)
             else f"More workers are faster with a batch of {' and '.join(map(str, faster))} only" if faster
             else "Here no batch is large enough for more workers to be faster"
         )  # fmt: skip
@@ -146,9 +161,10 @@ def _times(timed: Results) -> tuple[list[Finding], list[Part]]:
         ))  # fmt: skip
     return findings, [
         Chart("Time of an epoch by batch size", "samples of a step, of all workers together", "seconds of an epoch",
-              each(workers, lambda count: timed.over("batch", "epoch_seconds", f"{count} workers", workers=count)),
+              each(workers, lambda count: timed.over("batch", "epoch_seconds", counted(count, "worker"),
+                                                        workers=count)),
               "Seconds of an epoch against batch size, by number of workers.", log_x=True, log_y=True),
-        Table("Seconds of an epoch", ("samples of a step", *(f"{count} workers" for count in workers)), tuple(
+        Table("Seconds of an epoch", ("samples of a step", *(counted(count, "worker") for count in workers)), tuple(
             (batch, *(str(seconds(batch, count)) for count in workers)) for batch in batches
         )),
     ]  # fmt: skip
@@ -167,28 +183,24 @@ def _errors(results: Results) -> tuple[list[Finding], list[Part]]:
         return results.mean("test_error", mode=mode, times=count)
 
     small, same = error("same step", times[0]), error("same step", most)
-    cold, warm = (_failed(results, mode) for mode in ("scaled", "scaled, with warm-up"))
-    rescued = warm[0] < cold[0]
-    largest = max(
-        (count for count in times if not _failed(results, "scaled, with warm-up", count)[0]), default=times[0]
-    )
-    findings = [
-        Finding(
+    cold, warm = (_failures(results, mode) for mode in ("scaled", "scaled, with warm-up"))
+    never = [count for count in times if count > 1 and _failed(results, "scaled, with warm-up", count) == 0]
+    findings: list[Finding] = []
+    if times[0] == 1 < most and small.count and same.count:
+        findings.append(Finding(
             f"A batch {most} times as large with the same step: {same} of held-out points wrong, where the small batch "
             f"has {small}: the same number of epochs has {most} times fewer steps.",
-            small.below(same),
-        ),
-        Finding(
-            f"Of runs with {LARGE} times the batch or more and as many times the step, {cold[0]} of {cold[1]} failed "
-            f"(more than a tenth wrong) without warm-up, and {warm[0]} of {warm[1]} with it: "
-            + ("warm-up rescues large batches." if rescued else "here warm-up rescues none."),
-            rescued,
-        ),
-        Finding(
-            f"The largest batch that never failed with scaling and warm-up was {largest} times as large, with "
-            f"{error('scaled, with warm-up', largest)} wrong."
-        ),
-    ]
+            True if small.below(same) else False if same.below(small) else None,
+        ))  # fmt: skip
+    if cold[1] and warm[1]:
+        findings.append(_warm_up(cold, warm))
+    if warm[1]:
+        findings.append(Finding(
+            f"The largest batch that never failed with scaling and warm-up was {max(never)} times as large, with "
+            f"{error('scaled, with warm-up', max(never))} wrong." if never else
+            "With scaling and warm-up every larger batch failed with some seed."
+        ))  # fmt: skip
+    findings += diverged_runs(results, "mode", "times", counted_as="counted as guessing")
     parts: list[Part] = [
         Chart("Held-out error by batch size", "times as large a batch", "share of points wrong",
               each(results.values("mode"), lambda mode: results.over("times", "test_error", mode, mode=mode)),
@@ -203,13 +215,36 @@ def _errors(results: Results) -> tuple[list[Finding], list[Part]]:
     return findings, parts
 
 
-def _failed(results: Results, mode: str, count: int | None = None) -> tuple[int, int]:
-    """Return the numbers of failed runs and of all runs with a large batch, or with the factor ``count``."""
-    chosen = [
-        record for record in results.where(mode=mode).records
-        if (record["times"] >= LARGE if count is None else record["times"] == count)
-    ]  # fmt: skip
+def _warm_up(cold: tuple[int, int], warm: tuple[int, int]) -> Finding:
+    """Return a sentence on whether warm-up rescues large batches, from (failed, all) runs without it and with it.
+
+    >>> _warm_up((0, 4), (0, 4)).text.rpartition(": ")[2]
+    'here there is nothing to rescue.'
+    """
+    cold_share, warm_share = cold[0] / cold[1], warm[0] / warm[1]
+    rescued = warm_share < cold_share
+    verdict = (
+        "warm-up rescues large batches" if rescued
+        else "here there is nothing to rescue" if not cold[0] and not warm[0]
+        else "here warm-up rescues none"
+    )  # fmt: skip
+    return Finding(
+        f"Of runs with {LARGE} times the batch or more and as many times the step, {cold[0]} of {cold[1]} failed "
+        f"(more than a tenth wrong) without warm-up, and {warm[0]} of {warm[1]} with it: {verdict}.",
+        rescued if cold[0] or warm[0] else None,
+    )
+
+
+def _failures(results: Results, mode: str) -> tuple[int, int]:
+    """Return the numbers of failed runs and of all runs with a large batch."""
+    chosen = [record for record in results.where(mode=mode).records if record["times"] >= LARGE]
     return sum(record["test_error"] > FAILED for record in chosen), len(chosen)
+
+
+def _failed(results: Results, mode: str, count: int) -> int | None:
+    """Return the number of failed runs with ``count`` times the batch; None if there are no runs."""
+    chosen = results.where(mode=mode, times=count).records
+    return sum(record["test_error"] > FAILED for record in chosen) if chosen else None
 
 
 SMALL = {"mode": "same step", "times": 1}

@@ -7,7 +7,7 @@ from typing import Any
 
 from hogwild.data.generate.catalogue import classification
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, gain, grid
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, counted, each, finite, grid, ratio
 from hogwild.lab.report_builder import heat_maps, staleness_chart
 from hogwild.lab.report_model import Chart, Finding, Part, Series
 from hogwild.machine import usable_cores
@@ -60,68 +60,26 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     """Compare predicted with measured collisions, and derive the effect on speed."""
     uniform = results.where(exponent=0.0)
     sizes, workers = sorted(uniform.values("features")), sorted(uniform.values("workers"))
-    cores, most = results.records[0]["cores"], max(workers)
-    two = min(2, most) if cores < 2 else max(count for count in workers if count <= max(2, cores))
-    densest, sparsest = sizes[0], sizes[-1]
-    ups = {
-        size: [
-            Mean.of([one / other for one, other in zip(
-                _seconds(uniform, size, 1), _seconds(uniform, size, count), strict=False)])
-            for count in workers
-        ]
-        for size in sizes
-    }  # fmt: skip
-    speed = {size: ups[size][workers.index(two)] for size in sizes}
-    sparse, dense = speed[sparsest], speed[densest]
-    measured, expected = (
-        uniform.mean(name, features=sparsest, workers=two) for name in ("missed", "predicted_missed_by_staleness")
-    )
+    several = [count for count in workers if count > 1]
+    cores, most = results.records[0]["cores"], max(results.values("workers"))
+    # The largest number of workers that have a core each, or the smallest one above one.
+    two = max((count for count in several if count <= cores), default=min(several, default=most))
+    ups = {size: [_speed_up(uniform.where(features=size), count) for count in workers] for size in sizes}
+    known = [size for size in sizes if two in several and ups[size][workers.index(two)].count]
     cost = Mean.of([record["observed_seconds"] / record["seconds"] for record in results.records])
-    linear = {
-        size: max(count for count, mean in zip(workers, ups[size], strict=True) if mean.value >= NEAR * count)
-        for size in (sparsest, densest)
-    }  # fmt: skip
-    claim = linear[sparsest] > 1 == linear[densest]
-    rarer = uniform.mean("lost_of_a_million", features=sparsest, workers=two).below(
-        uniform.mean("lost_of_a_million", features=densest, workers=two)
-    )
-    findings = [
-        Finding(
-            f"Data of {sparsest:,} features was trained {sparse} times as fast by {two} workers as by one, data of "
-            f"{densest:,} features {dense} times. Speed-up is near-linear (at least {NEAR:g} of linear) up to "
-            f"{linear[sparsest]} workers on the one and {linear[densest]} on the other: "
-            + ("only where terms are sparse." if claim else "that only sparse data gains so is not to be seen here."),
-            claim,
-        ),
-        Finding(
-            f"There, changes by others to a term's coordinates between reading and writing it: measured {measured} for "
-            f"an update; {expected} were to be expected of the staleness that was measured.",
-            0.5 < measured.value / expected.value < 2 if expected.value else None,
-        ),
-        Finding(
-            f"Where rows share {densest:,} features, {uniform.mean('collided', features=densest, workers=two)} of "
-            "updates "
-            f"collided with another; with {sparsest:,} features "
-            f"{uniform.mean('collided', features=sparsest, workers=two)}. "
-            f"Lost were {uniform.mean('lost_of_a_million', features=densest, workers=two)} and "
-            f"{uniform.mean('lost_of_a_million', features=sparsest, workers=two)} of a million writes: "
-            + ("the sparser the data, the fewer changes are lost." if rarer
-               else "that sparser data loses fewer changes is not to be seen here."),
-            rarer,
-        ),
-        Finding(f"Counting costs time: an instrumented run took {cost} times as long."),
-    ]  # fmt: skip
-    if most > cores:
+    findings = _of_sparsity(uniform, known, two, {size: dict(zip(workers, ups[size], strict=True)) for size in known})
+    findings.append(Finding(f"Counting costs time: an instrumented run took {cost} times as long."))
+    staler = ratio(uniform.mean("staleness", workers=most), uniform.mean("staleness", workers=two))
+    if most > cores and most > two and staler.count:
         findings.append(Finding(
-            f"Here are {cores} cores: more workers than that take turns on them, and are no faster. Their changes are "
-            f"{gain(uniform.mean('staleness', workers=most), uniform.mean('staleness', workers=two))} times as stale."
+            f"Here are {counted(cores, 'core')}: more workers than that take turns on them. The changes of {most} "
+            f"workers are {staler} times as stale as those of {two}."
         ))  # fmt: skip
-    many = [count for count in workers if count > 1]
     parts: list[Part] = [
         Chart(
             "Changes by others that an update did not see", "features", "for an update",
             tuple(
-                series for count in many for series in (
+                series for count in several for series in (
                     uniform.over("features", "missed", f"{count} workers, measured", "points", workers=count),
                     uniform.over("features", "predicted_missed_by_staleness", f"{count} workers, predicted", "dashed",
                                  workers=count),
@@ -133,23 +91,71 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         Chart(
             "Speed-up", "workers", "times as fast as one",
             tuple(
-                Series(f"{size:,} features", workers, [mean.value for mean in ups[size]],
-                       [mean.spread for mean in ups[size]])
+                Series(f"{size:,} features", workers, [finite(mean.value) for mean in ups[size]],
+                       [finite(mean.spread) or 0.0 for mean in ups[size]])
                 for size in sizes
             ),
             f"Speed-up against workers, for each sparsity, on {cores} cores.",
         ),
         Chart(
             "Lost changes", "features", "of a million writes",
-            each(many, lambda count: uniform.over("features", "lost_of_a_million", f"{count} workers", workers=count)),
+            each(several, lambda count: uniform.over(
+                "features", "lost_of_a_million", f"{count} workers", workers=count)),
             "Lost changes of a million writes fall with sparsity.", log_x=True, log_y=True,
         ),
     ]  # fmt: skip
     return findings, [*parts, *_pictures(results, two)]
 
 
-def _seconds(results: Results, size: int, workers: int) -> list[float]:
-    return [record["seconds"] for record in results.where(features=size, workers=workers).records]
+def _of_sparsity(
+    uniform: Results, sizes: list[int], two: int, ups: dict[int, dict[int, Mean]]
+) -> list[Finding]:  # fmt: skip
+    """Compare the sparsest with the densest data, whose speed-ups with ``two`` workers are known; none without both."""
+    if len(sizes) < 2:
+        return []
+    densest, sparsest = sizes[0], sizes[-1]
+    linear = {
+        size: max((count for count, mean in ups[size].items() if mean.value >= NEAR * count), default=1)
+        for size in (sparsest, densest)
+    }  # fmt: skip
+    claim = linear[sparsest] > 1 == linear[densest]
+
+    def at(size: int, figure: str) -> Mean:
+        return uniform.mean(figure, features=size, workers=two)
+
+    measured, expected = at(sparsest, "missed"), at(sparsest, "predicted_missed_by_staleness")
+    lost = {size: at(size, "lost_of_a_million") for size in (sparsest, densest)}
+    rarer = lost[sparsest].below(lost[densest])
+    return [
+        Finding(
+            f"Data of {sparsest:,} features was trained {ups[sparsest][two]} times as fast by {two} workers as by one, "
+            f"data of {densest:,} features {ups[densest][two]} times. Speed-up is near-linear (at least {NEAR:g} of "
+            f"linear) up to {counted(linear[sparsest], 'worker')} on the one and {linear[densest]} on the other: "
+            + ("only where terms are sparse." if claim else "that only sparse data gains so is not to be seen here."),
+            claim,
+        ),
+        Finding(
+            f"There, changes by others to a term's coordinates between reading and writing it: measured {measured} for "
+            f"an update; {expected} were to be expected of the staleness that was measured.",
+            0.5 < measured.value / expected.value < 2 if expected.value else None,
+        ),
+        Finding(
+            f"Where rows share {densest:,} features, {at(densest, 'collided')} of updates collided with another; with "
+            f"{sparsest:,} features {at(sparsest, 'collided')}. Lost were {lost[densest]} and {lost[sparsest]} of a "
+            "million writes: "
+            + ("the sparser the data, the fewer changes are lost." if rarer
+               else "that sparser data loses fewer changes is not to be seen here."),
+            True if rarer else False if lost[densest].below(lost[sparsest]) else None,
+        ),
+    ]  # fmt: skip
+
+
+def _speed_up(results: Results, workers: int) -> Mean:
+    """Return how many times as fast as one worker several are, on the same rows: seed by seed."""
+    one, several = (
+        {record["seed"]: record["seconds"] for record in results.where(workers=count).records} for count in (1, workers)
+    )
+    return Mean.of([one[seed] / several[seed] for seed in one if seed in several])
 
 
 def _pictures(results: Results, workers: int) -> list[Part]:

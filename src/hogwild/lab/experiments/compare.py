@@ -7,15 +7,21 @@ from functools import cache
 from typing import Any
 
 from hogwild import schedules, strategies
+from hogwild.errors import DivergedError
 from hogwild.lab.experiment import (
     NEAR_BEST,
     Experiment,
+    Mean,
     OwnRows,
     Point,
     Results,
     budget_for,
+    counted,
+    diverged_runs,
+    divergences,
     each,
     lowest,
+    outcome,
     reached,
     to_target,
 )
@@ -28,18 +34,22 @@ opened = cache(OwnRows.open)
 
 
 def trial(point: Point, seed: int) -> dict[str, Any]:
-    """Train in real time."""
+    """Train in real time. A run that went on with half the step is the one that the user would get, and is marked."""
     rows = opened(point["data"], point["holdout"])
     problem = Linear(rows.training, point["loss"], l2=point["l2"])
     strategy = strategies.named(point["strategy"], None if point["strategy"] == "serial" else point["workers"])
     schedule = schedules.named(point["schedule"])
-    run = minimise(
-        problem, point["rule"], schedule, strategy, Threads() if strategy.shares_memory else Local(),
-        budget_for(schedule, point["epochs"], rows.scale), test=rows.held_out, seed=seed,
-    )  # fmt: skip
+    try:
+        run = minimise(
+            problem, point["rule"], schedule, strategy, Threads() if strategy.shares_memory else Local(),
+            budget_for(schedule, point["epochs"], rows.scale), test=rows.held_out, seed=seed,
+        )  # fmt: skip
+    except DivergedError:
+        return {"diverged": 1}
     score = next((name for name in run.result if name in ("test_accuracy", "test_r2")), None)
     return {
-        "objective": run.objective, "loss": run.loss, "test_loss": run.result["test_loss"], "seconds": run.seconds,
+        "diverged": 0, "halvings": divergences(run), "objective": run.objective, "loss": run.loss,
+        "test_loss": run.result["test_loss"], "seconds": run.seconds,
         "score": run.result[score] if score else None, "score_name": (score or "").removeprefix("test_"),
         "bytes": run.traffic["bytes"] if run.traffic else None,
         "staleness": run.staleness["mean"] if run.staleness else None,
@@ -57,15 +67,10 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     several = len(results.values("schedule")) > 1
     named = Results(tuple({**record, "label": _label(record, several)} for record in results.records))
     names = named.values("label")
-    best, quick = lowest(named, "test_loss", "label"), lowest(named, "seconds", "label")
-    findings = [
-        Finding(f"{best} came to the least held-out loss: {named.mean('test_loss', label=best)}."),
-        Finding(f"{quick} was done first, after {named.mean('seconds', label=quick)} s; {best} took "
-                f"{named.mean('seconds', label=best)} s."),
-        _first(named),
-    ]  # fmt: skip
+    findings = _best(named) if named.mean("test_loss").count else []
     if several:
         findings += _by_schedule(named)
+    findings += [*_halved(named), *diverged_runs(named, "label")]
     parts: list[Part] = [
         Chart("Objective against time", "seconds", "objective",
               each(names, lambda name: named.curve("times", "curve", name, label=name)),
@@ -79,18 +84,47 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         Table(
             "All of them",
             ("strategy", "workers", "schedule", "seconds", "epochs to target", "seconds to target", "objective",
-             "held-out loss", "held-out score", "bytes", "staleness"),
+             "held-out loss", "held-out score", "bytes", "staleness", "step halved"),
             tuple(
                 (*(named.where(label=name).records[0][setting] for setting in ("strategy", "workers", "schedule")),
                  str(named.mean("seconds", label=name)), reached(named, "epochs_to_target", label=name),
                  reached(named, "seconds_to_target", label=name),
-                 *(str(named.mean(figure, label=name)) for figure in
-                   ("objective", "test_loss", "score", "bytes", "staleness")))
+                 outcome(named, "objective", label=name),
+                 *(str(named.mean(figure, label=name)) for figure in ("test_loss", "score", "bytes", "staleness")),
+                 f"{_halvings(named.where(label=name))} of {len(named.where(label=name).records)} runs")
                 for name in names
             ),
         ),
     ]  # fmt: skip
     return findings, parts
+
+
+def _best(named: Results) -> list[Finding]:
+    """Return sentences on the lowest held-out loss, the shortest run, and the first run at the target."""
+    best, quick = lowest(named, "test_loss", "label"), lowest(named, "seconds", "label")
+    return [
+        Finding(f"{best} came to the least held-out loss: {outcome(named, 'test_loss', label=best)}."),
+        Finding(
+            f"{quick} was done first, after {named.mean('seconds', label=quick)} s"
+            + ("." if quick == best else f"; {best} took {named.mean('seconds', label=best)} s.")
+        ),
+        _first(named),
+    ]
+
+
+def _halvings(trials: Results) -> int:
+    """Return the number of runs whose step was halved because they diverged."""
+    return sum(bool(record.get("halvings")) for record in trials.records)
+
+
+def _halved(named: Results) -> list[Finding]:
+    """Return a sentence that names the combinations whose step was halved; none if no step was."""
+    told = [
+        f"{name} ({times} of {len(some.records)})"
+        for name in named.values("label") if (times := _halvings(some := named.where(label=name)))
+    ]  # fmt: skip
+    text = f"Runs that diverged, and went on with a smaller step than their schedule has: {'; '.join(told)}."
+    return [Finding(text)] if told else []
 
 
 def _first(named: Results) -> Finding:
@@ -111,7 +145,9 @@ def _first(named: Results) -> Finding:
 
 def _target(named: Results) -> str:
     given = named.records[0].get("given_target")
-    return str(named.mean("target")) + ("" if given else f" ({NEAR_BEST:.0%} above the lowest)")
+    # All trials of one seed have the same target, which counts once.
+    mean = Mean.of(list({record["seed"]: record["target"] for record in named.records}.values()))
+    return str(mean) + ("" if given else f" ({NEAR_BEST:.0%} above the lowest)")
 
 
 def _by_schedule(named: Results) -> list[Finding]:
@@ -120,22 +156,24 @@ def _by_schedule(named: Results) -> list[Finding]:
     findings = []
     for strategy, workers in groups:
         here = named.where(strategy=strategy, workers=workers)
+        if not here.mean("test_loss").count or len(here.values("schedule")) < 2:
+            continue
         best = lowest(here, "test_loss", "schedule")
         others = ", ".join(
-            f"{name} {here.mean('test_loss', schedule=name)}" for name in here.values("schedule") if name != best
+            f"{name} {outcome(here, 'test_loss', schedule=name)}" for name in here.values("schedule") if name != best
         )
         findings.append(Finding(
             f"{_workers(strategy, workers)}: of the schedules {best} had the lowest held-out loss, "
-            f"{here.mean('test_loss', schedule=best)} ({others})."
+            f"{outcome(here, 'test_loss', schedule=best)} ({others})."
         ))  # fmt: skip
     return findings
 
 
-def _workers(strategy: object, workers: object) -> str:
-    return "serial" if strategy == "serial" else f"{strategy}, {workers} workers"
+def _workers(strategy: str, workers: int) -> str:
+    return "serial" if strategy == "serial" else f"{strategy}, {counted(workers, 'worker')}"
 
 
-def _label(record: Mapping[str, object], with_schedule: bool) -> str:
+def _label(record: Mapping[str, Any], with_schedule: bool) -> str:
     label = _workers(record["strategy"], record["workers"])
     return f"{label}, {record['schedule']}" if with_schedule else label
 
@@ -145,7 +183,8 @@ experiment = Experiment(
     "Strategies and schedules on your data",
     "Which strategy, how many workers and which schedule suit this data?",
     "Each combination trains the same linear model on the same rows, in real time, one after the other. The target "
-    "is a held-out loss: the given one, or else 1% above the lowest that any run with the same seed came to.",
+    "is a held-out loss: the given one, or else 1% above the lowest that any run with the same seed came to. A run "
+    "that diverges goes back and halves its step: the column 'step halved' says how many runs did.",
     (),
     (),
     trial,

@@ -5,12 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from hogwild.errors import DivergedError
-from hogwild.lab.experiment import Experiment, Mean, OwnRows, Point, Results, gain, grid, lowest, with_file
-from hogwild.lab.paired_difference import paired
+from hogwild.lab.experiment import (
+    Experiment,
+    Mean,
+    OwnRows,
+    Point,
+    Results,
+    diverged_runs,
+    gain,
+    grid,
+    lowest,
+    outcome,
+    stable_run,
+    with_file,
+)
+from hogwild.lab.paired_difference import Difference, paired
 from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.lab.synthetic_problems import Population, population
 from hogwild.machine import usable_cores
@@ -85,10 +97,13 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     method, file = METHODS[point["method"]], point.get("file")
     if file:
         rows, problem = _own(file)
-        run = _run(problem, method, "auto", seed, rows.held_out)
+        trained = stable_run(partial(_run, problem, method, "auto", seed, rows.held_out))
+        if trained is None:
+            return {"diverged": 1.0, "test_loss": None}
         return {
-            "test_loss": run.result["test_loss"], "train_loss": run.loss, "seconds": run.seconds,
-            "samples": method.passes * problem.data.n_rows,
+            "diverged": 0.0, "test_loss": trained.result["test_loss"], "train_loss": trained.loss,
+            "seconds": trained.seconds, "samples": method.passes * problem.data.n_rows,
+            "workers_used": max(record["workers_used"] for record in trained.history),
         }  # fmt: skip
     planted = population(seed, rows=point["rows"], **PROBLEMS[point["problem"]])
     used = max(1, round(point["rows"] * method.share))
@@ -119,11 +134,8 @@ def _tuned(planted: Population, method: Method, rows: int, seed: int) -> tuple[f
     found: tuple[float, Run] | None = None
     problem, least = planted.problem(rows), math.inf
     for step in STEPS:
-        try:
-            run = _run(problem, method, step, seed)
-        except DivergedError:
-            continue
-        if run.loss < least and not any(event["event"] == "diverged" for event in run.events):
+        run = stable_run(partial(_run, problem, method, step, seed))
+        if run is not None and run.loss < least:
             found, least = (step, run), run.loss
     return found
 
@@ -133,11 +145,9 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     problems = results.values("problem")
     figure = "times" if results.mean("times").count else "test_loss"
     findings = [
-        finding
-        for problem in problems
-        for finding in _of_problem(results.where(problem=problem), problem, figure)
-        if results.mean(figure, problem=problem, method=ONE).count
+        finding for problem in problems for finding in _of_problem(results.where(problem=problem), problem, figure)
     ]
+    findings += [*_alone(results.where(problem=OWN)), *diverged_runs(results, "problem", "method")]
     label = "held-out loss" if figure == "test_loss" else "expected excess loss, in units of the exact minimiser's"
     parts: list[Part] = []
     for problem in problems:
@@ -155,9 +165,9 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
             ),
             Table(f"One pass and many: {problem}",
                   ("method", "samples", "seconds", "step", label, "training loss", "staleness"),
-                  tuple((method, *(str(some.mean(name, method=method)) for name in
+                  tuple((method, *(outcome(some, name, method=method) for name in
                                    ("samples", "seconds", "step", figure, "train_loss", "staleness")))
-                        for method in methods)),
+                        for method in some.values("method"))),
         ]  # fmt: skip
     return findings, parts
 
@@ -168,12 +178,11 @@ def _of_problem(results: Results, problem: str, figure: str) -> list[Finding]:
     def of(method: str, name: str = figure) -> Mean:
         return results.mean(name, method=method)
 
-    def against(method: str) -> str:
-        found = paired(results, figure, {"method": ONE}, {"method": method})
-        return f"{found}, seen from {found.size}"
+    def against(method: str) -> Difference:
+        return paired(results, figure, {"method": ONE}, {"method": method})
 
     many = [method for method in MANY if of(method).count]
-    if not many:
+    if not many or not of(ONE).count:
         return []
     best = str(lowest(Results(tuple(r for r in results.records if r["method"] in many)), figure, "method"))
     what = (
@@ -181,26 +190,45 @@ def _of_problem(results: Results, problem: str, figure: str) -> list[Finding]:
         if figure == "test_loss"
         else "an excess over the best loss that is, in units of the exact minimiser's,"
     )
-    difference = paired(results, figure, {"method": ONE}, {"method": best})
+    # The best is chosen by the figure that is compared, so the interval holds for all that it was chosen from.
+    difference = paired(results, figure, {"method": ONE}, {"method": best}, comparisons=len(many))
+    verdict = (
+        "with fewer than two seeds of both, no difference can be told from chance" if difference.count < 2
+        else "one pass is not seen to differ" if not difference.seen
+        else "one pass is better" if difference.value < 0 else "one pass is worse"
+    )  # fmt: skip
+    corrected = f", corrected for a choice among {len(many)}" if len(many) > 1 else ""
+    told = f" Difference {difference.with_power}" + (f" (95%{corrected}; 80%)." if difference.count > 1 else ".")
+    told = told if difference.count else ""
     findings = [
         Finding(
-            f"{problem}: {ONE} has {what} {of(ONE)}; the best of many passes, {best}, {of(best)}. Difference "
-            f"{against(best)} (95%; 80%). {best} takes {gain(of(best, 'seconds'), of(ONE, 'seconds'))} times the time "
-            f"and {gain(of(best, 'samples'), of(ONE, 'samples'))} times the samples: one pass is "
-            + ("not seen to differ." if not difference.seen else "better." if difference.value < 0 else "worse."),
+            f"{problem}: {ONE} has {what} {outcome(results, figure, method=ONE)}; the best of many passes, {best}, "
+            f"{outcome(results, figure, method=best)}.{told} {best} takes "
+            f"{gain(of(best, 'seconds'), of(ONE, 'seconds'))} times the time "
+            f"and {gain(of(best, 'samples'), of(ONE, 'samples'))} times the samples: {verdict}.",
             difference.value < 0 if difference.seen else None,
         )
     ]  # fmt: skip
     fair = [
-        f"{title} {method} ({of(method)}): {against(method)}"
+        f"{title} {method} ({of(method)}): {against(method).with_power}"
         for title, method in (("for equal samples", EQUAL_SAMPLES), ("for about equal time", EQUAL_TIME),
                               ("without delay", "averaged SGD, 1 pass"), ("without the average",
                                                                           "asynchronous SGD, 1 pass"))
-        if of(method).count
+        if against(method).count
     ]  # fmt: skip
     if fair:
         findings.append(Finding(f"{problem}: {ONE} ({of(ONE)}) less " + "; ".join(fair) + "."))
     return findings
+
+
+def _alone(own: Results) -> list[Finding]:
+    """Return a sentence if the asynchronous methods had one thread on the user's data, and so no delay at all."""
+    alone = [
+        name for name in own.values("method") if METHODS[name].workers > 1
+        and own.mean("workers_used", method=name).value == 1
+    ]  # fmt: skip
+    text = "One thread made all updates, because there is one core or few rows: nothing was asynchronous about "
+    return [Finding(f"{OWN}: {text}{'; '.join(alone)}.")] if alone else []
 
 
 def _on_data(points: Sequence[Point], given: Sequence[str]) -> list[Point]:
@@ -221,9 +249,11 @@ experiment = Experiment(
     f"each method has the step with the least training loss at the end. Asynchronous SGD has {WORKERS} workers with a "
     f"server in simulated time, where an update takes {UPDATE * 1e3:g} ms and a message 0.1 ms; the seconds of one "
     "worker are its updates times as long. Excess is in units of that of the exact minimiser of all rows, to which "
-    "many passes converge. With equal samples, SGD makes 16 passes over a sixteenth of the rows; with about equal "
-    f"time, one pass over 1/{WORKERS} of them. On a file of your own (--data FILE, a fifth held out) workers are "
-    "threads in one memory, seconds are real, and short trials choose every step.",
+    "many passes converge. The best of many passes is chosen by the figure that is then compared: its interval is "
+    "corrected for the choice (Bonferroni). With equal samples, SGD makes 16 passes over a sixteenth of the rows; with "
+    f"about equal time, one pass over 1/{WORKERS} of them. On a file of your own (--data FILE, a fifth held out) "
+    f"workers are threads in one memory, one per core and at most {WORKERS}, seconds are real, and short trials choose "
+    "every step.",
     grid(problem=list(PROBLEMS), method=list(METHODS), rows=[4000]),
     grid(problem=["least squares"], method=list(METHODS), rows=[1000]),
     trial,

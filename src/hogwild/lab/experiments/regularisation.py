@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, cached_property, partial
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hogwild import landscape
-from hogwild.errors import DivergedError
 from hogwild.events import Event
-from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, grid, spelt
+from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, grid, spelt, stable_run
 from hogwild.lab.paired_difference import Difference, paired
 from hogwild.lab.report_model import Chart, Finding, Map, Part, Series, Table
 from hogwild.runtimes import Simulator
@@ -96,15 +96,12 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
         if event["event"] == "epoch":
             path.append(np.concatenate([part.ravel() for part in event.parameters]))
 
-    try:
-        run = minimise(
-            problem.full_batch() if method.full_batch else problem.problem(), method.optimiser(),
-            Cosine(point["step"]), method.strategy, Simulator(), Budget(epochs), average=method.average, seed=seed,
-            callbacks=[record],
-        )  # fmt: skip
-    except DivergedError:
-        return {"diverged": 1.0, "fitted": 0.0}
-    if any(event["event"] == "diverged" for event in run.events):  # the run went on with a smaller step
+    run = stable_run(partial(
+        minimise, problem.full_batch() if method.full_batch else problem.problem(), method.optimiser(),
+        Cosine(point["step"]), method.strategy, Simulator(), Budget(epochs), average=method.average, seed=seed,
+        callbacks=[record],
+    ))  # fmt: skip
+    if run is None:
         return {"diverged": 1.0, "fitted": 0.0}
     loss, held_out = problem.losses()
     return {
@@ -153,7 +150,7 @@ def _trajectory(problem: Overparametrised, path: list[Any]) -> dict[str, Any]:
 LARGEST, BEST = "largest step that fits", "least training loss"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Tuned:
     """Results of all methods, each with the step that a rule has chosen for it on each problem.
 
@@ -163,17 +160,33 @@ class Tuned:
     results: Results
     rule: str
 
+    @cached_property
+    def steps(self) -> dict[tuple[str, str], float | None]:
+        """The chosen steps by problem and method."""
+        return {
+            (problem, method): self._chosen(self.results.where(problem=problem, method=method))
+            for problem in self.results.values("problem") for method in self.methods(problem)
+        }  # fmt: skip
+
     def step(self, problem: str, method: str) -> float | None:
         """Return the chosen step: the largest that fits with every seed, or that of the least training loss.
 
-        Where no step fits, both rules choose the least training loss. None if the method always diverged.
+        Where no step fits, both rules choose the least training loss. None if with every step some seed diverged, or
+        has no record because its trial failed: nothing is known about such a seed.
         """
-        some = self.results.where(problem=problem, method=method)
-        steps = [step for step in some.values("step") if some.mean("diverged", step=step).value == 0]
+        return self.steps.get((problem, method))
+
+    def _chosen(self, some: Results) -> float | None:
+        seeds = set(some.values("seed"))
+        steps = [
+            step for step in some.values("step")
+            if some.mean("diverged", step=step).value == 0 and set(some.where(step=step).values("seed")) == seeds
+        ]  # fmt: skip
         fitted = [step for step in steps if some.mean("fitted", step=step).value == 1]
         if self.rule == LARGEST and fitted:
             return float(max(fitted))
-        return float(min(steps, key=lambda step: some.mean("train_loss", step=step).value)) if steps else None
+        losses = {step: loss.value for step in steps if (loss := some.mean("train_loss", step=step)).count}
+        return float(min(losses, key=lambda step: losses[step])) if losses else None
 
     def methods(self, problem: str) -> list[str]:
         """Return the methods that were tried on a problem."""
@@ -233,7 +246,7 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     problems, methods, tuned = results.values("problem"), results.values("method"), Tuned(results, LARGEST)
     findings = [finding for problem in problems for finding in _of_problem(tuned, problem)]
     if {SGD, ASYNCHRONOUS} <= set(methods):
-        findings.append(_asynchrony(tuned, problems))
+        findings += _asynchrony(tuned, problems)
     findings += _flatness(tuned, problems)
     parts: list[Part] = [
         *(
@@ -272,77 +285,132 @@ CLAIMS = {
 
 def _of_problem(tuned: Tuned, problem: str) -> list[Finding]:
     """Compare the held-out losses on one problem, and check what the literature claims of it."""
-    others = tuned.others(problem)
-    base = tuned.mean("test_loss", problem, REFERENCE)
-    if not base.count or not others:
-        return []
-    found = {method: tuned.difference("test_loss", problem, method, comparisons=len(others)) for method in others}
-    apart = [f"{method} by {found[method]}" for method in others if found[method].seen]
-    unseen = [found[method].detectable for method in others if not found[method].seen]
-    unseen = [size for size in unseen if math.isfinite(size)]
-    findings = [
+    findings = _held_out(tuned, problem)
+    if lost := [method for method in tuned.methods(problem) if tuned.step(problem, method) is None]:
+        findings.append(Finding(
+            f"{problem}: with every step of the grid some seed diverged or failed, and there is no solution, for "
+            f"{', '.join(lost)}."
+        ))  # fmt: skip
+    one = tuned.difference("norm", problem, SGD)
+    if problem not in CLAIMS or not one.count:
+        return findings
+    verdict = "lower" if one.high < 0 else "higher" if one.low > 0 else "not seen to differ"
+    power = (
+        f"A difference of {one.size} would have been seen with a probability of 80%."
+        if one.count > 1 else "With one seed, no difference can be told from chance."
+    )  # fmt: skip
+    return [
+        *findings,
         Finding(
-            f"{problem}: gradient descent has a held-out loss of {base}. "
-            + (f"Different from it are {', '.join(apart)}. " if apart else "No method is seen to differ from it. ")
-            + (f"Of the others, differences of {spelt(min(unseen))} to {spelt(max(unseen))} would have been seen with "
-               "a probability of 80%." if unseen else "")
-        )
-    ]  # fmt: skip
-    if problem in CLAIMS and SGD in others:
-        one = tuned.difference("norm", problem, SGD)
-        verdict = "lower" if one.high < 0 else "higher" if one.low > 0 else "not seen to differ"
-        findings.append(
-            Finding(
-                f"{problem}: {CLAIMS[problem]}. Here the norm of SGD's solution is {verdict}: {one} from that of "
-                f"gradient descent, {tuned.mean('norm', problem, REFERENCE)}. A difference of "
-                f"{one.size} would have been seen with a probability of 80%.",
-                one.high < 0 if one.count > 1 else None,
-            )
-        )
-    return findings
+            f"{problem}: {CLAIMS[problem]}. Here the norm of SGD's solution is {verdict}: {one} from that of "
+            f"gradient descent, {tuned.mean('norm', problem, REFERENCE)}. {power}",
+            one.high < 0 if one.seen else None,
+        ),
+    ]
 
 
-def _asynchrony(tuned: Tuned, problems: list[str]) -> Finding:
-    """Compare asynchronous SGD with SGD on all problems."""
-    found = {problem: tuned.difference("test_loss", problem, ASYNCHRONOUS, SGD, len(problems)) for problem in problems}
-    seen = {problem: each for problem, each in found.items() if each.seen}
-    better = [problem for problem, each in seen.items() if each.value < 0]
-    words = "; ".join(f"{problem} {each} (seen from {each.size})" for problem, each in found.items() if each.count)
-    return Finding(
-        f"Held-out loss of asynchronous SGD with {WORKERS} workers less that of SGD: {words}. "
-        + (
-            f"Asynchrony regularises on {len(better)} of {len(found)} problems and harms on {len(seen) - len(better)}."
-            if seen
-            else "Asynchrony by itself neither regularises nor harms, as far as could have been seen."
-        )
+def _held_out(tuned: Tuned, problem: str) -> list[Finding]:
+    """Return a sentence on the methods whose held-out loss differs from that of gradient descent."""
+    others, base = tuned.others(problem), tuned.mean("test_loss", problem, REFERENCE)
+    found = {method: tuned.difference("test_loss", problem, method, comparisons=len(others)) for method in others}
+    compared = [method for method in others if found[method].count]
+    if not base.count:
+        return []
+    words = [f"{problem}: gradient descent has a held-out loss of {base}."]
+    several = [method for method in compared if found[method].count > 1]
+    apart = [f"{method} by {found[method]}" for method in several if found[method].seen]
+    unseen = [found[method].detectable for method in several if not found[method].seen]
+    if compared and not several:
+        words.append(f"With one seed, no difference can be told from chance: {', '.join(compared)}.")
+    elif several:
+        words.append(
+            f"Different from it are {', '.join(apart)}." if apart
+            else f"Not seen to differ from it are {', '.join(several)}."
+        )  # fmt: skip
+    if unseen:
+        least, most = spelt(min(unseen)), spelt(max(unseen))
+        size = f"differences of {least} to {most}" if least != most else f"a difference of {least}"
+        words.append(f"{'Of the others, ' if apart else ''}{size} would have been seen with a probability of 80%.")
+    return [Finding(" ".join(word[:1].upper() + word[1:] if k else word for k, word in enumerate(words)))]
+
+
+def _asynchrony(tuned: Tuned, problems: list[str]) -> list[Finding]:
+    """Compare asynchronous SGD with SGD on all problems on which both have a solution."""
+    compared = {
+        problem: tuned.difference("test_loss", problem, ASYNCHRONOUS, SGD, len(problems)) for problem in problems
+    }
+    found = {problem: difference for problem, difference in compared.items() if difference.count}
+    if not found:
+        return []
+    better, worse = (
+        [problem for problem, each in found.items() if each.seen and (each.value < 0) == lower]
+        for lower in (True, False)
     )
+    verdict = (
+        f"With the step of each, asynchronous SGD generalises better on {len(better)} of {len(found)} problems and "
+        f"worse on {len(worse)}." if better or worse
+        else "With the step of each, no difference is seen." if any(each.count > 1 for each in found.values())
+        else "With one seed, no difference can be told from chance."
+    )  # fmt: skip
+    words = "; ".join(f"{problem} {each.with_power}" for problem, each in found.items())
+    return [Finding(f"Held-out loss of asynchronous SGD with {WORKERS} workers less that of SGD: {words}. {verdict}")]
+
+
+@cache
+def _by_chance(count: int) -> float:
+    """Return a size that rank correlations over ``count`` methods exceed by chance in at most one case of twenty.
+
+    Up to eight methods all orders are counted. More of them follow Student's t closely.
+
+    >>> _by_chance(5), _by_chance(7)
+    (0.9, 0.75)
+    """
+    if count > 8:
+        from scipy.stats import t as student
+
+        limit = float(student.ppf(0.975, count - 2))
+        return round(limit / math.sqrt(count - 2 + limit**2), 2)
+    orders = np.array(list(permutations(range(count))))
+    squares = ((orders - np.arange(count)) ** 2).sum(axis=1)
+    sizes = np.abs(1 - 6 * squares / (count * (count**2 - 1)))
+    return round(float(np.quantile(sizes, 0.95)), 2)
 
 
 def _flatness(tuned: Tuned, problems: list[str]) -> list[Finding]:
     """Relate sharpness to held-out loss over the methods of each problem that has enough of them."""
-    from scipy.stats import spearmanr
-
-    words = []
+    words, counts = list[str](), set[int]()
     for problem in problems:
-        known = [method for method in tuned.methods(problem) if tuned.mean("test_loss", problem, method).count]
-        if len(known) < ENOUGH:
-            continue
-        losses = [tuned.mean("test_loss", problem, method).value for method in known]
         found = {
-            label: float(spearmanr(losses, [tuned.mean(name, problem, method).value for method in known])[0])
-            for name, label in SHARPNESS.items()
-        }
-        least, most = (choose(found, key=lambda label: found[label]) for choose in (min, max))
-        words.append(f"{problem} from {found[least]:.2f} ({least}) to {found[most]:.2f} ({most})")
+            label: ranked for name, label in SHARPNESS.items()
+            if (ranked := _with_held_out_loss(tuned, problem, name)) is not None
+        }  # fmt: skip
+        if not found:
+            continue
+        counts |= {count for _, count in found.values()}
+        least, most = (choose(found, key=lambda label: found[label][0]) for choose in (min, max))
+        words.append(f"{problem} from {found[least][0]:.2f} ({least}) to {found[most][0]:.2f} ({most})")
     if not words:
         return []
+    chance = ", ".join(f"{_by_chance(count):g} ({count} methods)" for count in sorted(counts))
     return [
         Finding(
-            "Do flat solutions generalise? Rank correlations, over the methods, of the held-out loss with each of the "
-            f"{len(SHARPNESS)} figures of sharpness: {'; '.join(words)}. Among seven methods, chance alone gives one "
-            "figure in twenty a correlation above about 0.8 by size."
+            "Do flat solutions generalise? Least and largest rank correlation, over the methods, of the held-out loss "
+            f"with a figure of sharpness: {'; '.join(words)}. Chance alone gives at most one figure in twenty a "
+            f"correlation that is by size above {chance}."
         )
     ]
+
+
+def _with_held_out_loss(tuned: Tuned, problem: str, figure: str) -> tuple[float, int] | None:
+    """Return the rank correlation of a figure with the held-out loss, and the number of methods that have both."""
+    from scipy.stats import spearmanr
+
+    means = [[tuned.mean(name, problem, method) for name in ("test_loss", figure)] for method in tuned.methods(problem)]
+    known = [pair for pair in means if all(mean.count for mean in pair)]
+    losses, values = ([pair[place].value for pair in known] for place in (0, 1))
+    if len(known) < ENOUGH or min(len(set(losses)), len(set(values))) < 2:
+        return None
+    return float(spearmanr(losses, values)[0]), len(known)
 
 
 def _table(tuned: Tuned, problem: str) -> Table:
@@ -356,11 +424,12 @@ def _table(tuned: Tuned, problem: str) -> Table:
                 method,
                 tuned.step(problem, method),
                 tuned.mean("fitted", problem, method).value == 1,
-                *(str(mean) if (mean := tuned.mean(figure, problem, method)).count else "diverged" for figure in shown),
+                *("no step" if tuned.step(problem, method) is None else str(tuned.mean(figure, problem, method))
+                  for figure in shown),
             )
             for method in tuned.methods(problem)
         ),
-    )
+    )  # fmt: skip
 
 
 def _differences(tuned: Tuned, problems: list[str]) -> Table:
@@ -407,8 +476,10 @@ experiment = Experiment(
     "methods make the same number of updates, and the step falls to zero along half a cosine. The same rule chooses "
     f"the step of every method from {', '.join(f'{step:g}' for step in STEPS)} (in the quick form from three of "
     f"them): the largest with which every seed ends below {FITTED:g} of the training loss at the start, and for "
-    "comparison the one with the least training loss at the end; held-out data is never used. Norm is the l1-norm of "
-    "the weights (nuclear norm of the matrix, l1-norm of all parameters of the perceptron). Sharpness has three forms: "
+    "comparison the one with the least training loss at the end. Where no step fits, both rules take the least "
+    "training loss of the steps with which no seed diverged. A method that diverges with some seed at every step has "
+    "no solution there. Held-out data is never used. Norm is the l1-norm of the weights (nuclear norm of the matrix, "
+    "l1-norm of all parameters of the perceptron). Sharpness has three forms: "
     f"the highest rise of the loss within {RADIUS:g} (SAM); mean changes of the loss and of the gradient's norm at "
     "random points of p-balls around the solution, for p of 1, 2 and infinity, of radii that agree on quadratic forms; "
     "and the same along single coordinates, in units of the root mean square of their tensor. Methods are compared "

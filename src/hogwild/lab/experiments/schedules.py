@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
 from hogwild import schedules
 from hogwild.data import Dataset
-from hogwild.errors import DivergedError
 from hogwild.lab.experiment import (
     NEAR_BEST,
     STALL,
@@ -17,10 +16,13 @@ from hogwild.lab.experiment import (
     Point,
     Results,
     budget_for,
+    diverged_runs,
     each,
     grid,
     lowest,
+    outcome,
     reached,
+    stable_run,
     to_target,
     with_file,
 )
@@ -68,10 +70,11 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     strategy, runtime = _workers(point["strategy"], own=bool(file))
     schedule = schedules.named(point["schedule"])
     budget = budget_for(schedule, EPOCHS, scale)
-    try:
-        run = minimise(problem, "sgd", schedule, strategy, runtime, budget, test=held_out, seed=seed)
-    except DivergedError:
-        return {"diverged": 1, "objective": None, "test_loss": None, "excess": 1e6 if planted else None}
+    run = stable_run(partial(
+        minimise, problem, "sgd", schedule, strategy, runtime, budget, test=held_out, seed=seed
+    ))  # fmt: skip
+    if run is None:
+        return {"diverged": 1, "objective": None, "test_loss": None, "excess": None}
     return {
         "diverged": 0, "objective": run.objective, "test_loss": run.result["test_loss"],
         "excess": planted.excess(run.objective) if planted else None,
@@ -98,18 +101,10 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     strategies, names = results.values("strategy"), results.values("schedule")
     findings = [_first(results, strategy) for strategy in strategies]
     end = "excess" if results.mean("excess").count else "test_loss"
-    best = {strategy: lowest(results.where(strategy=strategy), end, "schedule") for strategy in strategies}
-    what = "came nearest to the optimum" if end == "excess" else "had the lowest held-out loss"
-    same = len(set(best.values())) == 1 and len(best) > 1
-    findings.append(Finding(
-        f"At the end {best[strategies[0]]} {what} with every strategy." if same else
-        f"Which schedule {what} at the end depends on the strategy: "
-        + ", ".join(f"{name} ({strategy}, {results.mean(end, strategy=strategy, schedule=name)}; constant "
-                    f"{results.mean(end, strategy=strategy, schedule='constant')})" for strategy, name in best.items())
-        + "."
-    ))  # fmt: skip
+    findings += _at_the_end(results, end)
     if "adaptive" in names:
-        findings.append(_stalls(results))
+        findings += _stalls(results)
+    findings += diverged_runs(results, "schedule", "strategy")
     label = "distance to the optimum" if end == "excess" else "held-out loss"
     parts: list[Part] = [
         Chart(f"{label.capitalize()} after the last epoch", "schedule", f"{label} after the last epoch",
@@ -119,12 +114,31 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         _table(f"Epochs to a held-out loss {NEAR_BEST:.0%} above the lowest", "epochs_to_target", results),
         _table(f"Seconds to a held-out loss {NEAR_BEST:.0%} above the lowest", "seconds_to_target", results),
         Table(label.capitalize(), ("schedule", *strategies), tuple(
-            (name, *(str(mean) if (mean := results.mean(end, schedule=name, strategy=strategy)).count else "diverged"
-                     for strategy in strategies))
+            (name, *(outcome(results, end, schedule=name, strategy=strategy) for strategy in strategies))
             for name in names
         )),
     ]  # fmt: skip
     return findings, parts
+
+
+def _at_the_end(results: Results, end: str) -> list[Finding]:
+    """Return a sentence on the schedule with the lowest figure at the end, for each strategy with runs that ended."""
+    known = [name for name in results.values("strategy") if results.mean(end, strategy=name).count]
+    best = {strategy: lowest(results.where(strategy=strategy), end, "schedule") for strategy in known}
+    if not best:
+        return []
+    what = "came nearest to the optimum" if end == "excess" else "had the lowest held-out loss"
+
+    def told(strategy: str, name: object) -> str:
+        here = results.where(strategy=strategy)
+        beside = f"; constant {outcome(here, end, schedule='constant')}" if here.where(schedule="constant") else ""
+        return f"{name} ({outcome(here, end, schedule=name)}{beside if name != 'constant' else ''}) with {strategy}"
+
+    if len(best) > 1 and len(set(best.values())) == 1:
+        return [Finding(f"At the end {best[known[0]]} {what} with every strategy.")]
+    depends = "; that depends on the strategy" if len(best) > 1 else ""
+    words = ", ".join(told(strategy, name) for strategy, name in best.items())
+    return [Finding(f"The schedule that {what} at the end{depends}: {words}.")]
 
 
 def _first(results: Results, strategy: str) -> Finding:
@@ -148,16 +162,19 @@ def _first(results: Results, strategy: str) -> Finding:
     return Finding(f"{text}.")
 
 
-def _stalls(results: Results) -> Finding:
+def _stalls(results: Results) -> list[Finding]:
     """Return a sentence on how often the adaptive schedule has made its step smaller: without a stall, never."""
     adaptive = results.where(schedule="adaptive")
-    falls = {name: adaptive.mean("smaller_steps", strategy=name) for name in adaptive.values("strategy")}
+    means = {name: adaptive.mean("smaller_steps", strategy=name) for name in adaptive.values("strategy")}
+    falls = {name: mean for name, mean in means.items() if mean.count}
+    if not falls:
+        return []
     told = ", ".join(f"{mean} ({name})" for name, mean in falls.items())
-    never = [name for name, mean in falls.items() if mean.count and not mean.value]
-    return Finding(
+    never = [name for name, mean in falls.items() if not mean.value]
+    return [Finding(
         f"The adaptive schedule made its step smaller so many times in a run: {told}."
         + (f" Without a stall within {EPOCHS} epochs it was a constant step: {', '.join(never)}." if never else "")
-    )
+    )]  # fmt: skip
 
 
 def _over_time(results: Results, strategy: str) -> Chart:

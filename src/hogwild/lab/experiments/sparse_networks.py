@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hogwild.data.generate.catalogue import classification
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.lab.experiment import Experiment, Point, Results, gain, grid
+from hogwild.lab.experiment import Experiment, Point, Results, counted, gain, grid, ratio
 from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.machine import usable_cores
 from hogwild.runtimes import Processes
@@ -76,7 +76,8 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         sweep = _sweep(results, name)
         if len(sweep.values(name)) < 2:
             continue
-        findings += [_of_sweep(sweep.where(device=device), name, device) for device in sweep.values("device")]
+        for device in sweep.values("device"):
+            findings += _of_sweep(sweep.where(device=device), name, device)
         parts += [
             Chart(f"Speed by {name}", name, "samples per second", _lines(sweep, name, "samples_a_second"),
                   f"Samples per second against {name}, on each device.", log_x=True, log_y=True),
@@ -87,12 +88,11 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         findings.append(_devices(results))
     settings = ("device", "batch", "width", "depth")
     tried = list(dict.fromkeys(tuple(record[name] for name in settings) for record in results.records))
-    figures = ("samples_a_second", "train_loss", "test_loss", "test_accuracy")
+    figures = ("parameters", "samples_a_second", "train_loss", "test_loss", "test_accuracy")
     parts.append(Table(
         "All of it", (*settings, "parameters", "samples per second", "training loss", "held-out loss", "accuracy"),
         tuple(
-            (*values, int(results.mean("parameters", **dict(zip(settings, values, strict=True))).value),
-             *(str(results.mean(figure, **dict(zip(settings, values, strict=True)))) for figure in figures))
+            (*values, *(str(results.mean(figure, **dict(zip(settings, values, strict=True)))) for figure in figures))
             for values in tried
         ),
     ))  # fmt: skip
@@ -108,17 +108,28 @@ def _lines(sweep: Results, name: str, figure: str) -> tuple[Series, ...]:
     return tuple(sweep.over(name, figure, device, device=device) for device in sweep.values("device"))
 
 
-def _of_sweep(sweep: Results, name: str, device: str) -> Finding:
+def _of_sweep(sweep: Results, name: str, device: str) -> list[Finding]:
+    """Compare speed and loss at the ends of a sweep, where they are known; none for fewer than two values."""
     values = sorted(sweep.values(name))
-    least, most = values[0], values[-1]
     speed = {value: sweep.mean("samples_a_second", **{name: value}) for value in values}
     loss = {value: sweep.mean("test_loss", **{name: value}) for value in values}
-    best = min(values, key=lambda value: loss[value].value)
-    return Finding(
-        f"On {device}, a {name} of {most:,} trains {gain(speed[most], speed[least])} times as many samples a second as "
-        f"one of {least:,} ({speed[most]} and {speed[least]}). After the same number of samples the held-out loss is "
-        f"{loss[least]} with {least:,} and {loss[most]} with {most:,}; least with {best:,}, {loss[best]}."
-    )
+    fast, trained = ([value for value in values if means[value].count] for means in (speed, loss))
+    words = []
+    if len(fast) > 1:
+        least, most = fast[0], fast[-1]
+        words.append(
+            f"a {name} of {most:,} trains {gain(speed[most], speed[least])} times as many samples a second as one of "
+            f"{least:,} ({speed[most]} and {speed[least]})"
+        )
+    if len(trained) > 1:
+        least, most = trained[0], trained[-1]
+        best = min(trained, key=lambda value: loss[value].value)
+        between = f"; least with {best:,}, {loss[best]}" if best not in (least, most) else ""
+        words.append(
+            f"after the same number of samples the held-out loss is {loss[least]} with a {name} of {least:,} and "
+            f"{loss[most]} with {most:,}{between}"
+        )
+    return [Finding(f"On {device}, {'; '.join(words)}.")] if words else []
 
 
 def _devices(results: Results) -> Finding:
@@ -127,16 +138,18 @@ def _devices(results: Results) -> Finding:
     ratios = {}
     for values in sorted(points):
         key = dict(zip(CENTRE, values, strict=True))
-        here, there = (results.mean("samples_a_second", device=device, **key).value for device in ("cpu", "cuda"))
-        if here and there:
-            ratios[values] = there / here
+        here, there = (results.mean("samples_a_second", device=device, **key) for device in ("cpu", "cuda"))
+        if (times := ratio(there, here)).count:
+            ratios[values] = times.value
     if not ratios:
-        return Finding("No setting was tried on both devices.")
+        return Finding("No setting has a speed on both devices.")
     least, most = (choose(ratios, key=lambda values: ratios[values]) for choose in (min, max))
-    words = ["batch {}, width {}, depth {}".format(*values) for values in (least, most)]
+    words = [
+        f"{ratios[values]:.2f} (batch {values[0]}, width {values[1]}, depth {values[2]})" for values in (least, most)
+    ]
     return Finding(
-        f"The GPU trains {ratios[least]:.2f} ({words[0]}) to {ratios[most]:.2f} ({words[1]}) times as many samples a "
-        f"second as {results.records[0]['cores']} cores."
+        f"The GPU trains {' to '.join(dict.fromkeys(words))} times as many samples a second as "
+        f"{counted(results.records[0]['cores'], 'core')}."
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from hogwild.lab.experiment import Experiment, Point, Results, each, grid, lowest
+from hogwild.lab.experiment import Experiment, Point, Results, diverged_runs, each, grid, lowest, outcome, stable_run
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.lab.synthetic_problems import classification
 from hogwild.runtimes import Simulator, Threads
@@ -51,12 +52,15 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     planted, name = classification(seed), point["strategy"]
     by_messages = name in BY_MESSAGES
     strategy = BY_MESSAGES[name] if by_messages else IN_MEMORY[name]
-    run = minimise(
-        planted.problem, "sgd", Cosine(1.0), strategy, Simulator(link=LINK) if by_messages else Threads(),
+    run = stable_run(partial(
+        minimise, planted.problem, "sgd", Cosine(1.0), strategy, Simulator(link=LINK) if by_messages else Threads(),
         Budget(EPOCHS), test=planted.test, seed=seed,
-    )  # fmt: skip
+    ))  # fmt: skip
+    kind = "by messages" if by_messages else "in one memory"
+    if run is None:
+        return {"kind": kind, "diverged": 1}
     return {
-        "kind": "by messages" if by_messages else "in one memory", "excess": planted.excess(run.objective),
+        "kind": kind, "diverged": 0, "excess": planted.excess(run.objective),
         "test_loss": run.result["test_loss"], "seconds": run.seconds,
         "bytes": run.traffic["bytes"] if run.traffic else None,
         "idle": run.idle["idle_share"] if run.idle else None,
@@ -73,15 +77,15 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     message_passing, shared = results.where(kind="by messages"), results.where(kind="in one memory")
     findings = []
     for what, some in (("In one memory", shared), ("By messages", message_passing)):
-        if some:
+        if some.mean("excess").count:
             best = lowest(some, "excess", "strategy")
             findings.append(
                 Finding(
-                    f"{what}, {best} came nearest to the optimum: {some.mean('excess', strategy=best)} of the "
+                    f"{what}, {best} came nearest to the optimum: {outcome(some, 'excess', strategy=best)} of the "
                     "distance at the start."
                 )
             )
-    if message_passing:
+    if message_passing.mean("seconds").count:
         fastest, leanest = lowest(message_passing, "seconds", "strategy"), lowest(message_passing, "bytes", "strategy")
         findings.append(Finding(
             f"For the same number of samples {fastest} took the least simulated time "
@@ -92,8 +96,9 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         if step.count and free.count:
             findings.append(Finding(
                 f"Synchronous workers waited for {step.value:.0%} of their time, asynchronous ones with a server for "
-                f"{free.value:.0%}.", free.below(step),
+                f"{free.value:.0%}.", True if free.below(step) else False if step.below(free) else None,
             ))  # fmt: skip
+    findings += diverged_runs(results, "strategy")
     names = message_passing.values("strategy")
     parts: list[Part] = [
         Chart("By messages: against samples", "samples", "distance to the optimum",
@@ -113,8 +118,9 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
             ("strategy", "where", "distance", "held-out loss", "seconds", "bytes", "idle", "staleness"),
             tuple(
                 (name, results.where(strategy=name).records[0]["kind"],
+                 outcome(results, "excess", strategy=name),
                  *(str(results.mean(figure, strategy=name)) for figure in
-                   ("excess", "test_loss", "seconds", "bytes", "idle", "staleness")))
+                   ("test_loss", "seconds", "bytes", "idle", "staleness")))
                 for name in results.values("strategy")
             ),
         ),

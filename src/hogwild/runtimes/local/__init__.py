@@ -57,7 +57,7 @@ class Local(Runtime):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", per_worker(self.delay))
-        object.__setattr__(self, "latency", named(self.latency))
+        object.__setattr__(self, "latency", named(self.latency, "latency"))
         object.__setattr__(self, "faults", checked(self.faults))
         check_by_worker("join_times", self.join_times, "seconds")
         if not self.detection_delay >= 0:

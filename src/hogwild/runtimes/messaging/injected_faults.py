@@ -143,7 +143,7 @@ class Link:
     reordering: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "latency", named(self.latency))
+        object.__setattr__(self, "latency", named(self.latency, "latency"))
         if not self.bandwidth > 0:
             raise invalid_parameter("bandwidth", "a positive number of bytes a second", self.bandwidth)
         for name in ("loss", "duplication", "reordering"):

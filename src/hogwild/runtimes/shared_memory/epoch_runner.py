@@ -176,15 +176,22 @@ class CompiledRunner(EpochRunner):
         self.whole, self.first, self.before = whole, first, updates
         self.steps = rates(updates, self._terms_before(len(whole.starts) - 1))
         self.tallies = [new_tally() for _ in range(session.workers)]
-        self.states = replicas(session)
+        # Records change a strategy with replicas as little as possible: workers keep theirs until the epoch ends.
+        kept = session.kept_replicas if first > 0 else None
+        self.states, self.movers = kept or (replicas(session), set())
+        keeps = session.strategy.replicas and whole.undivided is not None
+        session.kept_replicas = (self.states, self.movers) if keeps else None
+        self.parts, self.useful = claims(whole, first, session.workers, session.strategy.replicas)
 
     def run(self, tick: Callable[[int], None], meanwhile: Callable[[], None]) -> EpochSegment:
         """Train on the remaining chunks, until the last or until the run halts."""
         self.meanwhile = meanwhile if self.session.workers > 1 else _nothing
         self.started_at = time.perf_counter()
         session, chunks = self.session, len(self.whole.starts) - 1
-        parts = 1 if session.strategy.replicas else claims_per_chunk(self.whole.starts, session.workers)
-        reset_queue(session.team.queue, self.first, chunks, parts)
+        parts = self.parts
+        # An epoch is long enough for all workers to come, but few rows between two records are not.
+        together = 0 if self.whole.undivided is None else min(self.useful, (chunks - self.first) * parts)
+        reset_queue(session.team.queue, self.first, chunks, parts, together)
         self._begin(self.tallies)
         self._run_team(tick)
         stopped = int(session.team.queue[STOPPED])
@@ -194,9 +201,9 @@ class CompiledRunner(EpochRunner):
                 self._finish_chunk(stopped, chunks, parts)
         if session.buffers is not None:
             session.buffers.scatter(session.state)
-        average_replicas(
-            [state for state, tally in zip(self.states, self.tallies, strict=True) if tally[TERMS]], session.state
-        )
+        self.movers |= {worker for worker, tally in enumerate(self.tallies) if tally[TERMS]}
+        average_replicas([self.states[worker] for worker in sorted(self.movers)], session.state)
+        session.average(session.state)
         return self._added_up(chunks)
 
     def _begin(self, tallies: list[NDArray[Any]]) -> None:
@@ -234,6 +241,8 @@ class CompiledRunner(EpochRunner):
 
         Worker 0 returns after a slice of parts, so that this thread can react to the clock and to Ctrl-C.
         """
+        if worker >= self.useful:
+            return False
         session, tally, started, parts = self.session, self.tallies[worker], time.perf_counter(), 0
         if worker == 0:
             waits = self.meanwhile is not _nothing
@@ -288,6 +297,31 @@ def claims_per_chunk(starts: NDArray[Any], workers: int) -> int:
         return 1
     rows = max(FEWEST_ROWS, int(starts[-1] - starts[0]) // (PARTS_EACH * workers))
     return max(1, -(-int(starts[1] - starts[0]) // rows))
+
+
+def claims(plan: EpochPlan, first: int, workers: int, whole_chunks: bool) -> tuple[int, int]:
+    """Return the number of parts of each chunk from ``first`` on, and the number of workers that may claim them.
+
+    All workers may, except between two records. There as many workers train as have a part in an epoch without records,
+    and parts are small enough for each of them to have one. With ``whole_chunks``, the parts of an epoch without
+    records are its chunks.
+
+    >>> starts = np.array([0, 100, 200])
+    >>> claims(EpochPlan(None, None, starts, np.array([0, 2_000, 4_000])), 0, 2, whole_chunks=False)
+    (1, 2)
+    >>> claims(EpochPlan(None, None, starts, np.array([0, 200])), 0, 2, whole_chunks=False)
+    (1, 1)
+    """
+    undivided = plan.starts if plan.undivided is None else plan.undivided
+    parts = 1 if whole_chunks else claims_per_chunk(undivided, workers)
+    if plan.undivided is None:
+        return parts, workers
+    useful = max(1, min(workers, parts * (len(undivided) - 1)))
+    if useful == 1:
+        return 1, 1
+    terms = int(plan.starts[-1] - plan.starts[first])
+    rows = min(-(-int(undivided[1] - undivided[0]) // parts), -(-terms // useful))
+    return max(1, -(-int(np.diff(plan.starts[first:]).max(initial=0)) // max(1, rows))), useful
 
 
 def replicas(session: Session) -> list[State]:

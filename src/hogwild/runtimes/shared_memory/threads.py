@@ -150,6 +150,9 @@ class Session:
             [descent(counters=counters) for counters in watching.counters] if watching else [descent()] * self.workers
         )
         self.descend = self.descents[0]
+        # Replicas of the present epoch, for a strategy with replicas and an epoch with records within it, and the
+        # numbers of the workers that have changed theirs. None: the next segment begins with new replicas.
+        self.kept_replicas: tuple[list[State], set[int]] | None = None
         self.team = ThreadTeam(self.workers)
         # Slice sizes of the main thread: one tuner for training, one for evaluation.
         self.slices, self._evaluation_slices = SliceTuner(), SliceTuner()
@@ -243,13 +246,16 @@ class Session:
 
     def advance(
         self, epoch: Epoch, first: int, updates: int, rates: Rates, halt: threading.Event, tick: Callable[[int], None],
-        meanwhile: Callable[[], None] = lambda: None,
+        meanwhile: Callable[[], None] = lambda: None, as_one_chunk: bool = False,
     ) -> EpochSegment:  # fmt: skip
         """Train on the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set.
 
         This thread calls ``tick`` about every ``thread_team.TICK`` seconds, with the number of updates so far. After an
         exception in ``tick``, workers stop at the end of their chunks, and the exception propagates. Ctrl-C ends the
         segment at the end of these chunks. This thread may call ``meanwhile`` once, while the other workers train.
+
+        With ``as_one_chunk`` the chunks are few rows between two records: all workers share them, and the mean of the
+        iterates gets the parameters at their end alone.
         """
         if self._compiling is not None and self.buffers is None and self._compiling.done():
             self._compiling.result()
@@ -261,9 +267,11 @@ class Session:
             return DelayedRunner(self, epoch, first, updates, rates, halt).run(tick)
         if self.access == "turns":
             return RoundRobinRunner(self, epoch, first, updates, rates, halt).run(tick)
-        whole = epoch.whole() if self.mean is None and isinstance(self.descend, QueueKernel) else None
+        at_once = (self.mean is None or as_one_chunk) and isinstance(self.descend, QueueKernel)
+        whole = epoch.whole() if at_once else None
         if whole is not None:
             return CompiledRunner(self, epoch, first, updates, rates, halt, whole).run(tick, meanwhile)
+        self.kept_replicas = None
         return ChunkedRunner(self, epoch, first, updates, rates, halt).run(tick)
 
     def average(self, state: State) -> None:

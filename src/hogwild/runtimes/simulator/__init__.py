@@ -69,8 +69,8 @@ class Simulator(Runtime):
     trace: Trace | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "compute_time", named(self.compute_time))
-        object.__setattr__(self, "handling_time", named(self.handling_time))
+        object.__setattr__(self, "compute_time", named(self.compute_time, "compute_time"))
+        object.__setattr__(self, "handling_time", named(self.handling_time, "handling_time"))
         object.__setattr__(self, "delay", per_worker(self.delay))
         object.__setattr__(self, "faults", checked(self.faults))
         check_by_worker("join_times", self.join_times, "seconds")

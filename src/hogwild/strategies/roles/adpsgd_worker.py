@@ -23,6 +23,7 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TermsReply,
     TimeSpent,
     ViewChange,
     ViewState,
@@ -55,7 +56,7 @@ class ADPSGDWorker:
     ) -> None:
         self.me, self.config, self.period, self.compression = me, config, period, compression
         self.neighbours = plan.neighbours
-        self.cursor, self.iterates = ShardCursor(config), PolyakAverage(config)
+        self.cursor, self.iterates = ShardCursor(config, shared=True), PolyakAverage(config)
         self.clock = 0  # Bursts that the worker has completed.
         self.view = -1  # The membership view, or -1 before the first.
         self.members: set[int] = set()
@@ -99,8 +100,10 @@ class ADPSGDWorker:
             yield from self._replied(number_of(sender), body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
-        elif isinstance(body, Assign | StepScale | TimeSpent):
+        elif isinstance(body, Assign | StepScale | TimeSpent | TermsReply):
             self.cursor.take(body)
+            if isinstance(body, TermsReply) and not (self.training or self.waiting or self.ended):
+                yield from self._next()
         elif isinstance(body, ViewChange):
             # The worker does not stop for a new membership view, but new members need its parameters.
             yield from self.cursor.report()
@@ -132,13 +135,16 @@ class ADPSGDWorker:
     # Bursts.
 
     def _next(self) -> Iterator[Action]:
-        left = self.period if self.config.goal is None else self.config.goal - self.cursor.done
-        if self.stopping or left <= 0:
+        if self.stopping:
             yield from self._end()
+            return
+        terms = self.cursor.next_terms(self.period)
+        if terms == 0:
+            yield from self.cursor.wait()
             return
         self.training, self.mixed = True, 0
         self.before = frozen(self.values.copy())
-        yield self.cursor.burst(self.before, min(self.period, left), round(self.progress), max(1, len(self.members)))
+        yield self.cursor.burst(self.before, terms, round(self.progress), max(1, len(self.members)))
 
     def _trained(self, event: Trained) -> Iterator[Action]:
         self.training = False

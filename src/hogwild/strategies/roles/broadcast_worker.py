@@ -21,6 +21,7 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TermsReply,
     TimeSpent,
     ViewChange,
     ViewState,
@@ -45,7 +46,7 @@ class BroadcastWorker:
         self, me: int, config: RunConfig, period: int, mean: bool = False, compression: Compression | None = None
     ) -> None:
         self.me, self.config, self.period, self.mean, self.sender = me, config, period, mean, Sender(compression)
-        self.cursor, self.iterates = ShardCursor(config), PolyakAverage(config)
+        self.cursor, self.iterates = ShardCursor(config, shared=True), PolyakAverage(config)
         self.clock = 0  # Bursts that the worker has completed.
         self.view = -1  # The membership view, or -1 before the first.
         self.members: tuple[int, ...] = ()
@@ -90,8 +91,10 @@ class BroadcastWorker:
             self._received(sender, body)
         elif isinstance(body, Begin):
             yield from self._begin(body)
-        elif isinstance(body, Assign | StepScale | TimeSpent):
+        elif isinstance(body, Assign | StepScale | TimeSpent | TermsReply):
             self.cursor.take(body)
+            if isinstance(body, TermsReply) and not (self.training or self.paused or self.ended):
+                yield from self._next()
         elif isinstance(body, ViewChange):
             self.requested_view = body.view
             if not self.training:
@@ -121,13 +124,16 @@ class BroadcastWorker:
     # Bursts.
 
     def _next(self) -> Iterator[Action]:
-        left = self.period if self.config.goal is None else self.config.goal - self.cursor.done
-        if self.stopping or left <= 0:
+        if self.stopping:
             yield from self._end()
+            return
+        terms = self.cursor.next_terms(self.period)
+        if terms == 0:
+            yield from self.cursor.wait()
             return
         self.training, self.seen = True, self.version
         self.before = frozen(self.values.copy())
-        yield self.cursor.burst(self.before, min(self.period, left), self.progress, len(self.members))
+        yield self.cursor.burst(self.before, terms, self.progress, len(self.members))
 
     def _trained(self, event: Trained) -> Iterator[Action]:
         self.training = False

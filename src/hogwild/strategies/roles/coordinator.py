@@ -23,6 +23,8 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TermsReply,
+    TermsRequest,
     TimeSpent,
     ViewState,
     is_worker,
@@ -164,6 +166,10 @@ class Coordinator:
             yield from self._is_ready(sender)
         elif isinstance(body, Progress):
             yield from self._progress(body)
+        elif isinstance(body, TermsRequest):
+            if not self.reason:  # Otherwise the worker gets a Stop.
+                members = sum(name not in self.stopped for name in self._workers(self.ready))
+                yield Send(sender, TermsReply(self.terms, max(1, members)))
         elif isinstance(body, ParametersReply):
             yield from self._replied(sender, body)
         elif isinstance(body, ViewState) and self.views is not None:
@@ -302,10 +308,13 @@ class Coordinator:
             yield from self._finish(None, "diverged")
             return
         yield Emit("progress", {"epoch": self.epoch, "updates": self.samples, "terms": self.terms})
-        enough = self.config.goal is not None and self.terms >= self.config.goal
-        if enough and not self.rounds:
+        if self._has_enough and not self.rounds:
             yield from self._stop("epochs")
         yield from self._ask_if_due()
+
+    @property
+    def _has_enough(self) -> bool:
+        return self.config.goal is not None and self.terms >= self.config.goal
 
     def _ask_if_due(self) -> Iterator[Action]:
         if self._record_is_due() and not self.asking and not self.reason and not self.record:
@@ -335,7 +344,10 @@ class Coordinator:
         self.last, self.replies, self.asking = last, {}, set(self._holders())
         samples, loss = self.samples, self.loss
         _, before, loss_before = self.measured
-        met = (loss - loss_before) / (samples - before) if samples > before else math.nan
+        if samples > before:
+            met = (loss - loss_before) / (samples - before)
+        else:  # no sample since the record before
+            met = self.records[-1]["met"] if self.records else math.nan
         self.record = {
             "epoch": self.epoch, "updates": samples, "met": met, "clock": self.clock, "step": self.step,
         }  # fmt: skip
@@ -393,15 +405,20 @@ class Coordinator:
         if self._has_diverged(record["loss"]) or not all(map(math.isfinite, event.figures.values())):
             yield from self._finish(None, "diverged")
             return
-        new_epoch = record["epoch"] > (self.records[-1]["epoch"] if self.records else 0)
-        self.records.append(record)
-        yield Emit("epoch", record, values)
-        if new_epoch:
+        last_record = self.records[-1] if self.records else {"epoch": 0, "updates": -1}
+        if record["updates"] == last_record["updates"] and event.figures.items() <= last_record.items():
+            record = last_record  # No update since then, and nothing else has changed the parameters.
+        else:
+            self.records.append(record)
+            yield Emit("epoch", record, values)
+        if record["epoch"] > last_record["epoch"]:
             yield from self._watch_for_stalls(record)
         watched: float = record["test_loss"] if "test_loss" in record else record.get("loss", math.inf)
         if watched < self.best[0]:
             self.best = watched, record["epoch"], values if self.config.budget.patience else None
         if self.last:
+            if self.reason == "epochs":
+                self.reason = self._stop_reason(record) or self.reason
             yield from self._end(values, record)
         elif reason := self._stop_reason(record):
             yield from self._stop(reason)
@@ -439,7 +456,12 @@ class Coordinator:
         return not (math.isfinite(loss) and loss <= self.config.loss_limit)
 
     def _record_is_due(self) -> bool:
-        """Return whether the last record is one epoch old, or as many updates or seconds as the user asked for."""
+        """Return whether the last record is one epoch old, or as many updates or seconds as the user asked for.
+
+        The record of the last epoch is made when all workers have ended.
+        """
+        if self._has_enough:
+            return False
         every = self.config.every.updates
         enough = every is not None and self.samples >= self.measured[1] + every
         return self.epoch > self.measured[0] or self.timed or enough

@@ -22,6 +22,7 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TermsReply,
     TimeSpent,
     is_server,
     number_of,
@@ -47,7 +48,7 @@ class EASGDWorker:
         compression: Compression | None = None, run_ahead: int = 0,
     ) -> None:  # fmt: skip
         self.config, self.parts, self.period, self.share, self.run_ahead = config, parts, period, share, run_ahead
-        self.cursor, self.sender = ShardCursor(config), Sender(compression)
+        self.cursor, self.sender = ShardCursor(config, shared=True), Sender(compression)
         self.clock = 0  # Elastic steps so far.
         self.values: Floats | None = None  # The worker's own parameters; None before its first pull of the centre.
         self.pulling = False  # Whether a pull is on its way.
@@ -84,8 +85,10 @@ class EASGDWorker:
         if isinstance(body, Begin) and not self.ended:  # Stop may arrive before Begin.
             self.cursor.take(body)
             yield from self._pull()
-        elif isinstance(body, Assign | StepScale | TimeSpent):
+        elif isinstance(body, Assign | StepScale | TimeSpent | TermsReply):
             self.cursor.take(body)
+            if isinstance(body, TermsReply) and self.values is not None and not self.training and not self.ended:
+                yield from self._continue()
         elif isinstance(body, PullReply) and self.pulling and body.clock == self.clock:
             self.got[number_of(sender)] = body
             if len(self.got) == len(self.parts) and not self.training:
@@ -94,6 +97,8 @@ class EASGDWorker:
             self.stopping = True
             if self.values is None:
                 yield from self._leave()
+            elif not self.training:
+                yield from self._continue()
 
     def _pull(self) -> Iterator[Action]:
         self.pulling, self.got, self.ahead = True, {}, 0
@@ -106,14 +111,16 @@ class EASGDWorker:
             yield from self._pulled()
         if self.terms and not self.pulling:
             yield from self._pull()
-        left = self.period if self.config.goal is None else self.config.goal - self.cursor.done
-        if self.stopping or left <= 0:
+        terms = self.cursor.next_terms(self.period)
+        if self.stopping:
             if not self.pulling:  # Otherwise the worker leaves after its last elastic step.
                 yield from self._leave()
+        elif terms == 0:
+            yield from self.cursor.wait()
         elif not self.pulling or self.ahead < self.run_ahead:
             assert self.values is not None
             self.training = True
-            yield self.cursor.burst(self.values, min(self.period, left), self._progress(), self.reply.members)
+            yield self.cursor.burst(self.values, terms, self._progress(), self.reply.members)
 
     def _progress(self) -> int:
         """Return the terms of all workers that precede the next burst, by the last reply of the first server."""

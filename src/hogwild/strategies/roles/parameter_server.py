@@ -158,6 +158,8 @@ class ParameterServerRole:
             # A list, because a delta of an earlier incarnation of the sender may already be in it.
             self.pending.setdefault(push.clock, []).append((sender, push))
         elif self.order is not None:
+            # Before a crash the server has answered the pull of this delta, which was delivered again since.
+            self.waiting.pop(sender, None)
             self.order.push(sender, push)
         else:
             self._add([(sender, push)])

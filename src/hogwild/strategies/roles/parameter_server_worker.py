@@ -25,6 +25,7 @@ from hogwild.messaging.messages import (
     StepScale,
     Stop,
     Stopped,
+    TermsReply,
     TimeSpent,
     is_server,
     number_of,
@@ -44,8 +45,8 @@ class ParameterServerWorker:
     waits for every reply.
 
     With ``rounds`` the worker ends by itself, after the same number of terms as every other worker. Otherwise it
-    ends when the coordinator sends Stop, or when it has trained all terms of the run itself. With ``together`` all
-    terms of a burst use the same parameters, as one large batch does.
+    ends when the coordinator sends Stop. With ``together`` all terms of a burst use the same parameters, as one large
+    batch does.
     """
 
     delays = NO_DELAYS
@@ -56,7 +57,7 @@ class ParameterServerWorker:
     ) -> None:  # fmt: skip
         self.config, self.parts, self.push_every, self.pull_every = config, parts, push_every, pull_every
         self.run_ahead, self.rounds, self.together = run_ahead, rounds, together
-        self.cursor, self.sender = ShardCursor(config), Sender(compression)
+        self.cursor, self.sender = ShardCursor(config, shared=not rounds), Sender(compression)
         self.clock = 0  # Pushes so far.
         self.values: Floats = config.start  # Parameters from which the current or the next burst begins.
         self.got: dict[int, PullReply] = {}  # Replies, by server, that the parameters were last replaced by.
@@ -65,7 +66,7 @@ class ParameterServerWorker:
         self.unseen: list[Vector] = []  # Deltas pushed since that pull, which its replies do not contain.
         # Clocks that the servers have named, by number, while the worker joins late.
         self.join_clocks: dict[int, int] | None = None
-        self.awaits = False  # Whether the worker waits for parameters.
+        self.awaits = False  # Whether the worker waits for parameters, or for terms that are left to it.
         self.stopping = False
         self.ended = False
         self._own = 0  # Pushes that the last replies do not contain.
@@ -95,8 +96,10 @@ class ParameterServerWorker:
                     yield Send(server(number), JoinRequest())
             else:
                 yield from self._begin()
-        elif isinstance(body, Assign | StepScale | TimeSpent):
+        elif isinstance(body, Assign | StepScale | TimeSpent | TermsReply):
             self.cursor.take(body)
+            if isinstance(body, TermsReply) and self.awaits:
+                yield from self._continue()
         elif isinstance(body, JoinReply) and self.join_clocks is not None:
             self.join_clocks[number_of(sender)] = body.clock
             if len(self.join_clocks) == len(self.parts):
@@ -123,7 +126,7 @@ class ParameterServerWorker:
 
     def _begin(self) -> Iterator[Action]:
         """Pull the first parameters, and wait for them."""
-        if self._terms() == 0:
+        if self.rounds and self._terms() == 0:
             yield from self._leave()
         else:
             self.awaits = True
@@ -140,9 +143,12 @@ class ParameterServerWorker:
             self._adopt()
         if self.pull_clock is None and self._own >= self.pull_every:
             yield from self._pull()
-        self.awaits = self.pull_clock is not None and len(self.unseen) >= self.run_ahead
+        terms = self._terms()
+        if terms == 0:
+            yield from self.cursor.wait()
+        self.awaits = terms == 0 or (self.pull_clock is not None and len(self.unseen) >= self.run_ahead)
         if not self.awaits:
-            yield self._burst()
+            yield self._burst(terms)
 
     def _adopt(self) -> None:
         pieces = [self.replies[number].values for number in range(len(self.parts))]
@@ -154,17 +160,16 @@ class ParameterServerWorker:
         self.values, self.got, self._own = frozen(values), self.replies, len(self.unseen)
         self.pull_clock, self.replies, self.unseen = None, {}, []
 
-    def _burst(self) -> Action:
+    def _burst(self, terms: int) -> Action:
         reply = self.got[0]
         progress = reply.progress + self._own * self.push_every * reply.members
-        return self.cursor.burst(self.values, self._terms(), progress, reply.members, self.together)
+        return self.cursor.burst(self.values, terms, progress, reply.members, self.together)
 
     def _terms(self) -> int:
-        """Return the number of terms of the next burst, and 0 if no terms are left."""
-        if self.config.goal is None:
-            return self.push_every
-        done = self.clock * self.push_every if self.rounds else self.cursor.done
-        return max(0, min(self.push_every, (self.config.quota if self.rounds else self.config.goal) - done))
+        """Return the number of terms of the next burst, and 0 if no terms are left to the worker for now."""
+        if self.rounds and self.config.goal is not None:
+            return max(0, min(self.push_every, self.config.quota - self.clock * self.push_every))
+        return self.cursor.next_terms(self.push_every)
 
     def _trained(self, event: Trained) -> Iterator[Action]:
         moved = self.sender(change(self.values, event.values))
@@ -177,7 +182,7 @@ class ParameterServerWorker:
             self.unseen.append(moved)
         self.values = frozen(event.values)
         yield from self.cursor.trained(event, self.clock)
-        if self.stopping or self._terms() == 0:
+        if self.stopping or (self.rounds and self._terms() == 0):
             yield from self._leave()
         else:
             yield from self._continue()

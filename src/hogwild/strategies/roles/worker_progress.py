@@ -10,7 +10,16 @@ import numpy as np
 
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import RunConfig
-from hogwild.messaging.messages import COORDINATOR, Assign, Begin, Progress, StepScale, TimeSpent
+from hogwild.messaging.messages import (
+    COORDINATOR,
+    Assign,
+    Begin,
+    Progress,
+    StepScale,
+    TermsReply,
+    TermsRequest,
+    TimeSpent,
+)  # fmt: skip
 from hogwild.messaging.protocol import Action, Send, Train, Trained
 
 
@@ -87,17 +96,29 @@ class ClockVector:
 
 
 REPORTS = 16  # Approximate number of progress reports of a worker in one epoch.
+REQUESTS = 8  # Requests for the terms that are left, while a worker trains its part of them.
 
 
 @dataclass(eq=False)
 class ShardCursor:
-    """Shards of a worker, and the number of terms drawn from each shard."""
+    """Shards of a worker, the number of terms drawn from each shard, and the terms of the run that are left to it.
+
+    Workers without rounds have no fixed number of terms (``shared``). The coordinator tells a worker how many terms
+    all have trained and how many workers share the terms that are left. The worker may train its part of these, and
+    asks again when it has trained 1 / ``REQUESTS`` of its part. A worker that has trained all of its part waits for the
+    answer. So the workers together do not exceed the goal of the run by much, however long messages take.
+    """
 
     config: RunConfig
+    shared: bool = False  # Whether the worker trains on terms of the run until none are left.
     shards: dict[int, int] = field(default_factory=dict)  # Terms drawn so far, by shard.
     done: int = 0  # Terms trained in this incarnation of the worker.
     scale: float = 1.0  # Factor of the step sizes.
     spent: float = 0.0  # Share of the run's seconds that is spent.
+    known: int = 0  # Terms that all workers together have trained, by the last message of the coordinator.
+    members: int = 1  # Number of workers that share the other terms.
+    _known_at: int = 0  # Terms of this worker among those that are known.
+    _asked_at: int | None = None  # Terms of this worker before its unanswered request; None if there is none.
     _turn: int = 0  # Bursts so far, which select the next shard.
     _shard: int = 0  # Shard of the current burst.
     _unreported: dict[int, Progress] = field(default_factory=dict)  # Unreported progress, by shard.
@@ -107,8 +128,8 @@ class ShardCursor:
         """The epoch that the worker is in, if all workers are equally fast."""
         return self.done * self.config.workers // max(1, self.config.epoch)
 
-    def take(self, body: Begin | Assign | StepScale | TimeSpent) -> None:
-        """Replace the shards of the worker, the factor of its step sizes, or the share of the time that is spent.
+    def take(self, body: Begin | Assign | StepScale | TimeSpent | TermsReply) -> None:
+        """Replace the shards of the worker, the factor of its steps, the share of the time, or the terms of the run.
 
         For a shard that the worker already has, its own count of terms is at least as new as that of the coordinator.
         """
@@ -116,8 +137,39 @@ class ShardCursor:
             self.scale = body.scale
         elif isinstance(body, TimeSpent):
             self.spent = body.fraction
+        elif isinstance(body, TermsReply):
+            assert self._asked_at is not None
+            self.known, self.members, self._known_at, self._asked_at = body.terms, body.members, self._asked_at, None
         else:
+            # A new membership view may count fewer terms, because its parameters lack some deltas.
+            if isinstance(body, Begin) and body.progress >= self.known:
+                self.known, self.members, self._known_at = body.progress, max(1, len(body.members)), self.done
             self.shards = {shard: max(drawn, self.shards.get(shard, 0)) for shard, drawn in body.shards}
+
+    def next_terms(self, most: int) -> int:
+        """Return the number of terms of the next burst, at most ``most``; with 0 the worker has to wait.
+
+        >>> cursor = ShardCursor(RunConfig(4, np.zeros(1), epoch=100, goal=100))
+        >>> cursor.take(Begin(((0, 0),), clock=0, progress=60, members=("a", "b", "c", "d")))
+        >>> cursor.next_terms(8), cursor.next_terms(20)
+        (8, 10)
+        """
+        goal = self.config.goal
+        return most if goal is None else max(0, min(most, self._part(goal) - (self.done - self._known_at)))
+
+    def wait(self) -> Iterator[Action]:
+        """Report the progress before a wait for more terms, and ask how many are left."""
+        yield from self.report()
+        yield from self._ask()
+
+    def _part(self, goal: int) -> int:
+        return -(-(goal - self.known) // self.members)
+
+    def _ask(self) -> Iterator[Action]:
+        if self._asked_at is None:
+            self._asked_at = self.done
+            yield from self.report()
+            yield Send(COORDINATOR, TermsRequest())
 
     def burst(self, values: Floats, terms: int, progress: int, stride: int, together: bool = False) -> Train:
         """Return a burst on the next terms of the next shard, with the shards in turn."""
@@ -129,7 +181,7 @@ class ShardCursor:
         return Train(values, shard, first, terms, progress, stride, together, self.scale, self.spent)
 
     def trained(self, event: Trained, clock: int) -> Iterator[Action]:
-        """Count a burst, and report the progress about ``REPORTS`` times an epoch."""
+        """Count a burst, report the progress about ``REPORTS`` times an epoch, and ask how many terms are left."""
         self.done += event.terms
         if self._shard in self.shards:
             self.shards[self._shard] += event.terms
@@ -141,6 +193,9 @@ class ShardCursor:
         self._unreported[self._shard] = total
         if total.terms * self.config.workers * REPORTS >= self.config.epoch:
             yield from self.report()
+        goal = self.config.goal
+        if self.shared and goal is not None and REQUESTS * (self.done - self._known_at) >= self._part(goal):
+            yield from self._ask()
 
     def report(self) -> Iterator[Action]:
         """Report the progress since the last report to the coordinator."""
