@@ -508,4 +508,4 @@ def test_a_run_leaves_a_folder(files: dict[str, str], tmp_path: Path, capsys: py
     assert np.isfinite(run.model.weights).all()
     capsys.readouterr()
     assert main(words) == 2
-    assert "has a run already" in capsys.readouterr().err
+    assert "there is a run already" in capsys.readouterr().err
