@@ -104,7 +104,7 @@ def test_rows_drawn_by_their_own_weights_weigh_alike():
     np.testing.assert_allclose(drawn.rows.weights, np.full(ROWS, data.rows.weights.mean()), rtol=1e-5)
     weightless = InMemoryDataset(random_rows(3, ROWS), shuffled=False)
     assert row_weights(weightless) is None
-    with pytest.raises(ParameterError, match="have no weights of their own. Other weights are given in Python"):
+    with pytest.raises(ParameterError, match="have no weights of their own"):
         Weighted().rows(weightless)
 
 

@@ -263,7 +263,7 @@ experiment = Experiment(
     [SMALL, *grid(mode=list(MODES), times=[24, 32]), *grid(batch=BATCHES[::2], workers=WORKERS[:2])],
     trial,
     read,
-    seconds=(135 + 4.0 * 5 * len(BATCHES) * len(WORKERS), 30 + 4.0 * 2 * 2 * len(WORKERS[:2])),
+    seconds=(135 + 2.0 * 5 * len(BATCHES) * len(WORKERS), 19 + 1.8 * 2 * 2 * len(WORKERS[:2])),
     seeds=(5, 2),
     timed=lambda point: "batch" in point,
 )  # fmt: skip

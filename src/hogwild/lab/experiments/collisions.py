@@ -9,7 +9,7 @@ from hogwild.data.generate.catalogue import classification
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.lab.experiment import Experiment, Mean, Point, Results, counted, each, finite, grid, ratio
 from hogwild.lab.report_builder import heat_maps, staleness_chart
-from hogwild.lab.report_model import Chart, Finding, Part, Series
+from hogwild.lab.report_model import Chart, Finding, Part, Series, Table
 from hogwild.machine import usable_cores
 from hogwild.problems.linear import Linear
 from hogwild.run import Run
@@ -103,8 +103,22 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
                 "features", "lost_of_a_million", f"{count} workers", workers=count)),
             "Lost changes of a million writes fall with sparsity.", log_x=True, log_y=True,
         ),
+        Table(
+            f"By sparsity, with {counted(two, 'worker')}",
+            ("features", *(f"speed-up with {count}" for count in several), "collided", "missed", "expected",
+             "lost of a million writes"),
+            tuple(
+                (f"{size:,}", *(str(ups[size][workers.index(count)]) for count in several),
+                 *(str(uniform.mean(figure, features=size, workers=two)) for figure in OF_SPARSITY))
+                for size in known
+            ),
+        ),
     ]  # fmt: skip
     return findings, [*parts, *_pictures(results, two)]
+
+
+# Figures of the table, for the largest number of workers that have a core each.
+OF_SPARSITY = ("collided", "missed", "predicted_missed_by_staleness", "lost_of_a_million")
 
 
 def _of_sparsity(
@@ -210,6 +224,6 @@ experiment = Experiment(
     QUICK,
     trial,
     read,
-    seconds=(5.0 * 5 * len(FULL), 5.0 * 2 * len(QUICK)),
+    seconds=(5.0 * 5 * len(FULL), 6.4 * 2 * len(QUICK)),
     timed=True,
 )  # fmt: skip

@@ -305,7 +305,7 @@ experiment = Experiment(
     + grid(where=PLACES, delay=list(INJECTED), step=[LARGE]),
     trial,
     read,
-    seconds=(305, 43),
+    seconds=(305, 38),
     seeds=(5, 2),
     timed=lambda point: point.get("where") in ("messages", "memory"),
 )  # fmt: skip

@@ -258,7 +258,7 @@ experiment = Experiment(
     grid(problem=["least squares"], method=list(METHODS), rows=[1000]),
     trial,
     read,
-    seconds=(450, 20),
+    seconds=(320, 14),
     seeds=(10, 4),
     timed=lambda point: "file" in point,
     on_data=_on_data,

@@ -221,7 +221,7 @@ experiment = Experiment(
     QUICK,
     trial,
     read,
-    seconds=(8.4 * 3 * len(FULL), 1.4 * len(QUICK)),
+    seconds=(8.4 * 3 * len(FULL), 0.55 * len(QUICK)),
     seeds=(3, 1),
     timed=True,
     on_data=on_data,

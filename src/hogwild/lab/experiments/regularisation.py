@@ -490,6 +490,6 @@ experiment = Experiment(
     + grid(problem=[PERCEPTRON], method=list(TRAJECTORIES), step=[0.16, 0.08], updates=[800]),
     trial,
     read,
-    seconds=(3000, 60),
+    seconds=(4000, 80),
     seeds=(8, 3),
 )  # fmt: skip

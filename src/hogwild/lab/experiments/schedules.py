@@ -209,7 +209,7 @@ experiment = Experiment(
     grid(schedule=NAMES, strategy=STRATEGIES),
     trial,
     read,
-    seconds=(135, 34),
+    seconds=(135, 24),
     seeds=(8, 2),
     timed=lambda point: "file" in point,
     on_data=with_file,

@@ -176,7 +176,7 @@ experiment = Experiment(
     _points(20_000, {"batch": (32, 2048), "width": (256,), "depth": (4,)}, DEVICES),
     trial,
     read,
-    seconds=(900, 60),
+    seconds=(600, 23),
     seeds=(3, 1),
     timed=True,
 )  # fmt: skip

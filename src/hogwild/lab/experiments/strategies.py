@@ -141,6 +141,6 @@ experiment = Experiment(
     grid(strategy=[*IN_MEMORY, *BY_MESSAGES]),
     trial,
     read,
-    seconds=(30, 12),
+    seconds=(30, 8),
     seeds=(5, 2),
 )  # fmt: skip

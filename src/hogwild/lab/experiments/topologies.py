@@ -295,6 +295,6 @@ experiment = Experiment(
     + grid(problem=[PERCEPTRON], topology=["ring", "torus", "clique"]),
     trial,
     read,
-    seconds=(330, 45),
+    seconds=(330, 31),
     seeds=(5, 2),
 )  # fmt: skip
