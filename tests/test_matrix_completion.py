@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hogwild import Constant, Linear, MatrixCompletion, WarmStart, load, minimise
+from hogwild import Constant, MatrixCompletion, WarmStart, load, minimise
 from hogwild.data.dataset import Chunk
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.errors import CheckpointError, ModelError, ParameterError
@@ -243,4 +243,3 @@ def test_what_is_for_linear_models_is_refused():
         minimise(problem, Sequential(), strategy="serial", budget=1)
     with pytest.raises(ParameterError, match="no buffers"):
         minimise(problem, strategy=Hogwild(workers=2, buffer=8), budget=1)
-    assert minimise(Linear((np.eye(2), [1.0, 2.0]), "squared"), strategy="serial", budget=1).model.loss == "squared"

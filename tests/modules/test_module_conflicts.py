@@ -149,7 +149,7 @@ def test_rows_of_a_table_collide_only_where_both_write() -> None:
 
 
 def test_a_row_of_a_sparse_table_that_others_moved_keeps_both_changes() -> None:
-    monitor, ((one, first), (other, second)) = pair(lambda: SparseMLP(6, [2], 1).table)
+    monitor, ((one, first), (other, second)) = pair(lambda: SparseMLP(6, [16], 1).table)
     for net in (one, other):
         net.follow(optim.SGD(net.parameters(), lr=0.5))
     before = one.weight.detach().clone()
@@ -168,7 +168,7 @@ def test_a_row_of_a_sparse_table_that_others_moved_keeps_both_changes() -> None:
     moved = (before - one.weight.detach())[:, 0]
     assert torch.allclose(moved, torch.tensor([0.0, 1.0, 0.0, 0.0, 1.0, 0.5]))
     assert monitor.collided == 1
-    assert monitor.tally.sum(0).tolist() == [4 * 2, 2, 2, 0]
+    assert monitor.tally.sum(0).tolist() == [4 * 16, 16, 16, 0]
 
 
 # Worker processes.

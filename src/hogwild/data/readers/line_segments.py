@@ -55,6 +55,7 @@ def segments(path: Path, segment_bytes: int) -> Iterator[Segment]:
     try:
         with path.open("rb") as file:
             for text in _lines(path, file, max(1, segment_bytes)):
+                text.flags.writeable = False  # parsers are compiled for read-only bytes alone
                 yield Segment(text, line)
                 # Newlines are counted after the consumer has parsed the segment, so that its threads share the page
                 # faults.
