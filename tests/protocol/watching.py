@@ -9,8 +9,8 @@ import numpy as np
 from ledger import Ledger
 
 from hogwild.messaging.job import MessageJob, Outcome
-from hogwild.messaging.messages import Ack, Envelope, Pull, Push, TermsReply, number_of
-from hogwild.messaging.protocol import Action, Received, Train, Transmit
+from hogwild.messaging.messages import Ack, Envelope, Pull, Push, number_of
+from hogwild.messaging.protocol import Action, Train, Transmit
 from hogwild.runtimes.simulator import Simulator
 from hogwild.runtimes.simulator.event_loop import EventLoop
 
@@ -32,9 +32,9 @@ class Watched(EventLoop):
         super().__init__(simulator, job)
         self.ledger, self.lasting, self.steady = ledger, lasting, steady
         self.terms = 0  # of all workers
-        self.known: dict[str, int] = {}  # terms of all that a worker was told of before its last burst
-        self.told: dict[str, int] = {}  # terms of all that a worker was told of last
-        self.most_told = 0
+        # By worker: terms of all, and workers that share the rest, that it was told of before its last burst. A message
+        # that came out of turn is told when its turn comes.
+        self.known: dict[str, tuple[int, int]] = {}
         self.log: list[str] = []
         self.bursts: dict[Life, list[int]] = defaultdict(list)  # their places in the ledger
 
@@ -49,9 +49,10 @@ class Watched(EventLoop):
 
     def _check_goal(self) -> None:
         """No worker has trained more than its part of what was left when it was told last."""
-        goal, workers = self.job.config.goal, self.job.config.workers
+        goal = self.job.config.goal
         assert goal is not None
-        most = self.most_told + sum(-(-(goal - known) // workers) for known in self.known.values())
+        told = max((known for known, _ in self.known.values()), default=0)
+        most = told + sum(-(-(goal - known) // members) for known, members in self.known.values())
         assert self.terms <= most, f"{self.terms} terms instead of {goal}, of which at most {most} may be under way"
 
     def _check_result(self, entries: Any) -> None:
@@ -64,14 +65,9 @@ class Watched(EventLoop):
         if isinstance(action, Train):
             self.bursts[name, self.incarnations[name]].append(self.ledger.given)
             self.terms += action.terms
-            self.known[name] = self.told.get(name, 0)
+            cursor = self.nodes[name].role.cursor  # type: ignore[attr-defined]
+            self.known[name] = cursor.known, cursor.members
         super()._execute(name, action)
-
-    def _react(self, name: str, event: Any) -> None:
-        if isinstance(event, Received) and isinstance(event.envelope.body, TermsReply):
-            self.told[name] = max(self.told.get(name, 0), event.envelope.body.terms)
-            self.most_told = max(self.most_told, self.told[name])
-        super()._react(name, event)
 
     def _next(self) -> None:
         assert self.events < MOST_EVENTS, f"{MOST_EVENTS:,} events, and still no end: it never ends"
