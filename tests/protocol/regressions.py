@@ -54,6 +54,24 @@ REGRESSIONS = {
         faults=(Crash("server-0", 0.01, 0.0),),
         late={3: 0.004},
     ),
+    # A server no longer waits for a lost worker, answers a clock and crashes. It comes back to the clock before, at
+    # which the worker enters again, while another worker has the answer and waits for the other server.
+    "answered before the server crashed": Execution(
+        ParameterServer(5, 2, staleness=0, pull_every=1, combine="sum"),
+        bursts=2,
+        epochs=2,
+        link=Link("heavy-tail:0.0001"),
+        faults=(Crash("worker-1", 0.0, 0.0078), Crash("worker-0", 0.0031, 0.0397), Crash("server-1", 0.0111, 0.0358)),
+        detection=0.0079,
+        seed=613,
+    ),
+    # The same with one server, while another worker trains for several clocks on what it was answered.
+    "trained on what was answered before the server crashed": Execution(
+        ParameterServer(3, staleness=3, pull_every=4, combine="sum"),
+        bursts=8,
+        slow={0: 20.0},
+        faults=(Crash("worker-0", 0.01, 0.0005), Crash("server-0", 0.0105, 0.0)),
+    ),
     # A worker that is there but not ready was dealt shards, and began twice.
     "dealt with before it was ready": Execution(ParameterServer(3, combine="sum"), late={1: 0.0002, 2: 0.0002}),
     # A worker is told to end, and then to begin.

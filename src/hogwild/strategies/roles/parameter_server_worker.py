@@ -42,7 +42,7 @@ class ParameterServerWorker:
     The worker trains ``push_every`` terms and pushes the delta to every server. After ``pull_every`` pushes it pulls
     again, and goes on from the parameters that it has, until the reply arrives or it has pushed ``run_ahead`` times
     since. It then continues from the reply, plus the deltas that it has pushed since the pull. With ``run_ahead=0`` it
-    waits for every reply.
+    waits for every reply. After a restart of a server it pulls again before its next burst.
 
     With ``rounds`` the worker ends by itself, after the same number of terms as every other worker. Otherwise it
     ends when the coordinator sends Stop. With ``together`` all terms of a burst use the same parameters, as one large
@@ -64,6 +64,7 @@ class ParameterServerWorker:
         self.pull_clock: int | None = None  # Clock of the pull that is on its way; None if there is none.
         self.replies: dict[int, PullReply] = {}  # Replies to that pull so far, by server.
         self.unseen: list[Vector] = []  # Deltas pushed since that pull, which its replies do not contain.
+        self.outdated = False  # Whether a server has restarted since its last reply.
         # Clocks that the servers have named, by number, while the worker joins late.
         self.join_clocks: dict[int, int] | None = None
         self.awaits = False  # Whether the worker waits for parameters, or for terms that are left to it.
@@ -85,7 +86,7 @@ class ParameterServerWorker:
         elif isinstance(event, Trained):
             yield from self._trained(event)
         elif isinstance(event, PeerJoined) and is_server(event.peer):
-            yield from self._repeat_request(number_of(event.peer))
+            yield from self._server_restarted(number_of(event.peer))
 
     def _delivered(self, sender: str, body: Body) -> Iterator[Action]:
         if isinstance(body, Begin) and not self.ended:  # Stop may arrive before Begin.
@@ -114,15 +115,22 @@ class ParameterServerWorker:
             if self.awaits or self.join_clocks is not None or not self.cursor.shards:
                 yield from self._leave()
 
-    def _repeat_request(self, number: int) -> Iterator[Action]:
-        """Repeat an unanswered request to a restarted server, which may have lost it."""
+    def _server_restarted(self, number: int) -> Iterator[Action]:
+        """Repeat an unanswered request to a restarted server, and pull again where the server has answered already.
+
+        The server has lost all that it has not persisted, and with it the clocks that it has answered at. Until the
+        lost messages are sent again, it may let a worker join at an earlier clock. The staleness bound counts the
+        deltas of that worker, which the parameters from before the crash cannot contain.
+        """
         if self.join_clocks is not None and number not in self.join_clocks:
             yield Send(server(number), JoinRequest())
-        elif self.pull_clock is not None and number not in self.replies:
-            if self.unseen:  # The server adds them before it handles a repeated pull, so all replies must be new.
-                yield from self._pull()
-            else:
-                yield Send(server(number), Pull(self.pull_clock))
+        elif self.pull_clock is None:
+            self.outdated = True
+        elif self.unseen:  # The server adds them before it handles a repeated pull, so all replies must be new.
+            yield from self._pull()
+        else:
+            self.replies.pop(number, None)
+            yield Send(server(number), Pull(self.pull_clock))
 
     def _begin(self) -> Iterator[Action]:
         """Pull the first parameters, and wait for them."""
@@ -133,7 +141,7 @@ class ParameterServerWorker:
             yield from self._pull()
 
     def _pull(self) -> Iterator[Action]:
-        self.pull_clock, self.replies, self.unseen = self.clock, {}, []
+        self.pull_clock, self.replies, self.unseen, self.outdated = self.clock, {}, [], False
         for number in range(len(self.parts)):
             yield Send(server(number), Pull(self.clock))
 
@@ -141,7 +149,7 @@ class ParameterServerWorker:
         """Adopt the parameters that have arrived, pull the next, and train, unless the worker is too far ahead."""
         if self.pull_clock is not None and len(self.replies) == len(self.parts):
             self._adopt()
-        if self.pull_clock is None and self._own >= self.pull_every:
+        if self.pull_clock is None and (self.outdated or self._own >= self.pull_every):
             yield from self._pull()
         terms = self._terms()
         if terms == 0:
