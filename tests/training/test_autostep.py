@@ -11,6 +11,7 @@ from runs import Dying, Killed, arrays, problem, told
 
 import references
 from hogwild import Linear, minimise
+from hogwild.data.open_dataset import as_dataset
 from hogwild.rules import PassiveAggressive, named
 from hogwild.schedules import Constant, Cosine, InverseTime
 from hogwild.training import step_search
@@ -110,6 +111,39 @@ def test_where_nearly_every_step_explodes_one_is_found_that_does_not() -> None:
     assert choice["step"] < 1e-6
     assert not told(run, "diverged")
     assert run.result["r2"] > 0.8
+
+
+def separable_rows(rows: int) -> tuple[sp.csr_array, np.ndarray]:
+    """Rows of 20 of 8,000 columns, of length one, with planted weights: a few of them are learnt by heart."""
+    rng = np.random.default_rng(0)
+    columns = rng.integers(8_000, size=20 * rows)
+    values = np.full(20 * rows, 20**-0.5, np.float32)
+    X = sp.csr_array((values, columns, np.arange(rows + 1) * 20), (rows, 8_000))
+    X.sum_duplicates()
+    return X, X @ rng.standard_normal(8_000) > 0
+
+
+def test_held_out_rows_do_not_judge_a_trial_that_has_a_small_share_of_the_rows() -> None:
+    X, y = separable_rows(215_000)
+    given = Linear((X[:-5_000], y[:-5_000]), l2=1e-6)
+    judge = given.encoded(as_dataset((X[-5_000:], y[-5_000:])))
+    assert chosen(given, epochs=4, held_out=judge).step == chosen(given, epochs=4).step
+
+
+def test_held_out_rows_exclude_steps_with_which_their_loss_rises_on_any_share_of_the_rows() -> None:
+    X, y = separable_rows(215_000)
+    noise = np.random.default_rng(1).random(len(y)) < 0.5  # labels that no model predicts
+    given = Linear((X[:-5_000], noise[:-5_000]), l2=0.0)
+    judge = given.encoded(as_dataset((X[-5_000:], noise[-5_000:])))
+    assert chosen(given, epochs=4, held_out=judge).step < chosen(given, epochs=4).step / 4
+
+
+def test_a_trial_that_held_out_rows_judge_has_half_of_the_rows(made: list[tuple[float, int]]) -> None:
+    X, y = separable_rows(45_000)
+    given = Linear((X[:-5_000], y[:-5_000]), l2=1e-6)
+    judge = given.encoded(as_dataset((X[-5_000:], y[-5_000:])))
+    chosen(given, epochs=10, held_out=judge)
+    assert max(updates for _, updates in made) == 20_000
 
 
 def test_a_rule_that_needs_no_step_is_not_searched_for_one(made: list[tuple[float, int]]) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from hogwild.data.csr import CSRRows
-from hogwild.data.dataset import Chunk, Dataset
+from hogwild.data.dataset import Chunk, Dataset, Epoch
 from hogwild.data.sampling import subsample
+from hogwild.problems.problem import State
 from hogwild.schedules import Schedule, with_step
 from hogwild.training.step_sizes import StepSizes
 
@@ -25,6 +26,11 @@ LONG_WORK = 2**18, 2**20
 # Greatest number of non-zeros of a trial where shorter trials do not show how the best step size depends on length.
 # ``SHARE`` does not limit these trials.
 IN_DOUBT = 2**22
+# Least share of the rows that a trial visits if held-out rows judge it. The model of a smaller share overfits it more
+# than the run overfits all rows, so that its held-out loss asks for a smaller step size than the run needs.
+JUDGED_ROWS = 1 / 2
+# Limits up to which a trial is made longer to visit that share: a share of the run's updates, and non-zeros.
+JUDGED_SHARE, JUDGED_WORK = 1 / 8, 2**21
 ROWS = 1_000  # least number of rows of a trial, however long the rows are
 # Number of rows below which a trial is as long as the run: any sample of so few rows is too small.
 FEW = 2_000
@@ -40,8 +46,9 @@ class TrialRunner:
     its end. The losses before each update are a worse criterion. Rows seen for the first time favour smaller step sizes
     than the run needs, because the run sees its rows again.
 
-    With held-out rows the result also has the loss on a sample of them. Rows that a model separates have an objective
-    that falls with any step size, and a loss on other rows that does not.
+    With held-out rows, the result is the loss on a sample of them if that is higher. Rows that a model separates have
+    an objective that falls with any step size, and a loss on other rows that does not. A trial on a small share of the
+    rows overfits them more than the run does. There the held-out loss counts only if it is above its start.
     """
 
     def __init__(
@@ -50,6 +57,7 @@ class TrialRunner:
     ) -> None:  # fmt: skip
         self.sample = problem.sample(min(problem.data.n_rows, updates), seed, narrow=judge is None)
         self.judge = None if judge is None else subsample(judge, JUDGING_ROWS, seed).in_order()
+        self.few_rows = updates < JUDGED_ROWS * problem.data.n_rows
         self.start, self.schedule, self.epochs, rows = (
             self.sample.start(rule),
             schedule,
@@ -88,22 +96,44 @@ class TrialRunner:
         loss = self.sample.metrics(self.sample.measure(walked, state))["loss"]
         found = float(loss + self.sample.penalty(state))
         if self.judge is not None:
-            sums = sum(self.sample.measure(self.judge[number], state) for number in range(len(self.judge)))
-            found = max(found, float(self.sample.metrics(sums)["loss"]))
+            held_out = self.loss_on(self.judge, state)
+            if not (self.few_rows and held_out <= self.held_out_at_start):
+                found = max(found, held_out)
         return found if math.isfinite(found) else math.inf
 
+    @cached_property
+    def held_out_at_start(self) -> float:
+        """The held-out loss before the first update."""
+        assert self.judge is not None
+        return self.loss_on(self.judge, self.start)
 
-def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool) -> tuple[int, int]:
+    def loss_on(self, rows: Epoch, state: State) -> float:
+        """Return the mean loss on other rows."""
+        sums = sum(self.sample.measure(rows[number], state) for number in range(len(rows)))
+        return float(self.sample.metrics(sums)["loss"])
+
+
+def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool, judged: bool = False) -> tuple[int, int]:
     """Return the number of updates of a trial, and the number for trials where the first is inconclusive.
+
+    A trial that is to be ``judged`` by held-out rows visits half of the rows, if that is not too long.
 
     >>> updates_of_trials(100_000, 7_000_000, 10, tapers=True), updates_of_trials(50, 700, 100, tapers=True)
     ((3745, 59919), (5000, 5000))
+    >>> updates_of_trials(20_000, 1_400_000, 10, tapers=True, judged=True)
+    (10000, 59919)
     """
     each, run = max(1.0, nonzeros / max(1, rows)), rows * epochs
     fewest, most = (work / each for work in (WORK if tapers else LONG_WORK))
     in_doubt = max(1, round(min(run, max(ROWS, IN_DOUBT / each))))
     usual = max(1, round(max(ROWS, fewest, min(most, run * SHARE))))
-    return in_doubt if rows < FEW else min(in_doubt, usual), in_doubt
+    if rows < FEW:
+        return in_doubt, in_doubt
+    usual = min(in_doubt, usual)
+    half = math.ceil(rows * JUDGED_ROWS)
+    if judged and half <= min(run * JUDGED_SHARE, JUDGED_WORK / each):
+        usual = max(usual, half)
+    return usual, in_doubt
 
 
 def has_uneven_rows(rows: CSRRows) -> bool:
@@ -156,14 +186,15 @@ def choose_step(
     give the exponent, which extrapolates the step size to the length of the run. Where the trials do not show the
     exponent, as with columns of very different scales, further trials are nearly as long as the run.
 
-    With ``held_out`` rows, the higher of the objective and the held-out loss decides.
+    With ``held_out`` rows, the higher of the objective and the held-out loss decides. Where trials have less than half
+    of the rows, because the rows are many, the held-out loss only excludes step sizes with which it rises.
 
     Independent trials run at the same time, on up to ``workers`` threads, unless they are very short. The choice is the
     same for any number of threads. ``alone`` tells whether each worker of the run has parameters to itself. Trials use
     the kernel of the run's workers, so that no other kernel is compiled.
     """
     data, tapers = problem.data, rule.self_annealing
-    usual, in_doubt = updates_of_trials(data.n_rows, data.nonzeros, epochs, tapers)
+    usual, in_doubt = updates_of_trials(data.n_rows, data.nonzeros, epochs, tapers, held_out is not None)
     making = partial(TrialRunner, problem, rule, schedule, epochs, seed, alone, held_out)
     with ThreadPoolExecutor(workers, thread_name_prefix="hogwild-trial") as pool:
         trials = making(usual)
