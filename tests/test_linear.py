@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -10,6 +12,7 @@ import references
 from hogwild import Constant, Linear, Serial, WarmStart, minimise
 from hogwild.data import Chunk, as_dataset
 from hogwild.errors import DataError, ParameterError
+from hogwild.kernels import linear_build, loss_sums
 from hogwild.losses import LOSSES
 from hogwild.rules import RULES
 from hogwild.rules import named as rule_named
@@ -300,3 +303,26 @@ def test_a_penalty_is_not_rounded_away_where_steps_are_small(rate):
         init=WarmStart((np.ones((1, 1)), np.zeros((1, 1)))),
     )  # fmt: skip
     assert 1 - run.model.weights[0, 0] == pytest.approx(1 - np.exp(-rate * 1e-5 * 1000 * 100), rel=0.02)
+
+
+def test_losses_labels_and_predictions_share_one_loop_over_the_rows():
+    X, y = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32), np.tile([-1.0, 1.0], 20)
+    scoring, seen = linear_build.scoring("dense"), []
+    for loss in ("logistic", "hinge", "squared"):
+        problem = Linear((X, y), loss)
+        chunk, state = problem.data.in_order()[0], values(problem)
+        problem.measure(chunk, state)
+        precise = replace(chunk.rows, labels=chunk.rows.labels.astype(np.float64))
+        problem.measure(Chunk(precise, chunk.order), state)
+        problem.model(state, {}).decide(X)
+        seen.append(len(scoring.signatures))
+    assert seen == seen[:1] * 3
+
+
+def test_rows_of_several_blocks_add_up_like_one_block(monkeypatch):
+    random = np.random.default_rng(0)
+    problem = Linear((random.standard_normal((40, 3)).astype(np.float32), random.standard_normal(40)), "squared")
+    chunk, state = problem.data.in_order()[0], values(problem)
+    whole = problem.measure(chunk, state)
+    monkeypatch.setattr(loss_sums, "BLOCK", 7)
+    np.testing.assert_array_equal(problem.measure(chunk, state), whole)

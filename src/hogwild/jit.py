@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from numba import types
+from numba.core.ccallback import CFunc
 
 from hogwild.kernel_cache import PartCompiler, kept_on_disk
 
@@ -43,7 +44,7 @@ def compiled(function: Function) -> Any:
     42
     """
     dispatcher = numba.njit(**OPTIONS)(function)
-    return kept_on_disk(dispatcher, _digest) if _in_a_file(function) else dispatcher
+    return kept_on_disk(dispatcher, function, _digest) if _in_a_file(function) else dispatcher
 
 
 def is_cached(function: Any) -> bool:
@@ -144,8 +145,10 @@ def specialise(template: Function, *, cache: bool = True, fused: bool = True, **
 
 
 @functools.cache
-def entry(template: Function, **parts: Function) -> Any:
-    """Compile a copy of ``template`` as :func:`specialise` does, but as a C function of one pointer.
+def entry(
+    template: Function, arguments: tuple[types.Type, ...] = (types.voidptr,), *, cache: bool = True, **parts: Function
+) -> Any:
+    """Compile a copy of ``template`` as :func:`specialise` does, but as a C function, of one pointer by default.
 
     Threads of other libraries can call the function at its ``address``. Python can call it as its attribute ``ctypes``,
     which releases the global interpreter lock.
@@ -159,13 +162,18 @@ def entry(template: Function, **parts: Function) -> Any:
     """
     copy = _named(template, True, tuple(sorted(parts.items())))
     options = {name: value for name, value in OPTIONS.items() if name in ("error_model", "fastmath")}
-    return numba.cfunc(types.void(types.voidptr), cache=_in_a_file(template), **options)(copy)
+    function = CFunc(copy, (arguments, types.void), locals={}, options=options)
+    if cache and _in_a_file(template):
+        kept_on_disk(function, copy, _digest)
+    function.compile()
+    return function
 
 
 @functools.cache
 def _specialised(template: Function, cache: bool, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
-    dispatcher = numba.njit(**(OPTIONS if fused else UNFUSED))(_named(template, fused, parts))
-    return kept_on_disk(dispatcher, _digest) if cache else dispatcher
+    copy = _named(template, fused, parts)
+    dispatcher = numba.njit(**(OPTIONS if fused else UNFUSED))(copy)
+    return kept_on_disk(dispatcher, copy, _digest) if cache else dispatcher
 
 
 def _named(template: Function, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Function:

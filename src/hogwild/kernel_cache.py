@@ -23,9 +23,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numba
 from numba import _dynfunc
 from numba.core.caching import FunctionCache
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -33,6 +32,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
 if TYPE_CHECKING:
+    from numba.core.ccallback import CFunc
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import StateDict
     from numba.core.dispatcher import Dispatcher
@@ -147,12 +147,15 @@ class KernelCache(FunctionCache):
         return _lock_files[folder]
 
 
-def kept_on_disk(dispatcher: Dispatcher, digest: Callable[[Any], str]) -> Dispatcher:
-    """Attach a :class:`KernelCache` to a dispatcher, and return the dispatcher."""
-    if numba.config.DISABLE_JIT:  # With NUMBA_DISABLE_JIT the dispatcher is the plain function.
-        return dispatcher
-    cache = KernelCache(dispatcher.py_func, digest)
-    compile_one = dispatcher._compiler.compile
+Compiled = TypeVar("Compiled", "Dispatcher", "CFunc")
+
+
+def kept_on_disk(compiled: Compiled, function: Callable[..., Any], digest: Callable[[Any], str]) -> Compiled:
+    """Attach a :class:`KernelCache` to a dispatcher or a C function of a Python function, and return it."""
+    if compiled is function:  # With NUMBA_DISABLE_JIT the dispatcher is the plain function.
+        return compiled
+    cache = KernelCache(function, digest)
+    compile_one = compiled._compiler.compile
 
     def compile_and_release(*given: object) -> object:
         try:
@@ -162,9 +165,9 @@ def kept_on_disk(dispatcher: Dispatcher, digest: Callable[[Any], str]) -> Dispat
             cache.release()
             raise
 
-    dispatcher._compiler.compile = compile_and_release
-    dispatcher._cache = cache
-    return dispatcher
+    compiled._compiler.compile = compile_and_release
+    compiled._cache = cache
+    return compiled
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
 
 from hogwild import (
     Budget,
@@ -23,7 +24,9 @@ from hogwild import (
     minimise,
 )
 from hogwild.data.generate.ratings import GeneratedRatings
+from hogwild.data.packing.pack import pack
 from hogwild.errors import CheckpointError, ParameterError
+from hogwild.problems import problem as problems
 from hogwild.rules import Sequential
 from hogwild.training import penalty_search, thread_driver
 
@@ -276,9 +279,75 @@ def test_other_penalties_are_refused(l2):
 def test_the_default_penalty_is_that_of_ridge_and_zero_switches_it_off():
     """A column of small values needs a large weight, which the default shrinks as documented: by v / (v + 1/n)."""
     x = np.where(np.arange(400) % 2, 1, -1) / 20.0  # a variance of 1/n: the weight is halved
-    rows, how = (x[:, None], 3 * x), {"strategy": "serial", "budget": 200}
+    beside = np.where(np.arange(400) % 4 < 2, 1.0, -1.0)  # independent of x, and as large as the default expects
+    rows, how = (np.stack([x, beside], axis=1), 3 * x), {"strategy": "serial", "budget": 200}
     assert minimise(Linear(rows, "squared"), **how).model.weights[0, 0] == pytest.approx(1.5, rel=0.01)
     assert minimise(Linear(rows, "squared", l2=0), **how).model.weights[0, 0] == pytest.approx(3, rel=0.01)
+    # Where no column is larger, the default is that of the same column in another unit: by v / (v + v/n).
+    alone = x[:, None], 3 * x
+    assert minimise(Linear(alone, "squared"), **how).model.weights[0, 0] == pytest.approx(3, rel=0.01)
+
+
+def topics(count: int, seed: int) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Rows of 25 words as counts, scaled to length one; a fifth of the words tell the two topics apart."""
+    random = np.random.default_rng(seed)
+    labels = np.where(random.random(count) < 0.5, 1, -1)
+    told = (random.random((count, 25)) < 0.2) * np.where(labels > 0, 100, 200)[:, None]
+    words = sparse.coo_array(
+        (np.ones(count * 25), (np.repeat(np.arange(count), 25), (random.integers(0, 100, (count, 25)) + told).ravel())),
+        (count, 300),
+    ).tocsr()  # fmt: skip
+    lengths = np.sqrt(words.multiply(words).sum(axis=1))
+    return sparse.csr_matrix(words.multiply(1 / np.asarray(lengths).reshape(-1, 1)), dtype=np.float32), labels
+
+
+def test_the_default_penalty_of_short_rows_leaves_scores_their_size():
+    training, other = topics(400, 0), topics(2_000, 1)
+    assert Linear(training).l2 == Linear(training, "softmax").l2 == FactorisationMachine(training).l2 == 1 / (16 * 400)
+    assert Linear(training, "hinge").l2 == Linear(training, "squared").l2 == 1 / 400  # a margin of 1 suffices them
+    losses = [
+        minimise(Linear(training, l2=l2), strategy="serial", test=other, budget=50).history[-1]["test_loss"]
+        for l2 in (None, 1 / 400)
+    ]
+    assert losses[0] < losses[1] - 0.05
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_the_default_penalty_follows_the_unit_of_small_values_but_not_of_large_ones(loss):
+    X, y = topics(400, 0)
+    usual = Linear((X, y), loss).l2
+    assert Linear((X / 8, y), loss).l2 == pytest.approx(usual / 64, rel=0.01)
+    assert Linear((1000 * X, y), loss).l2 == 1 / 400
+    # A value of one in each of few columns is no small value, however short the rows are. Zeros do not count.
+    assert Linear(TRAINING, loss).l2 == Linear((TRAINING[0].toarray(), TRAINING[1]), loss).l2 == 1 / 400
+    scaled = TRAINING[0] / 2, TRAINING[1]
+    assert Linear(scaled, loss).l2 == (1 / 4 if loss == "logistic" else 1) / 400
+
+
+def test_the_default_penalty_is_the_same_for_packed_rows(tmp_path):
+    X, y = topics(400, 0)
+    X.data *= np.random.default_rng(0).random(len(X.data), np.float32)
+    dump_svmlight_file(X, y, str(tmp_path / "topics.svm"), zero_based=False)
+    pack([tmp_path / "topics.svm"], tmp_path / "topics.packed")
+    packed = Linear(tmp_path / "topics.packed")
+    assert packed.l2 == Linear((X, y)).l2 < 1 / (16 * 400)
+    assert packed.with_penalty(3).l2 == pytest.approx(3 * packed.l2)
+
+
+def test_the_default_penalty_of_many_rows_is_that_of_a_sample(monkeypatch):
+    X, y = topics(400, 0)
+    X.data *= np.random.default_rng(0).random(len(X.data), np.float32)
+    whole = Linear((X, y)).l2
+    monkeypatch.setattr(problems, "SAMPLED_ROWS", 50)
+    assert whole != Linear((X, y)).l2 == pytest.approx(whole, rel=0.2)
+    assert Linear((X, y)).l2 == Linear((X, y)).l2
+    monkeypatch.setattr(problems, "subsample", None)  # No row is read for a penalty that is given.
+    assert Linear((X, y), l2=0.5).l2 == FactorisationMachine((X, y), l2=0.5).l2 == 0.5
+
+
+def test_the_default_penalty_of_rows_without_values_is_one_over_their_number():
+    assert Linear((np.zeros((4, 3)), [1, -1, 1, -1])).l2 == 1 / 4
+    assert Linear((sparse.csr_matrix((4, 3), dtype=np.float32), [1, -1, 1, -1])).l2 == 1 / 4
 
 
 def separable(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

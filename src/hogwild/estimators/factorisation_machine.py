@@ -234,8 +234,8 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
     fields : array or "file", optional
         Field of each column, which makes the model field-aware. "file" reads the fields of a libffm file.
     l2 : float or "auto", optional
-        Strength of the L2 penalty on weights. None is ``1 / n`` for n rows. "auto" chooses it, and ``l2_factors`` with
-        it, on held-out rows.
+        Strength of the L2 penalty on weights. None is the default of :class:`hogwild.FactorisationMachine`. "auto"
+        chooses it, and ``l2_factors`` with it, on held-out rows.
     l2_factors : float, optional
         Strength of the L2 penalty on factors. None is the default of :class:`hogwild.FactorisationMachine`, or of its
         field-aware form.

@@ -75,10 +75,10 @@ def descend(
 
 
 def decide(
-    indptr: Any, indices: Any, values: Any, order: Any, state: Any, bias: Any, factors: Any, fields: Any, rank: Any,
-    scores: Any,
+    indptr: Any, indices: Any, values: Any, order: Any, scores: Any, state: Any, intercept: Any, factors: Any,
+    fields: Any, rank: Any,
 ) -> None:  # fmt: skip
-    """Write the scores of the rows ``order``; the parameters are values alone, without the rule's state."""
+    """Write the scores of the rows ``order``; the factors are values alone, without the rule's state."""
     # This branch is never taken, but tells the compiler that the factors lie side by side.
     if factors.shape[1] != 1:
         return
@@ -87,34 +87,7 @@ def decide(
         start, end = span(indptr, order[at])
         scale = length(values, start, end)
         z = score(state, factors, fields, indices, values, start, end, scale, sums)
-        scores[at, 0] = float(bias[0, 0]) + float(z)
-
-
-def evaluate(
-    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, bias: Any, factors: Any,
-    fields: Any, rank: Any, class_weights: Any, parameter: Any, measured: Any,
-) -> None:  # fmt: skip
-    """Write to ``measured`` the loss, the weight, the hits or squared errors, and the moments of the labels of rows.
-
-    The factors are values alone, without the rule's state.
-    """
-    if factors.shape[1] != 1:
-        return
-    sums, scores, slope = np.empty((2, rank), np.float32), np.empty(1, np.float32), np.empty(1, np.float64)
-    lost = weighed = hits = labelled = squared = 0.0
-    for at in range(order.size):
-        i = order[at]
-        start, end = span(indptr, i)
-        scale = length(values, start, end)
-        scores[0] = bias[0, 0] + score(state, factors, fields, indices, values, start, end, scale, sums)
-        y = float(labels[i])
-        weight = float(weights[i]) if weights.size else 1.0
-        lost += weight * cost(scores, y, parameter, class_weights, slope)
-        weighed += weight
-        hits += weight * hit(scores, y)
-        labelled += weight * y
-        squared += weight * y * y
-    measured[0], measured[1], measured[2], measured[3], measured[4] = lost, weighed, hits, labelled, squared
+        scores[at, 0] = np.float32(intercept[0]) + z
 
 
 def as_it_is(values: Any, start: Any, end: Any) -> Any:

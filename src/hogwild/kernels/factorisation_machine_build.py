@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
+from hogwild.data.csr import Array
 from hogwild.jit import Function, bind, constant, specialise
-from hogwild.kernels import factorisation_machine, ffm_interactions, fm_interactions, linear, work_queue
-from hogwild.kernels.linear_build import SCORES
+from hogwild.kernels import factorisation_machine, ffm_interactions, fm_interactions, linear, loss_sums, work_queue
 from hogwild.kernels.row_layouts import LAYOUTS
 from hogwild.kernels.sync_policies import ways as ways_of
 from hogwild.rules.adagrad import adagrad
@@ -48,17 +50,17 @@ def descend(
 
 
 @functools.cache
-def evaluate(kind: str, layout: str, normalised: bool, score: str, loss: Function, keep: bool) -> Any:
-    """Return the compiled evaluation of a factorisation machine."""
-    cost = bind(linear.one_cost, loss=loss)
-    measure = bind(factorisation_machine.evaluate, **_scoring(kind, layout, normalised), cost=cost, hit=SCORES[score])
-    return specialise(work_queue.evaluate_queue, cache=keep, evaluate=measure)
+def scoring(kind: str, layout: str, normalised: bool) -> Any:
+    """Return the compiled loop that scores rows, for evaluations and predictions."""
+    return loss_sums.scoring(bind(factorisation_machine.decide, **_scoring(kind, layout, normalised)))
 
 
-@functools.cache
-def decide(kind: str, layout: str, normalised: bool) -> Any:
-    """Return the compiled function that scores rows."""
-    return specialise(factorisation_machine.decide, cache=True, fused=True, **_scoring(kind, layout, normalised))
+def scoring_parameters(weights: Array, intercept: Array, factors: Array, fields: Array, rank: int) -> tuple[Any, ...]:
+    """Return the parameters for the loop that scores rows; of the factors, the first column is used."""
+    read_only = loss_sums.read_only
+    return (
+        read_only(weights), intercept[:, 0].astype(np.float64), read_only(factors[:, :1]), read_only(fields), rank
+    )  # fmt: skip
 
 
 @functools.cache

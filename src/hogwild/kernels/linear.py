@@ -242,88 +242,16 @@ def never(g: Any) -> bool:
     return False
 
 
-def decide(indptr: Any, indices: Any, values: Any, order: Any, state: Any, bias: Any, scores: Any) -> None:
-    """Write the scores of the rows ``order``, with one line per row and one column per output."""
-    outputs = bias.shape[0]
+def decide(
+    indptr: Any, indices: Any, values: Any, order: Any, scores: Any, state: Any, apart: Any, intercept: Any
+) -> None:
+    """Write the scores of the rows ``order``, with one line per row and one column per output.
+
+    The weights are numbers of ``state``, ``apart`` from each other; between them is what the rule remembers.
+    """
+    outputs = intercept.size
     for at in range(order.size):
         start, stop = span(indptr, order[at])
         for k in range(outputs):
-            scores[at, k] = float(bias[k, 0]) + dot_of(state, outputs, k, indices, values, start, stop)
-
-
-def evaluate(
-    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, state: Any, bias: Any,
-    class_weights: Any, parameter: Any, sums: Any,
-) -> None:  # fmt: skip
-    """Write to ``sums`` the loss, the weight, the score and the moments of the labels of the rows ``order``.
-
-    The entries of ``sums`` are: weighted loss, weight, weighted hits (or squared error), weighted label, weighted
-    squared label.
-    """
-    outputs = bias.shape[0]
-    scores, slope = np.empty(outputs, np.float32), np.empty(outputs, np.float64)
-    # Local sums avoid writes to ``sums``, whose cache line another worker may share.
-    lost = weighed = hits = labelled = squared = 0.0
-    for at in range(order.size):
-        i = order[at]
-        start, stop = span(indptr, i)
-        for k in range(outputs):
-            scores[k] = float(bias[k, 0]) + dot_of(state, outputs, k, indices, values, start, stop)
-        y = float(labels[i])
-        weight = float(weights[i]) if weights.size else 1.0
-        lost += weight * cost(scores, y, parameter, class_weights, slope)
-        weighed += weight
-        hits += weight * score(scores, y)
-        labelled += weight * y
-        squared += weight * y * y
-    sums[0], sums[1], sums[2], sums[3], sums[4] = lost, weighed, hits, labelled, squared
-
-
-def one_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:
-    """Return the loss of a model with one output."""
-    cost, _ = loss(float(scores[0]), y, parameter)
-    return cost * class_weights[1 if y > 0 else 0]  # type: ignore[no-any-return]
-
-
-def many_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:
-    """Return the loss of a model with one output per class."""
-    return slopes(scores, int(y), parameter, class_weights, slope)  # type: ignore[no-any-return]
-
-
-def one_slope(scores: Any, labels: Any, parameter: float, class_weights: Any, costs: Any, found: Any) -> None:
-    """Write the loss of each row and its derivative by the row's only score."""
-    for i in range(costs.size):
-        y = float(labels[i])
-        weight = class_weights[1 if y > 0 else 0]
-        cost, slope = loss(float(scores[i, 0]), y, parameter)
-        costs[i], found[i, 0] = weight * cost, weight * slope
-
-
-def many_slopes(scores: Any, labels: Any, parameter: float, class_weights: Any, costs: Any, found: Any) -> None:
-    """Write the loss of each row and its derivatives by the row's scores, one per class."""
-    for i in range(costs.size):
-        costs[i] = slopes(scores[i], int(labels[i]), parameter, class_weights, found[i])
-
-
-def same_sign(scores: Any, y: float) -> float:
-    """Return 1 if the score has the label's sign, else 0; a zero score counts as negative, as in prediction."""
-    return 1.0 if (scores[0] > 0) == (y > 0) else 0.0
-
-
-def largest_is(scores: Any, y: float) -> float:
-    """Return 1 if the label's class has the largest score, else 0."""
-    best = 0
-    for k in range(1, scores.size):
-        if scores[k] > scores[best]:
-            best = k
-    return 1.0 if best == int(y) else 0.0
-
-
-def squared_error(scores: Any, y: float) -> float:
-    """Return the squared error of a score that is itself the prediction."""
-    return (float(scores[0]) - y) ** 2
-
-
-def squared_error_of_mean(scores: Any, y: float) -> float:
-    """Return the squared error of a score whose exponential is the prediction."""
-    return (np.exp(float(scores[0])) - y) ** 2  # type: ignore[no-any-return]
+            first, leap = np.uint64(k * apart), np.uint64(outputs * apart)
+            scores[at, k] = intercept[k] + dot_of(state, first, leap, indices, values, start, stop)

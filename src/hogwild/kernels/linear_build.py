@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
+from hogwild.data.csr import Array
 from hogwild.jit import Function, bind, constant, specialise
-from hogwild.kernels import conflict_counters, linear, linear_replicated, linear_sequential, work_queue
+from hogwild.kernels import conflict_counters, linear, linear_replicated, linear_sequential, loss_sums, work_queue
 from hogwild.kernels.row_layouts import LAYOUTS, PRECISE, dot, dot_in_order, dot_of
 from hogwild.kernels.sync_policies import ways as ways_of
 
@@ -39,14 +42,6 @@ PACES: dict[str, Function] = {
     "scheduled": scheduled,
     "passive-aggressive": passive_aggressive,
     "passive-aggressive-2": passive_aggressive_2,
-}
-
-
-SCORES: dict[str, Function] = {
-    "signs": linear.same_sign,
-    "classes": linear.largest_is,
-    "identity": linear.squared_error,
-    "exp": linear.squared_error_of_mean,
 }
 
 
@@ -168,27 +163,17 @@ def descend_alone(layout: str, pace: str, loss: Function, keep: bool) -> Any:
 
 
 @functools.cache
-def evaluate(layout: str, score: str, loss: Function | None, slopes: Function | None, keep: bool) -> Any:
-    """Return the compiled evaluation of a linear model."""
-    if loss:
-        cost = bind(linear.one_cost, loss=loss)
+def scoring(layout: str) -> Any:
+    """Return the compiled loop that scores rows, for evaluations and predictions."""
+    return loss_sums.scoring(bind(linear.decide, dot_of=bind(dot_of, **LAYOUTS[layout])))
+
+
+def scoring_parameters(weights: Array, intercept: Array) -> tuple[Any, ...]:
+    """Return the weights and the intercept for the loop that scores rows, in one form for all states of rules."""
+    if weights.flags.f_contiguous:
+        flat, apart = weights[:, 0], 1
+    elif weights.flags.c_contiguous:
+        flat, apart = weights.reshape(-1), weights.shape[1]
     else:
-        assert slopes is not None
-        cost = bind(linear.many_cost, slopes=slopes)
-    measure = bind(linear.evaluate, dot_of=bind(dot_of, **LAYOUTS[layout]), cost=cost, score=SCORES[score])
-    return specialise(work_queue.evaluate_queue, cache=keep, fused=True, evaluate=measure)
-
-
-@functools.cache
-def slopes(loss: Function | None, slopes: Function | None, keep: bool) -> Any:
-    """Return the compiled function that computes the losses of rows from their scores, and their derivatives."""
-    if loss:
-        return specialise(linear.one_slope, cache=keep, fused=True, loss=loss)
-    assert slopes is not None
-    return specialise(linear.many_slopes, cache=keep, fused=True, slopes=slopes)
-
-
-@functools.cache
-def decide(layout: str) -> Any:
-    """Return the compiled function that scores rows."""
-    return specialise(linear.decide, cache=True, fused=True, dot_of=bind(dot_of, **LAYOUTS[layout]))
+        flat, apart = weights[:, 0].copy(), 1
+    return loss_sums.read_only(flat), apart, intercept[:, 0].astype(np.float64)

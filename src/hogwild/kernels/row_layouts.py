@@ -89,20 +89,20 @@ def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
 
 
 @always_inline
-def dot_of(state: Any, outputs: Any, k: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
-    """Return the score of output ``k`` of several outputs, in double precision."""
+def dot_of(state: Any, first: Any, leap: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
+    """Return the score, in double precision, of an output whose weight of column u is ``state[first + u leap]``."""
     one, two = np.uint64(1), np.uint64(2)
     z0 = z1 = 0.0
     j = start
     while j + two <= stop:
-        z0 += weight_of(state, outputs, k, column(indices, j, start)) * float(value(values, j))
-        z1 += weight_of(state, outputs, k, column(indices, j + one, start)) * float(value(values, j + one))
+        z0 += weight_of(state, first, leap, column(indices, j, start)) * float(value(values, j))
+        z1 += weight_of(state, first, leap, column(indices, j + one, start)) * float(value(values, j + one))
         j += two
     if j < stop:
-        z0 += weight_of(state, outputs, k, column(indices, j, start)) * float(value(values, j))
+        z0 += weight_of(state, first, leap, column(indices, j, start)) * float(value(values, j))
     return z0 + z1
 
 
-def weight_of(state: Any, outputs: Any, k: Any, u: Any) -> Any:
-    """Return the weight that output ``k`` has for column ``u``."""
-    return float(state[np.uint64(u) * np.uint64(outputs) + np.uint64(k), 0])
+def weight_of(state: Any, first: Any, leap: Any, u: Any) -> Any:
+    """Return the weight of column ``u``."""
+    return float(state[first + np.uint64(u) * leap])

@@ -44,6 +44,8 @@ class Loss:
     curvature: float = 1.0
     # Curvature relative to ``curvature``, as a function of the derivative.
     bend: Callable[[float], float] = fully
+    # Standard deviation of scores that the default penalty allows for. A margin of 1 satisfies most losses of classes.
+    score_scale: float = 1.0
     # Whether the function belongs to this package, so that its machine code may be cached on disk.
     ours: bool = True
 

@@ -71,5 +71,6 @@ def modified_huber(z: float, y: float, parameter: float) -> tuple[float, float]:
 HINGE = Loss("hinge", hinge, "classes")
 PERCEPTRON = Loss("perceptron", perceptron, "classes")
 SQUARED_HINGE = Loss("squared-hinge", squared_hinge, "classes", curvature=2.0)
-LOGISTIC = Loss("logistic", logistic, "classes", link="sigmoid", curvature=0.25, bend=waning)
+# Scores of the logistic loss are log-odds: a probability of 98% is a score of 4.
+LOGISTIC = Loss("logistic", logistic, "classes", link="sigmoid", curvature=0.25, bend=waning, score_scale=4.0)
 MODIFIED_HUBER = Loss("modified-huber", modified_huber, "classes", link="huber", curvature=2.0)

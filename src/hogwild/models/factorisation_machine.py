@@ -16,7 +16,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
-from hogwild.kernels import factorisation_machine_build
+from hogwild.kernels import factorisation_machine_build, loss_sums
 from hogwild.models import FORMAT, predictions
 from hogwild.models.predictions import Predictions
 
@@ -97,12 +97,10 @@ class FactorisationModel:
         pieces = [np.empty((0, 1))]
         for number in range(len(epoch)):
             chunk = epoch[number]
-            scores = np.empty((len(chunk.order), 1))
-            kernel = factorisation_machine_build.decide(
+            kernel = factorisation_machine_build.scoring(
                 "any" if self.fields is None else "by field", chunk.rows.layout, self.normalise
             )
-            kernel(*chunk.rows.arrays[:3], chunk.order, *given, scores)
-            pieces.append(scores)
+            pieces.append(loss_sums.scores_of(kernel, chunk.rows, chunk.order, given, 1))
             epoch.done(number)
         return np.asarray(np.concatenate(pieces), np.float64)
 
@@ -112,8 +110,9 @@ class FactorisationModel:
         factors = np.zeros((*self.factors.shape[:2], padded), np.float32)
         factors[:, :, : self.rank] = self.factors
         fields = NO_FIELDS if self.fields is None else np.append(self.fields, self.factors.shape[1]).astype(np.uint32)
-        fields.setflags(write=False)
-        return self.weights.reshape(-1, 1), self.intercept.reshape(-1, 1), factors.reshape(-1, 1), fields, padded
+        return factorisation_machine_build.scoring_parameters(
+            self.weights.reshape(-1, 1), self.intercept.reshape(-1, 1), factors.reshape(-1, 1), fields, padded
+        )
 
     def predict(self, data: Rows) -> NDArray[np.float64]:
         """Return the class, or the number, of each row."""

@@ -15,7 +15,7 @@ from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
-from hogwild.kernels import linear_build
+from hogwild.kernels import linear_build, loss_sums
 from hogwild.models import FORMAT, predictions
 from hogwild.models.predictions import Predictions
 
@@ -69,15 +69,14 @@ class LinearModel:
             data = open_data(data, reading=ReadOptions(unlabelled=True, features=self.n_features))
         if data.n_features > self.n_features:
             raise ParameterError(f"The data has {data.n_features:,} features, the model {self.n_features:,}.")
-        epoch, state = data.in_order(), np.ascontiguousarray(self.weights).reshape(-1, 1)
-        pieces = [np.empty((0, len(self.intercept)))]
+        weights = np.ascontiguousarray(self.weights).reshape(-1, 1)
+        parameters = linear_build.scoring_parameters(weights, self.intercept.reshape(-1, 1))
+        epoch, outputs = data.in_order(), len(self.intercept)
+        pieces = [np.empty((0, outputs))]
         for number in range(len(epoch)):
             chunk = epoch[number]
-            rows, order = chunk.rows, chunk.order
-            scores = np.empty((len(order), len(self.intercept)))
-            kernel = linear_build.decide(rows.layout)
-            kernel(rows.indptr, rows.indices, rows.values, order, state, self.intercept.reshape(-1, 1), scores)
-            pieces.append(scores)
+            kernel = linear_build.scoring(chunk.rows.layout)
+            pieces.append(loss_sums.scores_of(kernel, chunk.rows, chunk.order, parameters, outputs))
             epoch.done(number)
         return np.asarray(np.concatenate(pieces), np.float64)
 

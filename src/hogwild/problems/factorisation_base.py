@@ -19,13 +19,14 @@ from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.sampling import RowSampling, feature_visits, row_sampling, subsample
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
-from hogwild.kernels import factorisation_machine_build
+from hogwild.kernels import factorisation_machine_build, loss_sums
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.factorisation_machine import FactorisationModel
+from hogwild.problems import linear_kernels
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.problem import (
     BoundKernel,
@@ -35,6 +36,7 @@ from hogwild.problems.problem import (
     RowProblem,
     State,
     check_l2,
+    default_l2,
     is_strength,
 )
 from hogwild.registry import invalid_parameter
@@ -75,6 +77,7 @@ class FactorisationProblem(RowProblem):
 
     n_sums = 6
     labels: LabelEncoding
+    l2: float
 
     def __init__(
         self,
@@ -104,11 +107,10 @@ class FactorisationProblem(RowProblem):
         self.sampling = row_sampling(sampling)
         self.source = as_dataset(source)
         self._auto = l2 == "auto"
-        usual, usual_factors = self._usual_penalties
-        self.l2 = float(l2) if isinstance(l2, Real) else usual
-        self.l2_factors = usual_factors if l2_factors is None else float(l2_factors)
-        self._l2_factors_given = l2_factors is not None
         self.sampling.chances(self.source)  # Weights that do not fit are refused before anything is computed.
+        self.l2 = float(l2) if isinstance(l2, Real) else self._usual_l2
+        self.l2_factors = self._usual_l2_factors if l2_factors is None else float(l2_factors)
+        self._l2_factors_given = l2_factors is not None
         self.labels = labels or label_encoding_for(self.loss, self.source)
         if self.labels.outputs > 1:
             raise DataError(
@@ -124,11 +126,14 @@ class FactorisationProblem(RowProblem):
     factor_penalty: ClassVar[tuple[float, float]]
     warm_starts = False
 
+    @cached_property
+    def _usual_l2(self) -> float:
+        return default_l2(self.source, self.loss)
+
     @property
-    def _usual_penalties(self) -> tuple[float, float]:
-        rows = max(1, self.source.n_rows)
+    def _usual_l2_factors(self) -> float:
         scale, most = self.factor_penalty
-        return 1 / rows, min(most, scale / math.sqrt(rows))
+        return min(most, scale / math.sqrt(max(1, self.source.n_rows)))
 
     @property
     def searches_penalty(self) -> bool:
@@ -143,10 +148,9 @@ class FactorisationProblem(RowProblem):
     def with_penalty(self, times: float) -> Self:
         """Return the same problem with ``times`` the default penalties, except for one on factors that was given."""
         other = copy.copy(self)
-        usual, usual_factors = self._usual_penalties
-        other._auto, other.l2 = False, times * usual
+        other._auto, other.l2 = False, times * self._usual_l2
         if not self._l2_factors_given:
-            other.l2_factors = times * usual_factors
+            other.l2_factors = times * self._usual_l2_factors
         return other
 
     def split(self, fraction: float, seed: int) -> tuple[Self, Dataset]:
@@ -300,12 +304,15 @@ class FactorisationProblem(RowProblem):
 
     def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
-        values = state[2][:, :1]
-        rest = *state[:2], values, self._fields, self.padded, self._class_weights, float(self.loss.parameter)
-        kernel = factorisation_machine_build.evaluate(
-            self.kind, whole.rows.layout, self.normalise, self._score, self.loss.function, self.loss.ours
+        kernel = factorisation_machine_build.scoring(self.kind, whole.rows.layout, self.normalise)
+        weights, intercept, factors = state
+        parameters = factorisation_machine_build.scoring_parameters(
+            weights, intercept, factors, self._fields, self.padded
         )
-        kernel(queue, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
+        losses = linear_kernels.losses(self.loss, 1, self.labels.classes is not None)
+        loss_sums.evaluate_parts(
+            kernel, whole, queue, tally, sums, parameters, 1, losses, self._class_weights, self.loss.parameter
+        )
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """Return the mean loss, and the accuracy or R^2."""
@@ -390,12 +397,6 @@ class FactorisationProblem(RowProblem):
     def _layout(self) -> str:
         layout: str = self.data.in_order()[0].rows.layout
         return layout
-
-    @property
-    def _score(self) -> str:
-        if self.labels.classes is not None:
-            return "signs"
-        return "exp" if self.loss.link == "exp" else "identity"
 
 
 def _aligned(rows: int, columns: int) -> Array:

@@ -38,8 +38,9 @@ class FactorisationMachine(FactorisationProblem):
     rank : int, default 8
         Number of factors of a feature.
     l2 : float or "auto", optional
-        Strength of the L2 penalty on weights; 0 is none. Left out, it is ``1 / n`` for n rows. "auto" chooses it on
-        held-out rows, and ``l2_factors`` with it, unless that is given.
+        Strength of the L2 penalty on weights; 0 is none. Left out, it is that of :class:`hogwild.Linear`, which is
+        ``1 / n`` for n rows of zeros and ones. "auto" chooses it on held-out rows, and ``l2_factors`` with it, unless
+        that is given.
     l2_factors : float, optional
         Strength of the L2 penalty on factors; 0 is none. Left out, it is ``12 / sqrt(n)`` for n rows, at most 0.05.
     intercept : bool, default True

@@ -16,6 +16,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.sampling import RowSampling, feature_visits, narrowed, row_sampling, subsample
 from hogwild.errors import ParameterError
+from hogwild.kernels import linear_build, loss_sums
 from hogwild.kernels.conflict_counters import ConflictCounters
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
@@ -27,7 +28,7 @@ from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.hot_replicas import HotReplicas
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.linear_kernels import LinearKernels
-from hogwild.problems.problem import BoundKernel, RowProblem, State, check_l2, is_strength
+from hogwild.problems.problem import BoundKernel, RowProblem, State, check_l2, default_l2, is_strength
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
@@ -59,10 +60,13 @@ class Linear(RowProblem):
     l1 : float, default 0.0
         Strength of the L1 penalty.
     l2 : float or "auto", optional
-        Strength of the L2 penalty; 0 is no penalty. Left out, it is ``1 / n`` for n rows, the strength that LIBLINEAR's
-        and scikit-learn's ``C=1`` and ``Ridge(alpha=1)`` stand for, or 0 if there is an L1 penalty. The penalty applies
-        to weights of the columns as they are: a column of small values needs a large weight, which is penalised more.
-        "auto" chooses the strength on held-out rows, along a path of strengths.
+        Strength of the L2 penalty; 0 is no penalty. Left out, it is ``min(1, s) / n`` for n rows, or 0 if there is an
+        L1 penalty. s is the mean square of values other than 0 or, if that is more, the mean squared length of rows
+        divided by ``k**2``, where k is 4 for "logistic" and "softmax" and 1 for other losses. ``1 / n`` is the strength
+        that LIBLINEAR's and scikit-learn's ``C=1`` and ``Ridge(alpha=1)`` stand for. Rows of length one with many small
+        values, such as TF-IDF, have ``1 / (16 n)`` with "logistic". The penalty applies to weights of the columns as
+        they are: a column of small values needs a large weight, which is penalised more. "auto" chooses the strength on
+        held-out rows, along a path of strengths.
     intercept : bool, default True
         Whether the model has an intercept.
     class_weight : dict or "balanced", optional
@@ -100,6 +104,7 @@ class Linear(RowProblem):
 
     n_sums = 6
     labels: LabelEncoding
+    l2: float
 
     def __init__(
         self,
@@ -125,9 +130,9 @@ class Linear(RowProblem):
         self.sampling = row_sampling(sampling)
         self.source = as_dataset(source)
         self._auto = l2 == "auto"
-        usual = 0.0 if l1 and not self._auto else self._usual_l2
-        self.l2 = float(l2) if isinstance(l2, Real) else usual
         self.sampling.chances(self.source)  # Weights that do not fit are refused before anything is computed.
+        penalised = self._auto or not l1
+        self.l2 = float(l2) if isinstance(l2, Real) else (self._usual_l2 if penalised else 0.0)
         self.labels = labels or label_encoding_for(self.loss, self.source)
         self.standardise = standardise and intercept and not intercept_gradient
         # This number of features selects the loop, for a narrow sample as for the whole data.
@@ -268,10 +273,12 @@ class Linear(RowProblem):
 
     def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
-        rest = *state, self._class_weights, float(self.loss.parameter)
-        rows, classes = whole.rows, self.labels.classes is not None
-        kernel = linear_kernels.evaluation(self.loss, self.n_outputs, classes, rows.layout)
-        kernel(queue, whole.starts, tally, rows.arrays, whole.order, rest, sums)
+        kernel, parameters = linear_build.scoring(whole.rows.layout), linear_build.scoring_parameters(*state)
+        outputs = self.n_outputs
+        losses = linear_kernels.losses(self.loss, outputs, self.labels.classes is not None)
+        loss_sums.evaluate_parts(
+            kernel, whole, queue, tally, sums, parameters, outputs, losses, self._class_weights, self.loss.parameter
+        )
 
     def metrics(self, sums: Array) -> dict[str, float]:
         """Return the mean loss, and the accuracy or R^2."""
@@ -314,9 +321,9 @@ class Linear(RowProblem):
         other._class_weights, other._width = self._class_weights, self._width
         return other
 
-    @property
+    @cached_property
     def _usual_l2(self) -> float:
-        return 1 / max(1, self.source.n_rows)
+        return default_l2(self.source, self.loss)
 
     @property
     def searches_penalty(self) -> bool:

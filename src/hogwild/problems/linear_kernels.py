@@ -13,7 +13,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
 from hogwild.jit import Function, bind
-from hogwild.kernels import linear_build
+from hogwild.kernels import linear_build, loss_sums
 from hogwild.kernels.conflict_counters import ConflictCounters
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
@@ -196,18 +196,16 @@ def output_functions(loss: Loss, outputs: int) -> tuple[Any, Any]:
     return None, softmax if loss.name == SOFTMAX.name else _one_vs_rest(loss.function)
 
 
-def evaluation(loss: Loss, outputs: int, classes: bool, layout: str) -> Function:
-    """Return the loop that evaluates rows, whose labels are ``classes`` or numbers."""
-    class_score = "signs" if outputs == 1 else "classes"
-    number_score = "exp" if loss.link == "exp" else "identity"
-    score = class_score if classes else number_score
-    kernel: Function = linear_build.evaluate(layout, score, *output_functions(loss, outputs), loss.ours)
-    return kernel
+def losses(loss: Loss, outputs: int, classes: bool) -> Any:
+    """Return the C function that adds up the losses of rows, whose labels are ``classes`` or numbers."""
+    class_hit = "signs" if outputs == 1 else "classes"
+    number_hit = "exp" if loss.link == "exp" else "identity"
+    return loss_sums.losses(*output_functions(loss, outputs), class_hit if classes else number_hit, loss.ours)
 
 
 def slopes(loss: Loss, outputs: int) -> Function:
     """Return the loop that computes losses and their derivatives by the scores."""
-    kernel: Function = linear_build.slopes(*output_functions(loss, outputs), loss.ours)
+    kernel: Function = loss_sums.slopes(*output_functions(loss, outputs), loss.ours)
     return kernel
 
 

@@ -254,13 +254,14 @@ class MatrixCompletion(RowProblem):
 
     def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
-        size = np.uint64(self.wide), np.uint64(self.room)
+        # The first column alone has the same type for the compiler with any rule.
+        given = state[0][:, :1], np.uint64(self.wide), np.uint64(self.room)
         if self.loss == "bpr":
-            kernel, rest = matrix_factorisation_build.evaluate_pairs(), (*state, *size, *self._rated_items)
+            kernel, rest = matrix_factorisation_build.evaluate_pairs(), (*given, *self._rated_items)
         else:
             kernel, rest = (
                 matrix_factorisation_build.evaluate(squared),
-                (*state, *size, np.float32(self.mean), *self.bounds),
+                (*given, np.float32(self.mean), *self.bounds),
             )
         kernel(queue, whole.starts, tally, whole.rows.arrays, whole.order, rest, sums)
 

@@ -43,7 +43,8 @@ class ProblemOptions:
     l2: Annotated[
         str | None,
         _option("Strength of the L2 penalty; 0: none; auto: chosen on held-out rows or ratings. linear: scikit-learn's "
-                "alpha, 1/(C n). Default: 1/n for n rows, or 0 with --l1; matrix-completion: 0.07, bpr 0.01.",
+                "alpha, 1/(C n). Default: 1/n for n rows, less for rows of small values, or 0 with --l1; "
+                "matrix-completion: 0.07, bpr 0.01.",
                 metavar="FLOAT|auto"),
     ] = None  # fmt: skip
     l2_factors: Annotated[
