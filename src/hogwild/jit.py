@@ -30,6 +30,8 @@ Function = Callable[..., Any]
 # guard, and one seed must give the same bits.
 OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "fastmath": {"contract"}}
 UNFUSED = {**OPTIONS, "fastmath": False}
+REORDERED = {**OPTIONS, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+ARITHMETIC = {"fused": OPTIONS, "separate": UNFUSED, "reordered": REORDERED}
 # The wrapper through which Python calls a function is not compiled: that takes as long as the function itself.
 UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
 
@@ -129,10 +131,11 @@ def constant(number: int) -> Function:
     return number_known
 
 
-def specialise(template: Function, *, cache: bool = True, fused: bool = True, **parts: Function) -> Any:
+def specialise(template: Function, *, cache: bool = True, arithmetic: str = "fused", **parts: Function) -> Any:
     """Compile a copy of ``template`` in which each global name in ``parts`` refers to the given function.
 
-    If ``fused`` is False, every operation rounds separately, as in most other compiled code.
+    ``arithmetic`` is "fused" if multiply-adds round once, "separate" if every operation rounds, as in most other
+    compiled code, and "reordered" if sums may be taken in any order, which vector instructions need.
 
     >>> def apply_twice(x):
     ...     return part(part(x))
@@ -141,7 +144,7 @@ def specialise(template: Function, *, cache: bool = True, fused: bool = True, **
     >>> specialise(apply_twice, cache=False, part=increment)(40)
     42
     """
-    return _specialised(template, cache, fused, tuple(sorted(parts.items())))
+    return _specialised(template, cache, arithmetic, tuple(sorted(parts.items())))
 
 
 @functools.cache
@@ -160,7 +163,7 @@ def entry(
     >>> numbers
     array([42,  0])
     """
-    copy = _named(template, True, tuple(sorted(parts.items())))
+    copy = _named(template, "fused", tuple(sorted(parts.items())))
     options = {name: value for name, value in OPTIONS.items() if name in ("error_model", "fastmath")}
     function = CFunc(copy, (arguments, types.void), locals={}, options=options)
     if cache and _in_a_file(template):
@@ -170,37 +173,41 @@ def entry(
 
 
 @functools.cache
-def _specialised(template: Function, cache: bool, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Any:
-    copy = _named(template, fused, parts)
-    dispatcher = numba.njit(**(OPTIONS if fused else UNFUSED))(copy)
+def _specialised(template: Function, cache: bool, arithmetic: str, parts: tuple[tuple[str, Function], ...]) -> Any:
+    copy = _named(template, arithmetic, parts)
+    dispatcher = numba.njit(**ARITHMETIC[arithmetic])(copy)
     return kept_on_disk(dispatcher, copy, _digest) if cache else dispatcher
 
 
-def _named(template: Function, fused: bool, parts: tuple[tuple[str, Function], ...]) -> Function:
+def _named(template: Function, arithmetic: str, parts: tuple[tuple[str, Function], ...]) -> Function:
     """Return a copy of a function with its parts, under its name in Numba's cache on disk."""
-    copy = _with_calls_compiled(bind(template, **dict(parts)), fused)
-    copy.__qualname__ = f"{template.__name__}_{_digest(copy)}"
+    copy = _with_calls_compiled(bind(template, **dict(parts)), arithmetic)
+    copy.__qualname__ = f"{template.__name__}_{arithmetic}_{_digest(copy)}"
     return copy
 
 
 @functools.cache
-def _compiled_part(function: Function, fused: bool) -> Any:
-    copy = _with_calls_compiled(function, fused)
+def _compiled_part(function: Function, arithmetic: str) -> Any:
+    copy = _with_calls_compiled(function, arithmetic)
     # Machine code from the disk includes its parts, by name. Of two parts with the same name, the linker would use the
     # first for both.
-    copy.__qualname__ = f"{function.__name__}_{_digest(copy)}"
+    copy.__qualname__ = f"{function.__name__}_{arithmetic}_{_digest(copy)}"
     inline = getattr(function, "inlined", False)
-    return numba.njit(**(OPTIONS if fused else UNFUSED), **UNCALLED, forceinline=inline)(copy)
+    return numba.njit(**ARITHMETIC[arithmetic], **UNCALLED, forceinline=inline)(copy)
 
 
-def _with_calls_compiled(function: Function, fused: bool) -> Function:
+def _with_calls_compiled(function: Function, arithmetic: str) -> Function:
     """Return a copy of a function in which the plain Python functions that it calls are compiled."""
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-    copy = bind(function, **{n: _compiled_part(f, fused) for n, f in called.items() if isinstance(f, FunctionType)})
+    copy = bind(
+        function, **{n: _compiled_part(f, arithmetic) for n, f in called.items() if isinstance(f, FunctionType)}
+    )
     if not copy.__closure__:
         return copy
     cells = tuple(
-        CellType(_compiled_part(cell.cell_contents, fused)) if isinstance(cell.cell_contents, FunctionType) else cell
+        CellType(_compiled_part(cell.cell_contents, arithmetic))
+        if isinstance(cell.cell_contents, FunctionType)
+        else cell
         for cell in copy.__closure__
     )
     found = FunctionType(copy.__code__, copy.__globals__, copy.__name__, copy.__defaults__, cells)

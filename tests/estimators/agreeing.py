@@ -101,8 +101,9 @@ def cases(*names):
 
 
 def agree(ours, theirs, X, y, **asked):
-    """The same weights, and so the same objective, after as many epochs."""
-    ours, theirs = (model(**{"random_state": 0, **asked}).fit(X, y) for model in (ours, theirs))
+    """The same weights, and so the same objective, after as many epochs, where we round as they do."""
+    asked = {"random_state": 0, **asked}
+    ours, theirs = ours(**asked, identical_to_sklearn=True).fit(X, y), theirs(**asked).fit(X, y)
     assert (ours.n_iter_, ours.t_) == (theirs.n_iter_, theirs.t_)
     size = max(1.0, np.abs(theirs.coef_).max())
     close = 1e-6 if X.dtype == np.float64 else 1e-4  # averages in float32 are of iterates in float64

@@ -45,7 +45,7 @@ def test_what_else_can_be_asked_for(asked, form):
 def test_batch_after_batch(asked):
     X, y = data_named("cancer")
     asked = {"loss": "log_loss", "random_state": 3, **asked}
-    ours, theirs = HogwildClassifier(**asked), SGDClassifier(**asked)
+    ours, theirs = HogwildClassifier(**asked, identical_to_sklearn=True), SGDClassifier(**asked)
     for part in np.array_split(np.arange(len(y)), 5):
         for model in (ours, theirs):
             model.partial_fit(X[part], y[part], classes=[0, 1])
@@ -57,7 +57,8 @@ def test_batch_after_batch(asked):
 def test_squares_with_the_optimal_rate(strategy):
     """Its first steps are too large for them: our own path begins with smaller ones, scikit-learn's path says so."""
     X, y = data_named("cancer")
-    model = HogwildClassifier("squared_error", max_iter=20, tol=None, random_state=0, strategy=strategy)
+    asked = {"max_iter": 20, "tol": None, "random_state": 0, "identical_to_sklearn": strategy is None}
+    model = HogwildClassifier("squared_error", strategy=strategy, **asked)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = objective(model.fit(X, y), X, y)
@@ -74,6 +75,7 @@ def test_one_class(rate, form, weighted):
     X = form(data_named("diabetes")[0] + 1)
     weights = np.random.default_rng(0).uniform(0.5, 1.5, X.shape[0]) if weighted else None
     asked = {"nu": 0.3, "tol": None, "random_state": 0, "learning_rate": rate, "max_iter": 5}
-    ours, theirs = (model(**asked).fit(X, sample_weight=weights) for model in (HogwildOneClassSVM, SGDOneClassSVM))
+    ours = HogwildOneClassSVM(**asked, identical_to_sklearn=True).fit(X, sample_weight=weights)
+    theirs = SGDOneClassSVM(**asked).fit(X, sample_weight=weights)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5)
     np.testing.assert_allclose(ours.offset_, theirs.offset_, rtol=1e-5)

@@ -43,7 +43,7 @@ def three():
 def test_parameters_and_defaults_are_theirs_and_ours_come_after(ours, theirs):
     mine, model = ours().get_params(), theirs().get_params()
     assert {name: mine[name] for name in model} == model
-    assert set(mine) - set(model) <= {"n_jobs", "strategy", "rule", "buffer", "memory"}
+    assert set(mine) - set(model) <= {"n_jobs", "strategy", "rule", "buffer", "memory", "identical_to_sklearn"}
     assert type(ours(*([0.2] if theirs is SGDOneClassSVM else ["huber"]))) is ours  # the first one by position
 
 
@@ -93,7 +93,9 @@ def test_one_worker_gives_the_same_bits_and_says_so(data):
     assert HogwildClassifier(n_jobs=2).__sklearn_tags__().non_deterministic
 
 
-@pytest.mark.parametrize("asked", [{"n_jobs": 2}, {"strategy": "locked", "n_jobs": 2}, {"strategy": Hogwild(2)}])
+@pytest.mark.parametrize(
+    "asked", [{"n_jobs": 2, "buffer": 16}, {"strategy": "locked", "n_jobs": 2}, {"strategy": Hogwild(2)}]
+)
 def test_several_workers_learn_as_well(asked, data):
     assert HogwildClassifier(random_state=0, **asked).fit(*data).score(*data) > 0.85
 

@@ -13,12 +13,12 @@ GENTLY = {"learning_rate": "adaptive", "eta0": 0.01}  # with "optimal" scikit-le
 # Each class with one worker and with two, and one that tells chances.
 FAMILIES = [
     HogwildClassifier(**SHORT),
-    HogwildClassifier(n_jobs=2, **SHORT),
+    HogwildClassifier(n_jobs=2, strategy="hogwild", **SHORT),
     HogwildClassifier(loss="log_loss", **SHORT),
     HogwildRegressor(**SHORT),
-    HogwildRegressor(n_jobs=2, **SHORT),
+    HogwildRegressor(n_jobs=2, strategy="hogwild", **SHORT),
     HogwildOneClassSVM(**SHORT),
-    HogwildOneClassSVM(n_jobs=2, **SHORT),
+    HogwildOneClassSVM(n_jobs=2, strategy="hogwild", **SHORT),
 ]
 # These differ in their loss alone, each with loops of its own to compile for every type of array: make conformance.
 # Every day they are fitted in test_agreement.py, next to scikit-learn's; those that only we have, in test_behaviour.py.

@@ -64,7 +64,8 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
     epsilon : float, default 0.1
         Width of the losses "huber", "epsilon_insensitive" and "squared_epsilon_insensitive".
     n_jobs : int, optional
-        Number of workers that share one problem. None is 1 worker, -1 is one worker per core.
+        Largest number of workers that share one problem. None is 1 worker, -1 is one worker per core. Small data is
+        trained by one worker, which is faster there.
     random_state : int, RandomState or None, default None
         Seed of the order of rows and of the split for early stopping.
     learning_rate : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default "optimal"
@@ -94,6 +95,9 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         Rows between two merges of a worker's hot replica; see :class:`hogwild.Hogwild`.
     memory : int or str, optional
         Maximum resident memory in bytes, or as a string such as "1GiB", when ``X`` is a file.
+    identical_to_sklearn : bool, default False
+        Whether a single worker makes scikit-learn's updates to the last bit. Otherwise it rounds differently, visits
+        the rows of several classes in one order, and takes half the time or less.
 
     Examples
     --------
@@ -105,6 +109,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
     """
 
     _parameter_constraints = constraints(SGDClassifier, "softmax")
+    loss_functions = SGDClassifier.loss_functions
 
     def __init__(
         self, loss: str | Loss | Callable[[float, float], tuple[float, float]] = "hinge", *,
@@ -115,6 +120,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         n_iter_no_change: int = 5, class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False, average: bool | int = False, strategy: Strategy | str | None = None,
         rule: Rule | str | None = None, buffer: int | str = "auto", memory: int | str | None = None,
+        identical_to_sklearn: bool = False,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -141,6 +147,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         self.rule = rule
         self.buffer = buffer
         self.memory = memory
+        self.identical_to_sklearn = identical_to_sklearn
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(

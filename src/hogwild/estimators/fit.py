@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
@@ -29,6 +27,11 @@ from hogwild.training.minimise import minimise
 # the intercept by all of them.
 SPARSE_INTERCEPT_STEP = 0.01
 SAMPLED_ROWS = 2_000  # number of sampled rows, enough to estimate the largest squared length of a row
+
+NOT_CONVERGED = (
+    "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the fit."
+)
+REMEDY = "Scale the features with StandardScaler or MinMaxScaler, or give another learning_rate or a smaller eta0."
 
 State = tuple[Array, Array]
 
@@ -70,11 +73,7 @@ def state_of(coef: Array, intercept: Array) -> State:
 
 def learn(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
     """Train all classes in one run, or each class in a run of its own if the task has one seed per class."""
-    learnt = _minimised(task, parts, params) if len(task.seeds) == 1 else _one_by_one(task, parts, params)
-    for message in sorted(learnt.convergence_warnings):
-        # With a stack level of 6 the warning names the line that called fit.
-        warnings.warn(message, ConvergenceWarning, stacklevel=6)
-    return learnt
+    return _minimised(task, parts, params) if len(task.seeds) == 1 else _one_by_one(task, parts, params)
 
 
 def _minimised(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
@@ -115,6 +114,11 @@ def overflow_message(when: str, details: str) -> str:
     )
 
 
+def diverged_message(start: float, end: float) -> str:
+    """Return the message about a loss that has risen by far."""
+    return f"The fit diverged: the loss went from {start:.3g} to {end:.3g}. {REMEDY}"
+
+
 @dataclass(slots=True)
 class _Progress:
     """Listener that counts the epochs of a run that ended well, to name the epoch in which the run failed."""
@@ -150,20 +154,17 @@ def _outcome(run: Run, parts: Parts) -> Learnt:
 def _convergence_warnings(run: Run, parts: Parts) -> frozenset[str]:
     """Return the warnings about a run: divergence, or no convergence within the maximum number of epochs."""
     found: set[str] = set()
-    remedy = "Scale the features with StandardScaler or MinMaxScaler, or give another learning_rate or a smaller eta0."
     divergences = [event for event in run.events if event["event"] == "diverged"]
     if divergences:
         found.add(
             f"The fit diverged {len(divergences)} times and went on with {divergences[-1]['scale']:.3g} of the step. "
-            f"{remedy}"
+            f"{REMEDY}"
         )
     start, end = next(event["loss"] for event in run.events if event["event"] == "training"), run.history[-1]["loss"]
     if end > DIVERGENCE_FACTOR * max(start, 1.0):
-        found.add(f"The fit diverged: the loss went from {start:.3g} to {end:.3g}. {remedy}")
+        found.add(diverged_message(start, end))
     elif run.stop_reason == "epochs" and parts.budget.tolerance is not None:
-        found.add(
-            "Maximum number of iteration reached before convergence. Consider increasing max_iter to improve the fit."
-        )
+        found.add(NOT_CONVERGED)
     return frozenset(found)
 
 

@@ -10,12 +10,12 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import sparray, spmatrix
+from scipy.sparse import csr_matrix, sparray, spmatrix
 
 from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
 from hogwild.data.chunks import number_type, row_numbers
-from hogwild.data.csr import Array
+from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
 from hogwild.jit import compiled
@@ -149,6 +149,39 @@ def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
         weights.append(chunk.rows.weights[chunk.order] if chunk.rows.weights.size else ones)
         epoch.done(number)
     return np.concatenate(labels), np.concatenate(weights) if weighted else None
+
+
+def in_memory(X: Any, labels: Array, weights: Array | None) -> InMemoryDataset:
+    """Return arrays that scikit-learn has checked as a data set, without a copy.
+
+    Raises
+    ------
+    DataError
+        If a sparse matrix contradicts itself, or if a weight is negative.
+    """
+    count, features = X.shape
+    layout: Layout = "dense" if isinstance(X, np.ndarray) else "sparse"
+    if layout == "dense":
+        indptr, indices, values = np.arange(count + 1, dtype=np.int64) * features, NO_INDICES, X.reshape(-1)
+    else:
+        indptr, indices, values = X.indptr.astype(np.int64), X.indices, X.data
+        inside = not indices.size or (indices.min() >= 0 and indices.max() < features)
+        if not inside or indptr[0] != 0 or indptr[-1] > len(values) or np.any(indptr[1:] < indptr[:-1]):
+            open_data(X, labels, weights)  # raises an error that names the entry
+        indices = indices.view(np.dtype(f"u{indices.itemsize}"))
+    if weights is not None and weights.min() < 0:
+        open_data(X, labels, weights)  # raises an error that names the row
+    rows = CSRRows(indptr, indices, values, labels, NO_WEIGHTS if weights is None else weights, features, layout)
+    return InMemoryDataset(rows, shuffled=False)
+
+
+def matrix_of(rows: CSRRows) -> Any:
+    """Return rows as the matrix that they came from."""
+    shape = len(rows), rows.features
+    if rows.layout == "dense":
+        return rows.values.reshape(shape)
+    indices = rows.indices.view(np.dtype(f"i{rows.indices.itemsize}"))
+    return csr_matrix((rows.values, indices, rows.indptr), shape)
 
 
 def in_sklearn_order(data: InMemoryDataset, weights: Array | None = None) -> InMemoryDataset:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
@@ -21,6 +25,7 @@ from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError, HogwildError
+from hogwild.estimators.direct_fit import fits_directly, learn_directly
 from hogwild.estimators.fit import Learnt, State, Task, learn, overflow_message, state_of
 from hogwild.estimators.inputs import (
     LARGEST_SEED,
@@ -29,6 +34,7 @@ from hogwild.estimators.inputs import (
     Rows,
     Source,
     float_types,
+    in_memory,
     in_sklearn_order,
     is_source,
     labels_and_weights,
@@ -37,7 +43,14 @@ from hogwild.estimators.inputs import (
     split_off,
 )
 from hogwild.estimators.onnx_export import to_onnx
-from hogwild.estimators.sklearn_parameters import Parts, loss_of, same_as_sklearn, strategy_of, translate
+from hogwild.estimators.sklearn_parameters import (
+    Parts,
+    loss_of,
+    same_as_sklearn,
+    strategy_of,
+    translate,
+    with_paying_workers,
+)
 from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
 
@@ -83,13 +96,16 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         return rows, labels, _check_sample_weight(sample_weight, rows, dtype=rows.dtype)
 
     def _data(
-        self, X: MatrixLike, y: Array, sample_weight: Array | None, numbers: Array
+        self, X: Array | csr_matrix, y: Array, sample_weight: Array | None, numbers: Array
     ) -> tuple[Dataset, Dataset | None]:
         """Return the training rows, and the rows that early stopping holds out, or None."""
-        params, data = self._all_params(), _opened(X, numbers, sample_weight)
-        assert isinstance(data, InMemoryDataset)
-        if same_as_sklearn(params):
-            data = in_sklearn_order(data, sample_weight)
+        params = with_paying_workers(self._all_params(), int(X.size))
+        if same_as_sklearn(params) and not params["identical_to_sklearn"]:
+            data = in_memory(X, numbers, sample_weight)
+        else:
+            data = _opened(X, numbers, sample_weight)
+            if same_as_sklearn(params):
+                data = in_sklearn_order(data, sample_weight)
         if not params["early_stopping"]:
             return data, None
         stratified = hasattr(self, "classes_")
@@ -118,14 +134,20 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _learn(self, task: Task, rows: int, dtype: np.dtype[Any], *, partial: bool) -> Learnt:
         """Train, and keep the state that a later ``partial_fit`` continues from."""
-        params = self._all_params()
+        params: Mapping[str, Any] = self._all_params()
+        if isinstance(task.data, InMemoryDataset) and task.data.name == "arrays":
+            params = with_paying_workers(params, task.data.nonzeros)
         step = getattr(self, "_step", None) if partial else None
         parts = translate(
             params, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier
         )
         if isinstance(parts.rule, Sequential):
             task = replace(task, labels=replace(task.labels, precision=np.dtype(dtype).name))
-        learnt = learn(replace(task, seeds=self._seeds(task, parts)), parts, params)
+        task = replace(task, seeds=self._seeds(task, parts))
+        learnt = (learn_directly if fits_directly(params, task.data) else learn)(task, parts, params)
+        for message in sorted(learnt.convergence_warnings):
+            # With a stack level of 5 the warning names the line that called fit.
+            warnings.warn(message, ConvergenceWarning, stacklevel=5)
         self._step = learnt.step or step
         self.t_ = 1.0 + task.earlier + learnt.epochs * rows
         self.n_iter_ = learnt.epochs
@@ -215,10 +237,12 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
 
-def _opened(X: MatrixLike, numbers: Array, sample_weight: Array | None) -> Dataset:
+def _opened(X: MatrixLike, numbers: Array, sample_weight: Array | None) -> InMemoryDataset:
     """Open arrays whose values scikit-learn has found finite. A value that overflows float32 has its message."""
     try:
-        return open_data(X, numbers, sample_weight)
+        data = open_data(X, numbers, sample_weight)
+        assert isinstance(data, InMemoryDataset)
+        return data
     except DataError as error:
         if error.column is None:  # not about a value of X
             raise

@@ -58,7 +58,8 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
     average : bool or int, default False
         Whether to average iterates. A number is the first update that enters the average.
     n_jobs : int, optional
-        Number of workers. None is 1 worker, -1 is one worker per core.
+        Largest number of workers. None is 1 worker, -1 is one worker per core. Small data is trained by one worker,
+        which is faster there.
     strategy : Strategy or str, optional
         Scheme by which workers share the weights, as in :class:`HogwildClassifier`.
     rule : Rule or str, optional
@@ -67,6 +68,9 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
         Rows between two merges of a worker's hot replica; see :class:`hogwild.Hogwild`.
     memory : int or str, optional
         Maximum resident memory in bytes, or as a string such as "1GiB", when ``X`` is a file.
+    identical_to_sklearn : bool, default False
+        Whether a single worker makes scikit-learn's updates to the last bit. Otherwise it rounds differently, and takes
+        half the time or less.
 
     Examples
     --------
@@ -85,6 +89,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
         eta0: float = 0.01, power_t: float = 0.5, warm_start: bool = False, average: bool | int = False, *,
         n_jobs: int | None = None, strategy: Strategy | str | None = None, rule: Rule | str | None = None,
         buffer: int | str = "auto", memory: int | str | None = None,
+        identical_to_sklearn: bool = False,
     ) -> None:  # fmt: skip
         self.nu = nu
         self.fit_intercept = fit_intercept
@@ -103,6 +108,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
         self.rule = rule
         self.buffer = buffer
         self.memory = memory
+        self.identical_to_sklearn = identical_to_sklearn
 
     def _all_params(self) -> dict[str, Any]:
         return {**super()._all_params(), "alpha": self.nu}

@@ -29,6 +29,7 @@ OWN_PARAMS: dict[str, list[Any]] = {
     "rule": [str, object],
     "buffer": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
     "memory": [str, Integral, None],
+    "identical_to_sklearn": ["boolean"],
 }
 
 
@@ -105,6 +106,8 @@ NAMES = {  # scikit-learn's names of losses that differ from ours by more than a
 WITH_WIDTH = ("huber", "epsilon_insensitive", "squared_epsilon_insensitive")
 UNBOUNDED_SLOPES = ("squared", "squared-hinge", "squared-epsilon-insensitive", "poisson")
 STEEPEST = 1e12
+# Non-zeros below which a single worker is the fastest: it has no replicas to merge, and no threads to wait for.
+WORTH_SHARING = 2**22
 PASSIVE_AGGRESSIVE = {"pa1": 1, "pa2": 2}
 
 
@@ -238,6 +241,21 @@ def same_as_sklearn(params: Mapping[str, Any]) -> bool:
     """
     own = params["rule"] is not None or params["strategy"] is not None or params["loss"] == "softmax"
     return not own and isinstance(strategy_of(params), Serial)
+
+
+def with_paying_workers(params: Mapping[str, Any], nonzeros: int) -> Mapping[str, Any]:
+    """Return the parameters with a single worker, if more workers would cost more time than they save.
+
+    Parameters by which a user chooses how workers share weights are left as they are.
+
+    >>> from hogwild import HogwildClassifier
+    >>> [with_paying_workers(HogwildClassifier(n_jobs=8).get_params(), size)["n_jobs"] for size in (10_000, 10**8)]
+    [None, 8]
+    """
+    chosen = params["strategy"] is not None or params["rule"] is not None or params["buffer"] != "auto"
+    if chosen or params["loss"] == "softmax" or nonzeros >= WORTH_SHARING:
+        return params
+    return {**params, "n_jobs": None}
 
 
 def strategy_of(params: Mapping[str, Any]) -> Strategy:

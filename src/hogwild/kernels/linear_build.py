@@ -9,7 +9,16 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.jit import Function, bind, constant, specialise
-from hogwild.kernels import conflict_counters, linear, linear_replicated, linear_sequential, loss_sums, work_queue
+from hogwild.kernels import (
+    conflict_counters,
+    linear,
+    linear_classes,
+    linear_epochs,
+    linear_replicated,
+    linear_sequential,
+    loss_sums,
+    work_queue,
+)
 from hogwild.kernels.row_layouts import LAYOUTS, PRECISE, dot, dot_in_order, dot_of
 from hogwild.kernels.sync_policies import ways as ways_of
 
@@ -78,11 +87,9 @@ def descend(
         **_penalties(rests, penalised, scaled),
     }
     if access == "turns":
-        return specialise(template, cache=keep, fused=True, **parts)
+        return specialise(template, cache=keep, **parts)
     loop = bind(work_queue.with_turns, kernel=bind(template, **parts))
-    return specialise(
-        work_queue.run_queue, cache=keep, fused=True, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end
-    )
+    return specialise(work_queue.run_queue, cache=keep, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
 
 
 @functools.cache
@@ -116,7 +123,6 @@ def descend_buffered(
     return specialise(
         work_queue.run_queue,
         cache=keep,
-        fused=True,
         descend=loop,
         begin=linear_replicated.begin,
         end=_settle(effective_step),
@@ -126,7 +132,7 @@ def descend_buffered(
 @functools.cache
 def settle(effective_step: Function) -> Any:
     """Return the compiled function that merges a worker's whole replica, at the end of its descents."""
-    return specialise(_settle(effective_step), cache=True, fused=True)
+    return specialise(_settle(effective_step), cache=True)
 
 
 def _settle(effective_step: Function) -> Function:
@@ -153,12 +159,42 @@ def descend_alone(layout: str, pace: str, loss: Function, keep: bool) -> Any:
         linear_sequential.descend_alone,
         cache=keep,
         **columns,
-        fused=False,
+        arithmetic="separate",
         loss=loss,
         dot=bind(dot_in_order, **columns),
         add=bind(linear_sequential.add, **columns),
         add_and_measure=bind(linear_sequential.add_and_measure, **columns),
         pace=bind(PACES[pace], value=columns["value"]),
+    )
+
+
+@functools.cache
+def train_output(layout: str, pace: str, loss: Function, keep: bool) -> Any:
+    """Return the compiled fit of a model with one output by a single worker."""
+    columns = PRECISE[layout]
+    return specialise(
+        linear_epochs.train_output,
+        cache=keep,
+        arithmetic="reordered",
+        column=columns["column"],
+        loss=loss,
+        dot=bind(linear_epochs.dot, **columns),
+        add=bind(linear_epochs.add, **columns),
+        pace=bind(PACES[pace], value=columns["value"]),
+    )
+
+
+@functools.cache
+def train_classes(layout: str, loss: Function, keep: bool) -> Any:
+    """Return the compiled fit of all classes of a classifier by a single worker."""
+    columns = PRECISE[layout]
+    return specialise(
+        linear_classes.train_classes,
+        cache=keep,
+        loss=loss,
+        score=bind(linear_classes.score, **columns),
+        add=bind(linear_classes.add, **columns),
+        squared_length=bind(linear_classes.squared_length, **columns),
     )
 
 

@@ -26,17 +26,18 @@ FUSED = ("contract",)
 
 
 class Lanes(types.Type):
-    """Numba type of a vector of ``count`` single-precision numbers."""
+    """Numba type of a vector of ``count`` numbers, in single precision unless ``number`` is another type."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        super().__init__(f"Lanes({count})")
+    def __init__(self, count: int, number: types.Float = types.float32) -> None:
+        self.count, self.number = count, number
+        super().__init__(f"Lanes({count}, {number})")
 
 
 @register_model(Lanes)
 class _Registers(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Lanes) -> None:
-        super().__init__(manager, kind, ir.VectorType(ir.FloatType(), kind.count))
+        number = ir.DoubleType() if kind.number == types.float64 else ir.FloatType()
+        super().__init__(manager, kind, ir.VectorType(number, kind.count))
 
 
 def place(context: Any, builder: Any, kind: Any, table: Any, at: Any, vector: Any) -> Any:
@@ -66,9 +67,20 @@ def zeros(typingctx: Any, count: Any) -> Any:
 
 
 @intrinsic(prefer_literal=True)
+def zeros_like(typingctx: Any, table: Any, count: Any) -> Any:
+    """Return a vector of zeros of a table's type, whose length is a compile-time constant."""
+    lanes = Lanes(count.literal_value, table.dtype)
+
+    def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
+        return context.get_value_type(lanes)([0.0] * lanes.count)
+
+    return lanes(table, count), generate
+
+
+@intrinsic(prefer_literal=True)
 def take(typingctx: Any, table: Any, row: Any, column: Any, count: Any) -> Any:
     """Read numbers of a row from a column on; their count is a compile-time constant."""
-    lanes = Lanes(count.literal_value)
+    lanes = Lanes(count.literal_value, table.dtype)
 
     def generate(context: Any, builder: Any, signature_: Any, args: Any) -> Any:
         vector = context.get_value_type(lanes)
@@ -96,7 +108,7 @@ def plus(typingctx: Any, own: Any, factor: Any, other: Any) -> Any:
         factors = splat(builder, args[0].type, args[1])
         return builder.fadd(args[0], builder.fmul(factors, args[2], flags=FUSED), flags=FUSED)
 
-    return signature(own, own, types.float32, own), generate
+    return signature(own, own, own.number, own), generate
 
 
 LANES = 8
