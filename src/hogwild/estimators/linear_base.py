@@ -53,6 +53,7 @@ from hogwild.estimators.sklearn_parameters import (
 )
 from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
+from hogwild.strategies import Strategy
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -67,6 +68,8 @@ ABSENT_PARAMS = {  # values of parameters that a class lacks
 class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Linear model that ``minimise`` trains: the base of classifier, regressor and one-class SVM."""
 
+    n_jobs: int | None
+    strategy: Strategy | str | None
     _state: State | None
     _mean: tuple[Array, Array] | None
 
@@ -193,7 +196,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         if is_source(X):
             model = self._model(intercept)
             return model.decide(X if isinstance(X, Dataset) else model.open(X))
-        rows = validate_data(self, X, accept_sparse="csr", dtype=float_types(X), reset=False)
+        rows = validate_data(self, X, accept_sparse="csr", reset=False)
         coef = self.coef_
         if coef.ndim == 1:  # SciPy cannot reshape a sparse array of one dimension
             coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
@@ -230,10 +233,11 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        try:
-            tags.non_deterministic = strategies.worker_count(strategy_of(self._all_params())) > 1
-        except (HogwildError, TypeError, AttributeError):  # fit raises the error for wrong parameters
-            tags.non_deterministic = False
+        if self.n_jobs not in (None, 1) or self.strategy is not None:  # scikit-learn asks for tags at every prediction
+            try:
+                tags.non_deterministic = strategies.worker_count(strategy_of(self._all_params())) > 1
+            except (HogwildError, TypeError, AttributeError):  # fit raises the error for wrong parameters
+                tags.non_deterministic = False
         return tags
 
 

@@ -86,6 +86,8 @@ def processors_left(wanted: int | None) -> int:
     >>> processors_left(None), processors_left(3)
     (1, 3)
     """
+    if wanted == 1:
+        return 1
     from joblib import effective_n_jobs  # type: ignore[import-untyped]
     from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
 
@@ -250,12 +252,12 @@ def with_paying_workers(params: Mapping[str, Any], nonzeros: int) -> Mapping[str
 
     >>> from hogwild import HogwildClassifier
     >>> [with_paying_workers(HogwildClassifier(n_jobs=8).get_params(), size)["n_jobs"] for size in (10_000, 10**8)]
-    [None, 8]
+    [1, 8]
     """
     chosen = params["strategy"] is not None or params["rule"] is not None or params["buffer"] != "auto"
     if chosen or params["loss"] == "softmax" or nonzeros >= WORTH_SHARING:
         return params
-    return {**params, "n_jobs": None}
+    return {**params, "n_jobs": 1}
 
 
 def strategy_of(params: Mapping[str, Any]) -> Strategy:
