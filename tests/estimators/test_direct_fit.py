@@ -91,6 +91,22 @@ def test_in_one_pass_a_class_is_learnt_as_alone(twelve):
         assert together.intercept_[k] == pytest.approx(alone.intercept_[0], rel=1e-8)
 
 
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csr_array.toarray], ids=["sparse", "dense"])
+def test_classes_side_by_side_are_learnt_as_one_after_the_other(twelve, form, monkeypatch):
+    monkeypatch.setattr(direct_fit, "WORTH_A_THREAD", 0)
+    X, y = form(twelve[0]), twelve[1]
+    one, three = (HogwildClassifier("log_loss", n_jobs=jobs, random_state=0).fit(X, y) for jobs in (None, 3))
+    np.testing.assert_allclose(three.coef_, one.coef_, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(three.intercept_, one.intercept_, rtol=1e-9)
+    assert three.n_iter_ == one.n_iter_
+
+
+def test_a_class_that_overflows_ends_the_others(twelve, monkeypatch):
+    monkeypatch.setattr(direct_fit, "WORTH_A_THREAD", 0)
+    with pytest.raises(ValueError, match="overflow occurred at epoch #1"):
+        HogwildClassifier("squared_error", learning_rate="constant", eta0=1e200, n_jobs=3).fit(*twelve)
+
+
 def test_batches_of_several_classes_go_on(twelve):
     X, y = twelve
     asked = {"loss": "log_loss", "shuffle": False, "max_iter": 2, "tol": None}

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,8 @@ from hogwild.stopping import DIVERGENCE_FACTOR
 # Values that a call passes over: some tenths of a second between two checks for Ctrl-C.
 INTERRUPTIBLE = 2**25
 NO_SHUFFLE = -1
+# Non-zeros times classes from which on threads pay: an epoch then takes about a millisecond.
+WORTH_A_THREAD = 2**19
 NUMBERS = {Optimal: fit.OPTIMAL, InverseScaling: fit.INVERSE_SCALING, Adaptive: fit.ADAPTIVE, Constant: fit.CONSTANT}
 
 
@@ -47,7 +51,10 @@ def fits_directly(params: Mapping[str, Any], data: Dataset) -> bool:
 
 
 def learn_directly(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
-    """Train all classes in one pass over the rows where that is faster, else each output by itself."""
+    """Train all classes in one pass over the rows where that is faster, else each output by itself.
+
+    Classes are divided among threads, which share no weights: the result is the same for any number of them.
+    """
     assert isinstance(task.data, InMemoryDataset)
     if task.labels.counts:
         task.labels.encode(task.data.rows.labels)  # raises an error for negative counts
@@ -69,12 +76,14 @@ def _outputs_apart(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     count = task.labels.outputs
     weights = task.labels.weights(task.class_weight, task.data)
     held_out = None if task.held_out is None else HeldOut.of(task.held_out, task.labels.classes)
-    outputs = []
-    for k in range(count):
-        one = _begun(task, parts, params, k)
+    outputs = [_begun(task, parts, params, k) for k in range(count)]
+    for k, one in enumerate(outputs):
         one.constants[[fit.NEGATIVE_WEIGHT, fit.POSITIVE_WEIGHT]] = weights if count == 1 else (1.0, weights[k])
-        one.train(k, parts, held_out, verbose=bool(params["verbose"]))
-        outputs.append(one)
+    verbose = bool(params["verbose"])
+    _side_by_side(
+        [partial(one.train, k, parts, held_out, verbose=verbose) for k, one in enumerate(outputs)],
+        1 if verbose else _threads(task), outputs,
+    )  # fmt: skip
     found = [one.mean() for one in outputs]
     states = [np.column_stack(part).reshape(-1, 1) for part in zip(*(one.last() for one in outputs), strict=True)]
     return Learnt(
@@ -96,7 +105,14 @@ def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Le
         np.asarray(task.labels.weights(task.class_weight, data), np.float64), _constants(task, parts, params, 0),
         train_classes(rows.layout, parts.loss.function, parts.loss.ours),
     )  # fmt: skip
-    together.train(weights, progress, parts.budget.epochs or 1)
+    threads = min(_threads(task), -(-count // fit.CLASSES_AT_A_TIME))
+    groups = np.array_split(np.arange(count), threads)
+    each = [replace(together, order=together.order.copy(), constants=together.constants.copy()) for _ in groups]
+    epochs = parts.budget.epochs or 1
+    _side_by_side(
+        [partial(one.train, weights, progress, epochs, group) for one, group in zip(each, groups, strict=True)],
+        threads, each,
+    )  # fmt: skip
     intercept = progress[:, fit.INTERCEPT].astype(dtype)
     targets = _targets(rows.labels, classes, 0)
     return Learnt(
@@ -104,6 +120,29 @@ def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Le
         int(progress[:, fit.EPOCHS].max()), None,
         frozenset().union(*(_warnings(one, parts, targets) for one in progress)),
     )  # fmt: skip
+
+
+def _threads(task: Task) -> int:
+    """Return the number of threads among which classes are divided; a small fit ends before a thread has started."""
+    work = task.data.nonzeros * task.labels.outputs
+    return min(task.threads, task.labels.outputs) if work >= WORTH_A_THREAD else 1
+
+
+def _side_by_side(tasks: list[Callable[[], None]], threads: int, fits: Sequence[OutputFit | ClassesFit]) -> None:
+    """Do tasks on a number of threads. If one fails, or on Ctrl-C, the others end after their next call."""
+    if threads == 1:
+        for task in tasks:
+            task()
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="hogwild-fit") as pool:
+        try:
+            for done in [pool.submit(task) for task in tasks]:
+                done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for one in fits:
+                one.constants[fit.MAX_EPOCHS] = 0
+            raise
 
 
 def _targets(labels: Array, classes: Array | None, k: int) -> Array:
@@ -266,12 +305,13 @@ class ClassesFit:
     constants: Array
     kernel: Any
 
-    def train(self, weights: Array, progress: Array, epochs: int) -> None:
-        """Train until the last class has converged, or for a number of epochs; the results replace the arguments.
+    def train(self, weights: Array, progress: Array, epochs: int, classes: Array) -> None:
+        """Train some classes until the last one has converged, or for a number of epochs.
 
-        Classes that have converged are left out where fewer vectors then hold the others.
+        The results replace the weights and the progress of these classes. Classes that have converged are left out
+        where fewer vectors then hold the others.
         """
-        running, self.constants[fit.MAX_EPOCHS] = np.arange(len(progress)), epochs
+        running, self.constants[fit.MAX_EPOCHS] = classes, epochs
         while running.size:
             vectors = -(-running.size // fit.CLASSES_AT_A_TIME)
             width, fewer = fit.CLASSES_AT_A_TIME * vectors, fit.CLASSES_AT_A_TIME * (vectors - 1)
@@ -282,7 +322,7 @@ class ClassesFit:
             numbers[:, fit.SQUARES] *= np.square(numbers[:, fit.SCALE])
             numbers[:, fit.SCALE] = 1.0
             progress[running] = numbers
-            left = (numbers[:, fit.DONE] == fit.RUNNING) & (numbers[:, fit.EPOCHS] < epochs)
+            left = (numbers[:, fit.DONE] == fit.RUNNING) & (numbers[:, fit.EPOCHS] < self.constants[fit.MAX_EPOCHS])
             running = running[left]
 
     def _run(self, columns: Array, numbers: Array, classes: Array, fewest: int) -> None:

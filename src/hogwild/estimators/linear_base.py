@@ -46,6 +46,7 @@ from hogwild.estimators.onnx_export import to_onnx
 from hogwild.estimators.sklearn_parameters import (
     Parts,
     loss_of,
+    processors_left,
     same_as_sklearn,
     strategy_of,
     translate,
@@ -102,7 +103,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         self, X: Array | csr_matrix, y: Array, sample_weight: Array | None, numbers: Array
     ) -> tuple[Dataset, Dataset | None]:
         """Return the training rows, and the rows that early stopping holds out, or None."""
-        params = with_paying_workers(self._all_params(), int(X.size))
+        params = with_paying_workers(self._all_params(), int(X.size), self._outputs)
         if same_as_sklearn(params) and not params["identical_to_sklearn"]:
             data = in_memory(X, numbers, sample_weight)
         else:
@@ -116,6 +117,11 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             y, sample_weight, params["validation_fraction"], params["random_state"], stratified=stratified
         )
         return split_off(data, held_out)
+
+    @property
+    def _outputs(self) -> int:
+        classes: Array | tuple[()] = getattr(self, "classes_", ())
+        return len(classes) if len(classes) > 2 else 1
 
     def _split_dataset(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
         """Record the columns of a data set, and split off held-out rows if early stopping is on."""
@@ -139,7 +145,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Train, and keep the state that a later ``partial_fit`` continues from."""
         params: Mapping[str, Any] = self._all_params()
         if isinstance(task.data, InMemoryDataset) and task.data.name == "arrays":
-            params = with_paying_workers(params, task.data.nonzeros)
+            params = with_paying_workers(params, task.data.nonzeros, self._outputs)
+            task = replace(task, threads=processors_left(self.n_jobs) if self._outputs > 1 else 1)
         step = getattr(self, "_step", None) if partial else None
         parts = translate(
             params, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier

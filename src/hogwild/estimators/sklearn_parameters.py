@@ -245,17 +245,18 @@ def same_as_sklearn(params: Mapping[str, Any]) -> bool:
     return not own and isinstance(strategy_of(params), Serial)
 
 
-def with_paying_workers(params: Mapping[str, Any], nonzeros: int) -> Mapping[str, Any]:
+def with_paying_workers(params: Mapping[str, Any], nonzeros: int, outputs: int = 1) -> Mapping[str, Any]:
     """Return the parameters with a single worker, if more workers would cost more time than they save.
 
-    Parameters by which a user chooses how workers share weights are left as they are.
+    With several outputs one worker for each is faster than several workers for all. Parameters by which a user chooses
+    how workers share weights are left as they are.
 
     >>> from hogwild import HogwildClassifier
     >>> [with_paying_workers(HogwildClassifier(n_jobs=8).get_params(), size)["n_jobs"] for size in (10_000, 10**8)]
     [1, 8]
     """
     chosen = params["strategy"] is not None or params["rule"] is not None or params["buffer"] != "auto"
-    if chosen or params["loss"] == "softmax" or nonzeros >= WORTH_SHARING:
+    if chosen or params["loss"] == "softmax" or (outputs == 1 and nonzeros >= WORTH_SHARING):
         return params
     return {**params, "n_jobs": 1}
 
