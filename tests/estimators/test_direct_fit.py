@@ -9,7 +9,7 @@ from sklearn.linear_model import SGDClassifier, SGDOneClassSVM, SGDRegressor
 from hogwild import HogwildClassifier, HogwildOneClassSVM, HogwildRegressor
 from hogwild.data.csr import CSRRows
 from hogwild.errors import DataError
-from hogwild.estimators import direct_fit, fit
+from hogwild.estimators import direct_fit, fit, output_fit
 
 FORMS = {"dense": np.asarray, "sparse": sp.csr_array, "float32": np.float32}
 
@@ -130,7 +130,7 @@ def test_calls_are_short_enough_for_ctrl_c(monkeypatch):
     """A fit in many calls is the fit in one call."""
     X, y = data_named("cancer")
     whole = HogwildClassifier(random_state=0, max_iter=3, tol=None).fit(X, y)
-    monkeypatch.setattr(direct_fit, "INTERRUPTIBLE", 10_000)
+    monkeypatch.setattr(output_fit, "INTERRUPTIBLE", 10_000)
     kernel, calls = direct_fit.train_output, []
     monkeypatch.setattr(direct_fit, "train_output", lambda *how: lambda *rest: calls.append(1) or kernel(*how)(*rest))
     parts = HogwildClassifier(random_state=0, max_iter=3, tol=None).fit(X, y)
