@@ -135,7 +135,7 @@ def test_a_penalty_is_searched_once_by_a_run_that_is_resumed(
     assert (first.code, again.code, again.record["epochs"]) == (0, 0, 5)
     assert "from the beginning" in first.err
     assert "resumed after 3 epochs" in again.err
-    (chosen,) = {re.search(r"l2 (\S+), from", done.err)[1] for done in (first, again)}  # type: ignore[index]
+    (chosen,) = {re.search(r"l2 (\S+), from", done.err)[1] for done in (first, again)}  # type: ignore[index]  # both say it
     # The number has all of its digits, so that it can be given back.
     times = json.loads((tmp_path / "none yet" / "penalty.json").read_text())["times"]
     assert float(chosen) == times * (1 / 300)

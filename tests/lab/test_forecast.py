@@ -140,16 +140,21 @@ def test_a_correction_is_announced_once():
     assert revision.due(20.0)
 
 
-def test_recorded_trials_count_as_measured(tmp_path, cores, monkeypatch):
-    monkeypatch.setattr(runner, "pace", lambda: 1.0)
-    cores(1)
-    told: list[Progress] = []
+def trials_take(seconds, monkeypatch):
+    """Trials are not run, but reported to have taken so long."""
 
     def outcomes(where, trials, slots, limit, *, single_threaded):
         for point, seed in trials:
-            yield {"point": dict(point), "seed": seed, "figures": {"y": 1.0}, "seconds": 50.0}
+            yield {"point": dict(point), "seed": seed, "figures": {"y": 1.0}, "seconds": seconds}
 
+    monkeypatch.setattr(runner, "pace", lambda: 1.0)
     monkeypatch.setattr(runner, "outcomes", outcomes)
+
+
+def test_recorded_trials_count_as_measured(tmp_path, cores, monkeypatch):
+    cores(1)
+    trials_take(50.0, monkeypatch)
+    told: list[Progress] = []
     Study(experiment(), "made-up", tmp_path / "x.jsonl", seeds=1).run(told.append)
     assert [(progress.done, progress.total) for progress in told] == [(done, 4) for done in range(5)]
     assert told[-1].seconds_left == 0
@@ -160,15 +165,9 @@ def test_recorded_trials_count_as_measured(tmp_path, cores, monkeypatch):
 
 def test_on_the_users_data_the_first_trial_is_the_only_guide(tmp_path, cores, monkeypatch):
     """A usual duration of 5 s is that of generated rows: on larger ones it made the forecast six times too low."""
-    monkeypatch.setattr(runner, "pace", lambda: 1.0)
     cores(2)
+    trials_take(30.0, monkeypatch)
     told: list[Progress] = []
-
-    def outcomes(where, trials, slots, limit, *, single_threaded):
-        for point, seed in trials:
-            yield {"point": dict(point), "seed": seed, "figures": {"y": 1.0}, "seconds": 30.0}
-
-    monkeypatch.setattr(runner, "outcomes", outcomes)
     study = Study(
         experiment(timed=True), "made-up", tmp_path / "x.jsonl", seeds=1, settings={"data": ["rows.svm"]}
     )  # fmt: skip

@@ -65,7 +65,7 @@ class Watched(EventLoop):
         if isinstance(action, Train):
             self.bursts[name, self.incarnations[name]].append(self.ledger.given)
             self.terms += action.terms
-            cursor = self.nodes[name].role.cursor  # type: ignore[attr-defined]
+            cursor = self.nodes[name].role.cursor  # type: ignore[attr-defined]  # the roles of workers have one
             self.known[name] = cursor.known, cursor.members
         super()._execute(name, action)
 

@@ -26,6 +26,7 @@ from hogwild.kernels.atomics import fetch_add, lock, unlock
 from hogwild.kernels.work_queue import GATE, LAST, LEFT, LIMIT, NEXT, PARTS, bounds, new_queue, new_tally, pointer
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, no-untyped-call, attr-defined, var-annotated"
+# mypy: disable-error-code="no-any-return"
 # ruff: noqa: F821
 
 # Number of scores of a block, which stay in a core's cache.
@@ -151,12 +152,12 @@ def all_outputs(outputs: Any) -> Any:
 def one_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:
     """Return the loss of a model with one output."""
     cost, _ = loss(float(scores[0]), y, parameter)
-    return cost * class_weights[1 if y > 0 else 0]  # type: ignore[no-any-return]
+    return cost * class_weights[1 if y > 0 else 0]
 
 
 def many_cost(scores: Any, y: float, parameter: float, class_weights: Any, slope: Any) -> float:
     """Return the loss of a model with one output per class."""
-    return slopes(scores, int(y), parameter, class_weights, slope)  # type: ignore[no-any-return]
+    return slopes(scores, int(y), parameter, class_weights, slope)
 
 
 def one_slope(scores: Any, labels: Any, parameter: float, class_weights: Any, costs: Any, found: Any) -> None:
@@ -197,7 +198,7 @@ def squared_error(scores: Any, y: float) -> float:
 def squared_error_of_mean(scores: Any, y: float) -> float:
     """Return the squared error of a score whose exponential is the prediction."""
     error = np.exp(float(scores[0])) - y
-    return error * error  # type: ignore[no-any-return]
+    return error * error
 
 
 HITS: dict[str, Function] = {
