@@ -104,6 +104,7 @@ _METRICS = {
     "step": "step size",
     "steps": "steps of the optimiser so far",
     "workers_used": "workers in one memory that made updates in this epoch",
+    "sampled_rows": "rows of the sample of large training data that loss and scores were evaluated on",
     "test_loss": "mean loss over the held-out data",
 }
 _MESSAGE = {"message": "one sentence for people"}

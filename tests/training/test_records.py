@@ -11,6 +11,7 @@ from hogwild import Budget, Constant, Linear, minimise
 from hogwild.errors import CheckpointError
 from hogwild.runtimes.processes.shared_counters import SAMPLES
 from hogwild.stopping import stop_reason
+from hogwild.training import loop
 from hogwild.training.epoch_recorder import EpochRecorder
 
 
@@ -39,6 +40,41 @@ def test_records_every_so_many_updates_are_exact_and_change_nothing():
 def test_records_change_a_penalised_run_by_no_more_than_rounding():
     often, seldom = train(every=70, l2=0.01), train(l2=0.01)
     np.testing.assert_allclose(often.model.weights, seldom.model.weights, rtol=1e-4)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Three hundred rows are large data, of which a record looks at fifty."""
+    monkeypatch.setattr(loop, "WHOLE_NONZEROS", 0)
+    monkeypatch.setattr(loop, "LEAST_SAMPLE", 50)
+
+
+def test_records_of_large_data_are_of_a_sample_and_the_last_of_all_rows(large, monkeypatch):
+    sampled = train(l2=0.01)
+    monkeypatch.setattr(loop, "WHOLE_NONZEROS", 10**9)
+    exact = train(l2=0.01)
+    np.testing.assert_array_equal(sampled.model.weights, exact.model.weights)
+    assert [record.get("sampled_rows") for record in sampled.history] == [50, 50, None]
+    assert sampled.history[-1]["objective"] == exact.history[-1]["objective"]
+    for one, other in zip(sampled.history[:-1], exact.history[:-1], strict=True):
+        assert one["loss"] != other["loss"]
+        assert one["loss"] == pytest.approx(other["loss"], rel=0.3)
+
+
+@pytest.mark.parametrize("budget", [Budget(2, target=0.1), Budget(2, tolerance=1e-9), Budget(2, window=5)], ids=str)
+def test_where_the_training_loss_decides_records_are_exact(large, budget):
+    assert all("sampled_rows" not in record for record in train(budget=budget).history)
+
+
+def test_the_record_of_the_best_parameters_is_exact(large):
+    run = train(budget=Budget(epochs=9, patience=2), schedule=Constant(3.0), test=rows(40))
+    best = next(record for record in run.history if record["test_loss"] == run.result["test_loss"])
+    assert best is not run.history[-1]
+    assert "sampled_rows" not in best
+    X, y = rows()
+    scores = X @ run.model.weights[:, 0] + run.model.intercept[0]
+    assert run.result["accuracy"] == pytest.approx(np.mean((scores > 0) == (y > 0)))
+    assert run.result["accuracy"] == best["accuracy"]
 
 
 def test_records_of_several_workers():

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
+from hogwild.data.sampling import subsample
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
 from hogwild.iterate_average import IterateAverage
@@ -56,6 +57,10 @@ FEW_ROWS = 2**14
 # without delay.
 DELAYED_ROWS = 64
 SEVERAL = 8  # number of short epochs that are prefetched together
+# Non-zeros below which every record is evaluated on all rows: that takes a few milliseconds.
+WHOLE_NONZEROS = 2**22
+# Least number of rows of a sample for evaluation, and the part of larger data that it is.
+LEAST_SAMPLE, SAMPLED_PART = 10_000, 16
 FEW_STEPS = 2**20  # number of step sizes that are computed in advance, however little memory there is: 4 MiB
 
 
@@ -311,11 +316,28 @@ class TrainingLoop:
         self._check_limits(record)
         return True
 
+    @cached_property
+    def _sample(self) -> Dataset | None:
+        """The rows on which records before the last are evaluated; None for all rows.
+
+        Data that is walked through in a few milliseconds is evaluated as a whole, and so is any data whose training
+        loss decides when the run ends.
+        """
+        data, budget = self.problem.data, self.budget
+        decides = (budget.target, budget.tolerance, budget.window) != (None, None, None)
+        rows = max(LEAST_SAMPLE, data.n_rows // SAMPLED_PART)
+        if not self.measured or decides or data.nonzeros < WHOLE_NONZEROS or rows > data.n_rows // 2:
+            return None
+        return subsample(data, rows, self.seed)
+
     def _evaluate(self) -> Record:
         """Return the figures of the present parameters on the training data and on held-out data, if there is any."""
         values = self._current()
         if self.measured:
-            measured = self.problem.metrics(self.session.measure(self.problem.data, values))
+            ends = self.stop_reason or limit_reached(self.budget, self.position.epoch, self.position.seconds)
+            sample = None if ends else self._sample
+            measured = self.problem.metrics(self.session.measure(sample or self.problem.data, values))
+            measured |= {} if sample is None else {"sampled_rows": sample.n_rows}
         else:
             measured = {"loss": self.position.met_loss / max(1, self.position.met_terms)}
         record = {
@@ -383,6 +405,9 @@ class TrainingLoop:
         if self.budget.patience and self.best.values:
             kept = self.best.values
             record = next(record for record in self.history if record["test_loss"] == self.best.loss)
+        if record.pop("sampled_rows", None) is not None:
+            record |= self.problem.metrics(self.session.measure(self.problem.data, kept))
+            record["objective"] = record["loss"] + self.problem.penalty(kept)
         self.event_log.emit(
             "result", lambda: tuple(np.array(part) for part in self.to_model_space(kept)),
             stop_reason=self.stop_reason, **record,

@@ -70,8 +70,9 @@ def minimise(
         Whether every epoch visits the rows in a new random order, or as the problem's ``sampling`` says; else in the
         order in which they are stored.
     evaluate_every_epoch : bool, default True
-        Whether the loss is evaluated after each epoch, which is another pass over the data. Otherwise the loss of an
-        epoch is the mean loss of its updates, and there is no accuracy.
+        Whether the loss is evaluated after each epoch. On large data, records before the last are evaluated on a sample
+        of the rows, unless the training loss decides when the run ends. Otherwise the loss of an epoch is the mean loss
+        of its updates, and there is no accuracy.
     divergence_factor : float, default 1000.0
         Multiple of the initial loss above which a loss counts as diverged. The run then returns to its last good epoch,
         or to its beginning if workers send messages, and halves the step size.
