@@ -110,7 +110,7 @@ def agree(ours, theirs, X, y, **asked):
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=close, atol=close * size)
     assert objective(ours, X, y) == pytest.approx(objective(theirs, X, y), rel=1e-3, abs=1e-9)
     if theirs.n_iter_ < theirs.max_iter:  # It has converged, so that ours by default is as good.
-        assert objective(type(ours)(**asked).fit(X, y), X, y) <= 1.01 * objective(theirs, X, y)
+        assert objective(type(ours)(**asked).fit(X, y), X, y) <= 1.03 * objective(theirs, X, y) + 1e-5
 
 
 def agree_on(name, settings, **asked):

@@ -54,6 +54,11 @@ def learn_directly(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     """Train all classes in one pass over the rows where that is faster, else each output by itself.
 
     Classes are divided among threads, which share no weights: the result is the same for any number of them.
+
+    Raises
+    ------
+    FloatingPointError
+        If a parameter is not finite any more.
     """
     assert isinstance(task.data, InMemoryDataset)
     if task.labels.counts:

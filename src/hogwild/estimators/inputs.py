@@ -192,7 +192,7 @@ def in_sklearn_order(data: InMemoryDataset, weights: Array | None = None) -> InM
     per_row = max(1.0, data.nonzeros / max(1, data.n_rows))
     chunk = int(max(LONGEST, 4 * data.n_features) / per_row) + 1
     rows = data.rows if weights is None else replace(data.rows, weights=weights)
-    return InMemoryDataset(rows, shuffled=False, order=Reshuffled(data.n_rows), chunk=chunk)
+    return InMemoryDataset(rows, shuffled=False, ids=data.ids, order=Reshuffled(len(rows)), chunk=chunk)
 
 
 def split_off(data: InMemoryDataset, held_out: Array) -> tuple[Dataset, Dataset]:

@@ -154,7 +154,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         if isinstance(parts.rule, Sequential):
             task = replace(task, labels=replace(task.labels, precision=np.dtype(dtype).name))
         task = replace(task, seeds=self._seeds(task, parts))
-        learnt = (learn_directly if fits_directly(params, task.data) else learn)(task, parts, params)
+        learnt = self._trained(task, parts, params)
         for message in sorted(learnt.convergence_warnings):
             # With a stack level of 5 the warning names the line that called fit.
             warnings.warn(message, ConvergenceWarning, stacklevel=5)
@@ -166,6 +166,16 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         more = bool(params["average"]) or learnt.state[0].shape[1] > 1
         self._state = learnt.state if more else None
         return self._averaged(learnt, task.earlier, rows) if params["average"] else learnt
+
+    def _trained(self, task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
+        """Train, and from the start again where weights overflow: in a run that goes back and halves its step then."""
+        if not fits_directly(params, task.data):
+            return learn(task, parts, params)
+        try:
+            return learn_directly(task, parts, params)
+        except FloatingPointError:
+            assert isinstance(task.data, InMemoryDataset)
+            return learn(replace(task, data=in_sklearn_order(task.data)), parts, params)
 
     def _keep_coef(self, coef: Array, *, partial: bool) -> None:
         """Keep weights as ``coef_``. ``partial_fit`` writes them to the array of the call before, as scikit-learn's."""

@@ -12,7 +12,6 @@ from sklearn.metrics import r2_score
 from hogwild.data import InMemoryDataset
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Dataset
-from hogwild.estimators.fit import overflow_message
 from hogwild.estimators.inputs import Reshuffled, matrix_of
 from hogwild.estimators.sklearn_parameters import Parts
 from hogwild.kernels import linear_epochs as loop
@@ -30,9 +29,9 @@ def targets_of(labels: Array, classes: Array | None, k: int) -> Array:
 
 
 def check_finite(progress: Array) -> None:
-    """Raise an error if a parameter is not finite any more."""
+    """Raise FloatingPointError if a parameter is not finite any more."""
     if progress[loop.DONE] == loop.OVERFLOWED:
-        raise ValueError(overflow_message(f"epoch #{int(progress[loop.EPOCHS])}", "A smaller eta0 might help too."))
+        raise FloatingPointError(f"a parameter is not finite after epoch {int(progress[loop.EPOCHS])}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +76,7 @@ class OutputFit:
 
         Raises
         ------
-        ValueError
+        FloatingPointError
             If a parameter is not finite any more.
         """
         rows, progress = self.rows, self.progress

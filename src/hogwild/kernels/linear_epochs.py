@@ -144,7 +144,8 @@ def end_epoch(progress: Any, constants: Any, count: int) -> None:
     progress[MEAN_LOSS] = progress[LOSSES] / count
     progress[OBJECTIVE] = (progress[LOSSES] + progress[PENALTIES]) / count
     progress[ROW] = progress[LOSSES] = progress[PENALTIES] = 0.0
-    if not np.isfinite(progress[INTERCEPT]) or not np.isfinite(progress[SQUARES]):
+    finite = np.isfinite(progress[INTERCEPT]) and np.isfinite(progress[SQUARES]) and np.isfinite(progress[MEAN_LOSS])
+    if not finite:
         progress[DONE] = OVERFLOWED
     elif constants[MONITOR] != NOTHING:
         judge(progress, constants, progress[OBJECTIVE])
