@@ -56,8 +56,11 @@ class CUDAGraphStep:
         nonzeros: int,
     ) -> None:
         tables = [module for module in net.modules() if isinstance(module, SparseTable)]
-        if len(tables) != 1 or tables[0].weight.device.type != "cuda":
-            raise invalid_parameter("net", "a net with one SparseTable, on a GPU", type(net).__name__)
+        places = [table.weight.device.type for table in tables]
+        if places != ["cuda"]:
+            raise invalid_parameter(
+                "net", "a net with one SparseTable, on a GPU", f"{type(net).__name__} with tables on {places}"
+            )
         if not make_capturable(optimiser):
             raise invalid_parameter(
                 "optimiser", "one that can be captured, such as torch.optim.SGD(..., fused=True)", repr(optimiser)
