@@ -380,7 +380,7 @@ def _notes(screen: Output) -> Callback:
         if event["event"] == "step chosen":
             screen.note(f"step {event['step']:g}, from {len(event['trials'])} tried on a sample")
         elif event["event"] == "penalty chosen":
-            chosen = ", ".join(f"{name} {value:.6g}" for name, value in event["penalties"].items() if value)
+            chosen = ", ".join(f"{name} {value!r}" for name, value in event["penalties"].items() if value)
             screen.note(f"{chosen}, from {len(event['path'])} tried on held-out data")
         elif event["event"] in ("diverged", "loss rose"):
             screen.warn(event["message"])
