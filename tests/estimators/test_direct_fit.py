@@ -10,6 +10,7 @@ from hogwild import HogwildClassifier, HogwildOneClassSVM, HogwildRegressor
 from hogwild.data.csr import CSRRows
 from hogwild.errors import DataError
 from hogwild.estimators import direct_fit, fit, output_fit
+from hogwild.estimators.sklearn_parameters import with_paying_workers
 
 FORMS = {"dense": np.asarray, "sparse": sp.csr_array, "float32": np.float32}
 
@@ -136,6 +137,23 @@ def test_calls_are_short_enough_for_ctrl_c(monkeypatch):
     parts = HogwildClassifier(random_state=0, max_iter=3, tol=None).fit(X, y)
     assert len(calls) > 3
     assert np.array_equal(whole.coef_, parts.coef_)
+
+
+@pytest.mark.parametrize("asked", [{"rule": "adagrad"}, {"strategy": "serial"}, {"loss": "softmax"}], ids=str)
+def test_what_scikit_learn_lacks_cannot_be_identical(asked):
+    with pytest.raises(ValueError, match="identical_to_sklearn is for what scikit-learn has"):
+        HogwildClassifier(identical_to_sklearn=True, **asked).fit(*data_named("cancer"))
+
+
+def test_a_file_cannot_be_identical(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
+    with pytest.raises(ValueError, match="identical_to_sklearn is for arrays"):
+        HogwildClassifier(identical_to_sklearn=True).fit(tmp_path / "a.svm")
+
+
+def test_identical_updates_are_made_by_one_worker():
+    params = {**HogwildClassifier(n_jobs=8, identical_to_sklearn=True).get_params()}
+    assert with_paying_workers(params, 10**9)["n_jobs"] == 1
 
 
 def test_a_damaged_matrix_is_refused():

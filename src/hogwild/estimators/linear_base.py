@@ -24,7 +24,7 @@ from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.errors import DataError, HogwildError
+from hogwild.errors import DataError, HogwildError, ParameterError
 from hogwild.estimators.direct_fit import fits_directly, learn_directly
 from hogwild.estimators.fit import Learnt, State, Task, learn, overflow_message, state_of
 from hogwild.estimators.inputs import (
@@ -126,6 +126,10 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _split_dataset(self, data: Dataset) -> tuple[Dataset, Dataset | None]:
         """Record the columns of a data set, and split off held-out rows if early stopping is on."""
         params = self._all_params()
+        if params["identical_to_sklearn"]:
+            raise ParameterError(
+                "identical_to_sklearn is for arrays: scikit-learn reads no files. Leave it out, or give X and y."
+            )
         self.n_features_in_ = data.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_

@@ -66,7 +66,7 @@ class OutputFit:
                 self.order[:] = order(ids, int(seed), self.epochs)
             self.run(self.epochs + 1)
             if held_out is not None and parts.budget.tolerance is not None:
-                loop.judge(self.progress, self.constants, -held_out.score(k, *self.mean()))
+                loop.check_convergence(self.progress, self.constants, -held_out.score(k, *self.mean()))
             if verbose:
                 sys.stdout.write(self.line())
         return None

@@ -65,6 +65,11 @@ def check_together(params: Mapping[str, Any], *, passive_aggressive_loss: str, p
         )
     if rate in ("pa1", "pa2") and params["loss"] != passive_aggressive_loss:
         raise ValueError(f"Learning rate '{rate}' only works with loss '{passive_aggressive_loss}'.")
+    if params.get("identical_to_sklearn") and (params["strategy"] or params["rule"] or params["loss"] == "softmax"):
+        raise ValueError(
+            "identical_to_sklearn is for what scikit-learn has: leave out strategy, rule and the loss 'softmax', or "
+            "identical_to_sklearn."
+        )
     if params["penalty"] == "elasticnet" and params["l1_ratio"] is None:
         raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
@@ -248,13 +253,15 @@ def same_as_sklearn(params: Mapping[str, Any]) -> bool:
 def with_paying_workers(params: Mapping[str, Any], nonzeros: int, outputs: int = 1) -> Mapping[str, Any]:
     """Return the parameters with a single worker, if more workers would cost more time than they save.
 
-    With several outputs one worker for each is faster than several workers for all. Parameters by which a user chooses
-    how workers share weights are left as they are.
+    Only one worker can make scikit-learn's updates. With several outputs one worker for each is faster than several
+    workers for all. Parameters by which a user chooses how workers share weights are left as they are.
 
     >>> from hogwild import HogwildClassifier
     >>> [with_paying_workers(HogwildClassifier(n_jobs=8).get_params(), size)["n_jobs"] for size in (10_000, 10**8)]
     [1, 8]
     """
+    if params["identical_to_sklearn"]:
+        return {**params, "n_jobs": 1}
     chosen = params["strategy"] is not None or params["rule"] is not None or params["buffer"] != "auto"
     if chosen or params["loss"] == "softmax" or (outputs == 1 and nonzeros >= WORTH_SHARING):
         return params

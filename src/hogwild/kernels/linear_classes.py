@@ -35,8 +35,8 @@ from hogwild.kernels.linear_epochs import (
     SQUARES,
     STEP,
     UPDATES,
-    ahead,
     end_epoch,
+    prefetch_row,
     shuffle,
     step_size,
 )
@@ -61,7 +61,7 @@ def train_classes(
     monitored = constants[MONITOR] == PENALISED_LOSS
     smallest = SMALLEST if weights.itemsize == 8 else SMALLEST_SINGLE
     left, row, epochs = updates, int(progress[0, ROW]), progress[:, EPOCHS].max()
-    while left > 0 and running(progress, classes) > fewest and epochs < constants[MAX_EPOCHS]:
+    while left > 0 and count_running(progress, classes) > fewest and epochs < constants[MAX_EPOCHS]:
         if row == 0 and constants[SEED] >= 0:
             shuffle(order, np.uint32(constants[SEED]))
         stop_row = min(count, row + left)
@@ -70,7 +70,7 @@ def train_classes(
             i = order[k]
             start, stop = span(indptr, i)
             if k + 2 < count:
-                ahead(indptr, indices, values, order[k + 2])
+                prefetch_row(indptr, indices, values, order[k + 2])
             for first in range(0, weights.shape[1], CLASSES_AT_A_TIME):
                 score(weights, indices, values, start, stop, scores, first)
             rate = step_size(constants, 1.0, t)
@@ -102,7 +102,7 @@ def train_classes(
                     progress[c, SQUARES] += change * (change * length - 2.0 * raw)
                 progress[c, INTERCEPT] -= pull * constants[INTERCEPT_STEP]
             for first in range(0, weights.shape[1], CLASSES_AT_A_TIME):
-                if moves(changes, first):
+                if any_change(changes, first):
                     add(weights, indices, values, start, stop, changes, first)
             t += 1
         left -= stop_row - row
@@ -119,7 +119,7 @@ def train_classes(
             progress[c, ROW], progress[c, UPDATES] = row, t
 
 
-def running(progress: Any, classes: int) -> int:
+def count_running(progress: Any, classes: int) -> int:
     """Return the number of classes that have not converged."""
     count = 0
     for c in range(classes):
@@ -149,7 +149,7 @@ def add(weights: Any, indices: Any, values: Any, start: Any, stop: Any, changes:
         put(weights, u, first, plus(take(weights, u, first, 8), value(values, j), change))
 
 
-def moves(changes: Any, first: int) -> bool:
+def any_change(changes: Any, first: int) -> bool:
     """Return whether one of eight classes changes."""
     count = 0
     for c in range(first, first + CLASSES_AT_A_TIME):

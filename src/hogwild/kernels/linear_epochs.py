@@ -18,16 +18,15 @@ from hogwild.kernels.row_layouts import span
 # ruff: noqa: F821
 
 # Numbers that a fit carries from call to call. SCALE: common factor of all weights. OWED: L1 penalty accumulated so
-# far. SQUARES, ABSOLUTES: squared length and sum of absolute values of the weights, without the common factor.
-# UPDATES: updates so far, those of earlier fits included. STEP: step size of all schedules but "optimal". BEST: lowest
+# far. SQUARES: squared length of the weights, without the common factor. UPDATES: updates so far, those of earlier fits included. STEP: step size of all schedules but "optimal". BEST: lowest
 # objective. STALLED: epochs without a lower one. EPOCHS: complete epochs. ROW: rows visited in the current epoch.
 # LOSSES, PENALTIES: sums over them. MEAN_LOSS, OBJECTIVE: means of the last epoch. INTERCEPTS, AVERAGED: sum of the
 # averaged intercepts, and their number. SCALES: sum of the common factors since the sums of all weights were complete.
 # LARGEST: largest of these factors. DONE: one of the states below.
 (
-    INTERCEPT, SCALE, OWED, SQUARES, ABSOLUTES, UPDATES, STEP, BEST, STALLED, EPOCHS, ROW, LOSSES, PENALTIES, MEAN_LOSS,
+    INTERCEPT, SCALE, OWED, SQUARES, UPDATES, STEP, BEST, STALLED, EPOCHS, ROW, LOSSES, PENALTIES, MEAN_LOSS,
     OBJECTIVE, INTERCEPTS, AVERAGED, SCALES, LARGEST, DONE, PROGRESS,
-) = range(21)  # fmt: skip
+) = range(20)  # fmt: skip
 # Constants of a fit. SCHEDULE: one of the schedules below. STEP_ALPHA, T0: parameters of "optimal". POWER: exponent of
 # "invscaling". ALPHA, L1_RATIO: penalty. INTERCEPT_STEP: factor of the intercept's step size. INTERCEPT_GRADIENT:
 # derivative of the objective by the intercept besides that of the loss. AVERAGE_FROM: first averaged update, 0 for
@@ -78,12 +77,12 @@ def train_output(
             shuffle(order, np.uint32(constants[SEED]))
         stop_row = min(count, row + left)
         losses, penalties, t = progress[LOSSES], progress[PENALTIES], progress[UPDATES]
-        squares, absolutes, owed = progress[SQUARES], progress[ABSOLUTES], progress[OWED]
+        squares, owed = progress[SQUARES], progress[OWED]
         for k in range(row, stop_row):
             i = order[k]
             start, stop = span(indptr, i)
             if k + 2 < count:
-                ahead(indptr, indices, values, order[k + 2])
+                prefetch_row(indptr, indices, values, order[k + 2])
             rate = step_size(constants, progress[STEP], t)
             raw = dot(weights, indices, values, start, stop)
             target = np.float64(targets[i])
@@ -105,7 +104,7 @@ def train_output(
                     if columns.size:
                         complete_sums(weights, columns, progress[SCALES])
                     fold(weights, scale)
-                    squares, absolutes = squares * (scale * scale), absolutes * scale
+                    squares *= scale * scale
                     scale = 1.0
                     progress[SCALES], progress[LARGEST] = 0.0, 1.0
             if averaging:
@@ -127,13 +126,12 @@ def train_output(
             t += 1
         left -= stop_row - row
         progress[SCALE], progress[INTERCEPT], progress[OWED], progress[UPDATES] = scale, intercept, owed, t
-        progress[SQUARES], progress[ABSOLUTES] = squares, absolutes
-        progress[LOSSES], progress[PENALTIES], progress[ROW] = losses, penalties, stop_row
+        progress[SQUARES], progress[LOSSES], progress[PENALTIES], progress[ROW] = squares, losses, penalties, stop_row
         if stop_row == count:
             if monitored:  # Sums of small changes lose digits, and do not contain L1.
-                progress[SQUARES], progress[ABSOLUTES] = lengths(weights)
+                progress[SQUARES], absolutes = lengths(weights)
                 if l1 > 0:
-                    penalty = 0.5 * l2 * progress[SQUARES] * (scale * scale) + l1 * progress[ABSOLUTES] * scale
+                    penalty = 0.5 * l2 * progress[SQUARES] * (scale * scale) + l1 * absolutes * scale
                     progress[PENALTIES] = count * penalty
             end_epoch(progress, constants, count)
 
@@ -148,10 +146,10 @@ def end_epoch(progress: Any, constants: Any, count: int) -> None:
     if not finite:
         progress[DONE] = OVERFLOWED
     elif constants[MONITOR] != NOTHING:
-        judge(progress, constants, progress[OBJECTIVE])
+        check_convergence(progress, constants, progress[OBJECTIVE])
 
 
-def judge(progress: Any, constants: Any, objective: Any) -> None:
+def check_convergence(progress: Any, constants: Any, objective: Any) -> None:
     """Find out whether the fit has converged: whether ``objective`` has not improved for too many epochs."""
     progress[STALLED] = progress[STALLED] + 1 if objective > progress[BEST] - constants[TOLERANCE] else 0
     progress[BEST] = min(progress[BEST], objective)
@@ -183,7 +181,7 @@ def shuffle(order: Any, seed: Any) -> None:
         order[at], order[chosen] = order[chosen], order[at]
 
 
-def ahead(indptr: Any, indices: Any, values: Any, i: Any) -> None:
+def prefetch_row(indptr: Any, indices: Any, values: Any, i: Any) -> None:
     """Prefetch a row, which lies anywhere in memory."""
     start, stop = span(indptr, i)
     for j in range(start, stop, LINE):
