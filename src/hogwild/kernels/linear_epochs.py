@@ -18,8 +18,9 @@ from hogwild.kernels.row_layouts import span
 # ruff: noqa: F821
 
 # Numbers that a fit carries from call to call. SCALE: common factor of all weights. OWED: L1 penalty accumulated so
-# far. SQUARES: squared length of the weights, without the common factor. UPDATES: updates so far, those of earlier fits included. STEP: step size of all schedules but "optimal". BEST: lowest
-# objective. STALLED: epochs without a lower one. EPOCHS: complete epochs. ROW: rows visited in the current epoch.
+# far. SQUARES: squared length of the weights, without the common factor. UPDATES: updates so far, those of earlier fits
+# included. STEP: step size of all schedules but "optimal". BEST: lowest objective. STALLED: epochs without a lower
+# one. EPOCHS: complete epochs. ROW: rows visited in the current epoch.
 # LOSSES, PENALTIES: sums over them. MEAN_LOSS, OBJECTIVE: means of the last epoch. INTERCEPTS, AVERAGED: sum of the
 # averaged intercepts, and their number. SCALES: sum of the common factors since the sums of all weights were complete.
 # LARGEST: largest of these factors. DONE: one of the states below.
