@@ -8,10 +8,13 @@ import textwrap
 import threading
 import types
 
+import numba
 import numpy as np
 import pytest
 
-from hogwild.jit import _digest, bind, compiled, specialise
+from hogwild.jit import Entries, _digest, bind, compiled, specialise
+from hogwild.kernel_cache import EntryCompiler
+from hogwild.kernels.argument_record import RecordCompiler, call_with_record, record, record_layout
 from hogwild.kernels.atomics import load
 
 
@@ -77,6 +80,21 @@ def test_the_digest_changes_with_a_part():
 def test_the_digest_sees_functions_inside_functions():
     changed = BASE.replace("y + 3.0", "y + 4.0")
     assert digest(changed, "with_a_function_inside") != digest(BASE, "with_a_function_inside")
+
+
+def test_the_digest_of_machine_code_changes_with_its_c_function():
+    def add(*given):
+        raise NotImplementedError
+
+    class Other(EntryCompiler):
+        add_c_function = staticmethod(add)
+
+    assert stamp(Other) != stamp(RecordCompiler) == stamp(RecordCompiler)
+
+
+def stamp(compiler):
+    entries = Entries(weighed, numba.float64, compiler, cache=True)
+    return entries._digest(weighed)
 
 
 def test_the_digest_does_not_change_with_what_is_not_compiled_in():
@@ -163,7 +181,7 @@ import numpy as np
 from hogwild import Constant, Linear, Serial, minimise
 from hogwild.kernel_cache import KernelCache
 
-KERNELS = ("run_queue", "score_queue", "add_losses")
+KERNELS = ("run_queue", "descend", "score_queue", "add_losses")
 counts, original = {"hits": 0, "misses": 0}, KernelCache.load_overload
 def counting(cache, *given):
     found = original(cache, *given)
@@ -188,8 +206,8 @@ def test_kernels_are_compiled_in_the_first_process_and_read_from_disk_in_the_sec
         return json.loads(done.stdout)
 
     first, second = once(), once()
-    assert (first["hits"], first["misses"]) == (0, 3)  # the descent, the scores and the losses
-    assert (second["hits"], second["misses"]) == (3, 0)
+    assert (first["hits"], first["misses"]) == (0, 4)  # the queue, the descent, the scores and the losses
+    assert (second["hits"], second["misses"]) == (4, 0)
     assert first["weights"] == second["weights"]
 
 
@@ -282,3 +300,28 @@ def test_code_from_the_disk_calls_its_own_parts_and_not_others_of_their_name(tmp
     [one] = run("one")  # compiles it, and its part with it
     two, again = run("two", "one")  # compiles another part, and takes the first from the disk
     assert again == one != two
+
+
+def weighed(order, rates, table, flags, strength, several):
+    """Numbers that depend on all arguments of a record."""
+    scale, (first, inner) = several
+    total = 0.0
+    for k in range(order.size):
+        total += table[order[k], 1] * rates[k]
+    return total * strength + (100.0 if flags else 0.0) + scale * first + inner[0]
+
+
+def test_a_loop_reads_all_kinds_of_arguments_from_a_record():
+    loop = Entries(weighed, numba.float64, RecordCompiler, cache=False)
+    table = np.asfortranarray(np.arange(12.0).reshape(6, 2))[::-1]
+    order, rates = np.arange(6, dtype=np.uint32)[::2], np.array([0.5, 2.0], np.float32)
+    rest = (table, True, np.float32(0.1), (2, (3.0, np.full(1, 7, np.int32))))
+    arguments = order, rates, *rest
+    kinds = tuple(map(numba.typeof, arguments))
+
+    def call(function, given):
+        return call_with_record(function, given, 1, 3, 1)  # the step sizes begin with that of term 1
+
+    found = compiled(call)(loop.address(kinds), record(record_layout(kinds), arguments))
+    assert found == pytest.approx(weighed(order[1:3], rates, *rest), rel=1e-6)
+    assert loop.signatures == [kinds]

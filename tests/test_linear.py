@@ -289,7 +289,7 @@ def test_one_compiled_loop_serves_arrays_that_may_be_written_and_others():
         minimise(problem, strategy=Serial(), schedule=Constant(0.1), budget=1)
         kernels.append(problem.kernel(rule_named("adagrad"), "free", 1).kernel)
     assert kernels[0] is kernels[1]
-    types = [signature[3] for signature in kernels[0].signatures]
+    types = [signature[:5] for signature in kernels[0].loop.signatures]
     assert types
     assert not any(array.mutable for data in types for array in data)
 

@@ -12,14 +12,16 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from types import CellType, CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numba
 import numpy as np
 from numba import types
+from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
+from numba.core.compiler import Compiler
 
-from hogwild.kernel_cache import PartCompiler, kept_on_disk
+from hogwild.kernel_cache import EntryCompiler, KernelCache, PartCompiler, kept_on_disk
 
 if TYPE_CHECKING:
     from _hashlib import HASH
@@ -164,10 +166,45 @@ def entry(
     array([42,  0])
     """
     copy = _named(template, "fused", tuple(sorted(parts.items())))
+    return _c_function(copy, (arguments, types.void), Compiler, _digest if cache and _in_a_file(template) else None)
+
+
+class Entries:
+    """C functions of a Python function, one for each tuple of types of its arguments, compiled when first needed.
+
+    ``compiler`` determines which arguments the C functions have.
+    """
+
+    def __init__(self, function: Function, result: types.Type, compiler: type[EntryCompiler], *, cache: bool) -> None:
+        self._copy, self._result, self._compiler = _named(function, "fused", ()), result, compiler
+        # Machine code on disk is current only if the C function would be the same, too.
+        keep = cache and _in_a_file(function)
+        self._digest = functools.partial(_digest, compiler.add_c_function) if keep else None
+        self._cache = KernelCache(self._copy, self._digest) if self._digest else NullCache()
+        self._found: dict[tuple[types.Type, ...], CFunc] = {}
+
+    @property
+    def signatures(self) -> list[tuple[types.Type, ...]]:
+        """Types of the arguments for which there is a C function."""
+        return list(self._found)
+
+    def address(self, arguments: tuple[types.Type, ...]) -> int:
+        """Return the address of the C function for arguments of the given types."""
+        if arguments not in self._found:
+            signature = arguments, self._result
+            self._found[arguments] = _c_function(self._copy, signature, self._compiler, self._digest)
+        return cast(int, self._found[arguments].address)
+
+
+def _c_function(
+    copy: Function, signature: tuple[tuple[types.Type, ...], types.Type], compiler: type[Compiler],
+    digest: Callable[..., str] | None,
+) -> CFunc:  # fmt: skip
+    """Compile a C function, and keep it on disk if a ``digest`` of the code is given."""
     options = {name: value for name, value in OPTIONS.items() if name in ("error_model", "fastmath")}
-    function = CFunc(copy, (arguments, types.void), locals={}, options=options)
-    if cache and _in_a_file(template):
-        kept_on_disk(function, copy, _digest)
+    function = CFunc(copy, signature, locals={}, options=options, pipeline_class=compiler)
+    if digest:
+        kept_on_disk(function, copy, digest)
     function.compile()
     return function
 
@@ -215,10 +252,11 @@ def _with_calls_compiled(function: Function, arithmetic: str) -> Function:
     return found
 
 
-def _digest(function: Function) -> str:
+def _digest(*functions: Function) -> str:
     """Return a digest of the compiled code, so that a changed loss never uses the machine code of the old one."""
     sha = hashlib.sha256()
-    _feed(sha, function, set())
+    for function in functions:
+        _feed(sha, function, set())
     return sha.hexdigest()[:16]
 
 

@@ -23,11 +23,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from numba import _dynfunc
 from numba.core.caching import FunctionCache
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
@@ -183,18 +183,50 @@ def _no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
+def _passes(state: StateDict, lowering: type[NativeLowering]) -> list[Any]:
+    """Return Numba's usual passes, except for the last one."""
+    pipeline = DefaultPassBuilder.define_nopython_pipeline(state)
+    pipeline.passes = [(lowering, why) if each is NativeLowering else (each, why) for each, why in pipeline.passes]
+    pipeline._finalized = False
+    pipeline.finalize()
+    return [pipeline]
+
+
 class PartCompiler(CompilerBase):
-    """Compiler with Numba's usual passes, except for the last one (lowering)."""
+    """Compiler of a function that is linked into its callers."""
 
     def define_pipelines(self) -> list[Any]:
         """List the passes."""
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.passes = [
-            (PartLowering, why) if each is NativeLowering else (each, why) for each, why in pipeline.passes
-        ]
-        pipeline._finalized = False
-        pipeline.finalize()
-        return [pipeline]
+        return _passes(self.state, PartLowering)
+
+
+class EntryCompiler(Compiler):
+    """Compiler of C functions whose arguments differ from those of the Python function."""
+
+    # (context, library, function, environment, call_helper) -> adds the C function of a lowered one to the library.
+    add_c_function: ClassVar[Callable[..., None]]
+
+    def define_pipelines(self) -> list[Any]:
+        """List the passes."""
+        return _passes(self.state, EntryLowering)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class EntryLowering(NativeLowering):
+    """Lowering pass of :class:`EntryCompiler`."""
+
+    _name = "hogwild_entry_lowering"
+
+    def run_pass(self, state: StateDict) -> bool:
+        """Lower a function, and add its C function."""
+        context = state.targetctx
+        # Only this thread uses the compiler, because Numba holds its global lock.
+        context.create_cfunc_wrapper = partial(state.pipeline.add_c_function, context)
+        try:
+            done: bool = super().run_pass(state)
+        finally:
+            del context.create_cfunc_wrapper
+        return done
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

@@ -9,9 +9,10 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.jit import Function, bind, constant, specialise
-from hogwild.kernels import factorisation_machine, ffm_interactions, fm_interactions, linear, loss_sums, work_queue
+from hogwild.kernels import factorisation_machine, ffm_interactions, fm_interactions, linear, loss_sums
 from hogwild.kernels.row_layouts import LAYOUTS
 from hogwild.kernels.sync_policies import ways as ways_of
+from hogwild.kernels.work_queue import QueueLoop
 from hogwild.rules.adagrad import adagrad
 
 PAIRS: dict[str, Any] = {"any": fm_interactions, "by field": ffm_interactions}
@@ -45,8 +46,7 @@ def descend(
     }
     if access == "turns":
         return specialise(factorisation_machine.descend, cache=keep, **parts)
-    loop = bind(work_queue.with_turns, kernel=bind(factorisation_machine.descend, **parts))
-    return specialise(work_queue.run_queue, cache=keep, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
+    return QueueLoop(bind(factorisation_machine.descend, **parts), keep)
 
 
 @functools.cache

@@ -125,8 +125,7 @@ def descent(access: str, step: Function, numbers: int) -> Any:
     parts |= {"step": step, "numbers": constant(numbers)}
     if access == "turns":
         return specialise(descend, **parts)
-    loop = bind(work_queue.with_turns, kernel=bind(descend, **parts))
-    return specialise(work_queue.run_queue, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
+    return work_queue.QueueLoop(bind(descend, **parts), keep=True)
 
 
 @functools.cache

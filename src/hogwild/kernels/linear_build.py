@@ -17,10 +17,10 @@ from hogwild.kernels import (
     linear_replicated,
     linear_sequential,
     loss_sums,
-    work_queue,
 )
 from hogwild.kernels.row_layouts import LAYOUTS, PRECISE, dot, dot_in_order, dot_of
 from hogwild.kernels.sync_policies import ways as ways_of
+from hogwild.kernels.work_queue import QueueLoop
 
 # mypy: disable-error-code="name-defined"
 # ruff: noqa: F821
@@ -88,8 +88,7 @@ def descend(
     }
     if access == "turns":
         return specialise(template, cache=keep, **parts)
-    loop = bind(work_queue.with_turns, kernel=bind(template, **parts))
-    return specialise(work_queue.run_queue, cache=keep, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
+    return QueueLoop(bind(template, **parts), keep)
 
 
 @functools.cache
@@ -119,14 +118,8 @@ def descend_buffered(
         merge_due_tiers=bind(linear_replicated.merge_due_tiers, mean_rate=mean_rate),
         **_penalties(rests, penalised, scaled, part),
     )
-    loop = bind(work_queue.without_turns, kernel=kernel)
-    return specialise(
-        work_queue.run_queue,
-        cache=keep,
-        descend=loop,
-        begin=linear_replicated.begin,
-        end=_settle(effective_step),
-    )
+    end = bind(linear_replicated.end, settle=_settle(effective_step))
+    return QueueLoop(kernel, keep, turns=(), begin=linear_replicated.begin, end=end)
 
 
 @functools.cache

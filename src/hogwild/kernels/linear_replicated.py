@@ -250,7 +250,7 @@ def due(k: Any, control: Any, tiers: Any) -> Any:
     return first + part * size // parts, first + (part + 1) * size // parts
 
 
-def begin(rest: Any) -> None:
+def begin(data: Any, order: Any, rates: Any, rest: Any) -> None:
     """Copy the shared values to the replica.
 
     ``rest`` holds the arguments of :func:`descend_buffered` after the rates.
@@ -259,6 +259,11 @@ def begin(rest: Any) -> None:
     for p in range(hot.shape[0]):
         for s in range(hot.shape[1]):
             own[places[p], s] = seen[p, s] = hot[p, s]
+
+
+def end(data: Any, order: Any, rates: Any, rest: Any) -> None:
+    """Merge the whole replica at the end of a worker's parts."""
+    settle(rest, rates)
 
 
 def settle(rest: Any, rates: Any) -> None:

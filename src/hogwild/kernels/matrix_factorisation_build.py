@@ -44,8 +44,7 @@ def evaluate_pairs() -> Any:
 def _walk(template: Function, access: str, **parts: Any) -> Any:
     if access == "turns":
         return specialise(template, **parts)
-    loop = bind(work_queue.with_turns, kernel=bind(template, **parts))
-    return specialise(work_queue.run_queue, descend=loop, begin=work_queue.no_begin, end=work_queue.no_end)
+    return work_queue.QueueLoop(bind(template, **parts), keep=True)
 
 
 def _ways(access: str) -> dict[str, Function]:

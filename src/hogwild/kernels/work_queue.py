@@ -15,16 +15,20 @@ and the address is that of the sheet.
 from __future__ import annotations
 
 import ctypes
+from struct import Struct
 from typing import Any
 
 import numba
 import numpy as np
 from numba import types
+from numba._dispatcher import compute_fingerprint
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hogwild.jit import Function, compiled, entry
+from hogwild.data.csr import Array
+from hogwild.jit import Entries, Function, compiled, compiled_part, entry
+from hogwild.kernels.argument_record import RecordCompiler, call_with_record, record, record_layout
 from hogwild.kernels.atomics import fetch_add, load, lock, unlock
 from hogwild.kernels.futex import microseconds, nap, offer_core, pause, sleep_while, wake
 
@@ -49,18 +53,61 @@ LONGEST_MICROSECONDS = 1_000_000
 # with the shared values at the start and at the end of the call.
 LOSS, TERMS, WORST, LIMIT, LEFT, BEGINS, ENDS = range(7)
 
+# Arguments of a loop that can take every n-th term, from a first one on.
+FIRST_AND_STRIDE = 0, 1
+# Address that stands for no function.
+NOTHING = 0
 
-def run_queue(queue: Any, starts: Any, tally: Any, data: Any, order: Any, rates: Any, rest: Any) -> None:
+
+class QueueLoop:
+    """Compiled loop over the terms of claimed parts of chunks; ``keep`` tells whether it is kept on disk.
+
+    The arguments of ``descend`` are those of the data, ``order``, ``turns``, ``rates`` and others. ``begin`` and
+    ``end``, if given, are called with ``(data, order, rates, others)`` where a worker synchronises with shared values.
+    """
+
+    def __init__(
+        self, descend: Function, keep: bool, turns: tuple[int, ...] = FIRST_AND_STRIDE, begin: Function | None = None,
+        end: Function | None = None,
+    ) -> None:  # fmt: skip
+        self.loop, self.turns = Entries(descend, types.float64, RecordCompiler, cache=keep), turns
+        self._around = [each and Entries(each, types.void, RecordCompiler, cache=keep) for each in (begin, end)]
+        # Layout of the record and addresses of the functions, for arguments of each fingerprint of types.
+        self._known: dict[bytes, tuple[Struct, list[int]]] = {}
+
+    def __call__(
+        self, queue: Array, starts: Array, tally: Array, data: tuple[Array, ...], order: Array, rates: Array,
+        rest: tuple[Any, ...],
+    ) -> None:  # fmt: skip
+        """Descend along claimed parts of chunks, and add to the tally, as :func:`run_queue` does."""
+        arguments = *data, order, *self.turns, rates, *rest
+        fingerprint = compute_fingerprint(arguments)
+        if fingerprint not in self._known:
+            self._known[fingerprint] = self._compiled(data, order, rates, rest)
+        layout, addresses = self._known[fingerprint]
+        run_queue(queue, starts, tally, record(layout, arguments), *addresses)
+
+    def _compiled(self, data: tuple[Array, ...], order: Array, rates: Array, rest: Any) -> tuple[Struct, list[int]]:
+        kinds = tuple(map(numba.typeof, (*data, order, *self.turns, rates, *rest)))
+        nested = tuple(map(numba.typeof, (data, order, rates, rest)))
+        return record_layout(kinds), [
+            self.loop.address(kinds), *(each.address(nested) if each else NOTHING for each in self._around)
+        ]  # fmt: skip
+
+
+@compiled
+def run_queue(queue: Any, starts: Any, tally: Any, given: Any, descend: Any, begin: Any, end: Any) -> None:
     """Descend along claimed parts of chunks, and add to the tally.
 
     Chunk ``c`` is ``order[starts[c]:starts[c + 1]]``. ``rates`` begin with the first chunk that is still to be
-    processed.
+    processed. Both are in the record ``given``. The others are addresses of C functions of that record, or NOTHING.
     """
     unlock(queue, GATE)
-    if tally[BEGINS] > 0:
-        begin(rest)
-        tally[BEGINS] = 0
     before, parts, last, left = starts[queue[FIRST]], queue[PARTS], queue[LAST], tally[LIMIT]
+    if tally[BEGINS] > 0:
+        if begin != NOTHING:
+            call_with_record(begin, given, before, before, before)
+        tally[BEGINS] = 0
     while left > 0:
         claimed = fetch_add(queue, NEXT, 1)
         if claimed >= last:
@@ -68,7 +115,7 @@ def run_queue(queue: Any, starts: Any, tally: Any, data: Any, order: Any, rates:
         if claimed < queue[TOGETHER]:
             await_claims(queue)
         low, high = bounds(starts, parts, claimed)
-        loss = descend(data, order[low:high], rates[low - before : high - before], rest)
+        loss = call_with_record(descend, given, low, high, before)
         terms = max(high - low, 1)
         tally[LOSS] += loss
         tally[TERMS] += high - low
@@ -80,11 +127,12 @@ def run_queue(queue: Any, starts: Any, tally: Any, data: Any, order: Any, rates:
             halt(queue)
         left -= 1
     tally[LEFT] = left <= 0
-    if left > 0 and tally[ENDS] > 0:
-        end(rest, rates)
+    if left > 0 and tally[ENDS] > 0 and end != NOTHING:
+        call_with_record(end, given, before, bounds(starts, parts, last - 1)[1], before)
     lock(queue, GATE)
 
 
+@compiled_part
 def bounds(starts: Any, parts: Any, number: Any) -> Any:
     """Return the range of terms of a part."""
     chunk, part = number // parts, number % parts
@@ -115,26 +163,6 @@ def halt(queue: Any) -> None:
     claimed = fetch_add(queue, NEXT, BEYOND)
     if claimed < BEYOND:
         queue[STOPPED] = min(claimed, queue[LAST])
-
-
-def no_begin(rest: Any) -> None:
-    """Do nothing, as the worker has no replica to initialise."""
-
-
-def no_end(rest: Any, rates: Any) -> None:
-    """Do nothing, as the worker has no replica to merge."""
-
-
-def with_turns(data: Any, order: Any, rates: Any, rest: Any) -> Any:
-    """Call a kernel that can take every n-th term, with n = 1."""
-    indptr, indices, values, labels, weights = data
-    return kernel(indptr, indices, values, labels, weights, order, 0, 1, rates, *rest)
-
-
-def without_turns(data: Any, order: Any, rates: Any, rest: Any) -> Any:
-    """Call a kernel that takes every term."""
-    indptr, indices, values, labels, weights = data
-    return kernel(indptr, indices, values, labels, weights, order, rates, *rest)
 
 
 def evaluate_queue(queue: Any, starts: Any, tally: Any, data: Any, order: Any, rest: Any, sums: Any) -> None:

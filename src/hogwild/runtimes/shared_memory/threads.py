@@ -203,7 +203,7 @@ class Session:
 
         If the user has set the number of rows between merges, compile the kernel now instead of during the run.
         """
-        if self.planned is not None and (self.strategy.buffer != "auto" or is_cached(self.planned.kernel)):
+        if self.planned is not None and (self.strategy.buffer != "auto" or is_cached(self.planned.kernel.loop)):
             self._compile_buffers()
             self._switch_to_replicas()
 
