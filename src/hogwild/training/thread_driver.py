@@ -136,7 +136,7 @@ def _why_idle(replicas_missing: bool, epochs: int, workers: int) -> str:
     if replicas_missing:
         return (
             "the run ended before the loop with hot replicas was compiled, without which several are rarely faster; "
-            f"Hogwild({workers}, buffer=0) has no replicas, and all of its workers train from the start"
+            f"Hogwild({workers}, buffer=0), or --buffer 0, has no replicas, and all of its workers train from the start"
         )
     return f"the others found no rows left in {epochs} epoch{'s'[: epochs > 1]}; use more rows, or fewer workers"
 
