@@ -127,6 +127,42 @@ def test_small_data_is_left_to_one_worker(n_jobs, monkeypatch):
     assert np.array_equal(several.fit(X, y).coef_, one.coef_)
 
 
+def rows_larger_than_the_cache():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((9_000, 400), density=0.1, rng=rng, format="csr", dtype=np.float32)
+    y = np.where(X @ rng.standard_normal(400) + rng.standard_normal(9_000) > 0, "yes", "no")
+    return X, y, rng.integers(0, 4, 9_000) * np.where(y == "yes", 3.0, 1.0)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_rows_larger_than_the_cache_are_copied(monkeypatch, classes):
+    """Labels and weights go with their rows. Where the fit has converged, the order of the rows does not matter."""
+    X, y, weights = rows_larger_than_the_cache()
+    y = np.where(np.arange(9_000) % classes == 2, "perhaps", y)
+    copied, copy = [], direct_fit.InMemoryDataset.laid_out
+
+    def watched(data, *how, **more):
+        copied.append(copy(data, *how, **more))
+        return copied[-1]
+
+    monkeypatch.setattr(direct_fit.InMemoryDataset, "laid_out", watched)
+    asked = {"loss": "log_loss", "alpha": 0.01, "tol": None, "max_iter": 30, "class_weight": "balanced"}
+    ours, theirs = (
+        kind(random_state=0, **asked).fit(X, y, sample_weight=weights) for kind in (HogwildClassifier, SGDClassifier)
+    )
+    assert [part is None for part in copied] == [False]
+    assert not np.array_equal(copied[0].rows.labels[:100], np.unique(y, return_inverse=True)[1][:100])
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=0.04 * np.abs(theirs.coef_).max())
+    again = HogwildClassifier(random_state=0, n_jobs=4, **asked).fit(X, y, sample_weight=weights)
+    assert np.array_equal(ours.coef_, again.coef_)
+
+
+def test_rows_keep_the_order_that_is_asked_for():
+    X, y, _ = rows_larger_than_the_cache()
+    ours, theirs = both((HogwildClassifier, SGDClassifier), X, y, loss="log_loss", shuffle=False, max_iter=3)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-5)
+
+
 def test_calls_are_short_enough_for_ctrl_c(monkeypatch):
     """A fit in many calls is the fit in one call."""
     X, y = data_named("cancer")
@@ -153,7 +189,7 @@ def test_a_file_cannot_be_identical(tmp_path):
 
 def test_identical_updates_are_made_by_one_worker():
     params = {**HogwildClassifier(n_jobs=8, identical_to_sklearn=True).get_params()}
-    assert with_paying_workers(params, 10**9)["n_jobs"] == 1
+    assert with_paying_workers(params, 10**9, features=10, outputs=1)["n_jobs"] == 1
 
 
 def test_a_damaged_matrix_is_refused():

@@ -170,8 +170,8 @@ class InMemoryDataset(Dataset):
             chunk=self._requested_chunk, table=self.table,
         )  # fmt: skip
 
-    def laid_out(self, seed: int, epochs: float) -> InMemoryDataset | None:
-        """Copy the rows into the order in which the epochs of this seed visit them, on all cores.
+    def laid_out(self, seed: int, epochs: float, threads: int | None = None) -> InMemoryDataset | None:
+        """Copy the rows into the order in which the epochs of this seed visit them, on some threads or on all cores.
 
         The function makes a copy only under three conditions. The rows must be too large for the cache. The copy must
         take at most a quarter of the available memory. At least two epochs must follow, to regain the time of the copy.
@@ -187,7 +187,7 @@ class InMemoryDataset(Dataset):
         """
         if self.shuffled or not self._in_blocks or epochs < _REPAID or _SHARE * self._size > available_bytes():
             return None
-        rows = gather_most(self.rows, self._places(seed))
+        rows = gather_most(self.rows, self._places(seed), threads)
         return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk, table=self.table)
 
     def at_once(self) -> InMemoryDataset:

@@ -60,20 +60,20 @@ def gather(rows: CSRRows, order: Array) -> CSRRows:
     return replace(rows, indptr=indptr, indices=indices, values=values, labels=rows.labels[order], weights=weights)
 
 
-def gather_most(rows: CSRRows, order: Array) -> CSRRows:
-    """Copy most or all of the rows, in this order, into contiguous arrays, on all cores.
+def gather_most(rows: CSRRows, order: Array, threads: int | None = None) -> CSRRows:
+    """Copy most or all of the rows, in this order, into contiguous arrays, on some threads or on all cores.
 
     >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
     >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.arange(9.0), NO_WEIGHTS, 3, "dense")
     >>> gather_most(table, np.arange(9, dtype=np.uint32)[::-1]).labels
     array([8., 7., 6., 5., 4., 3., 2., 1., 0.])
     """
-    indptr = np.zeros(len(order) + 1, np.int64)
+    indptr, threads = np.zeros(len(order) + 1, np.int64), threads or usable_cores()
     np.cumsum(np.diff(rows.indptr)[order], out=indptr[1:])
     indices, values = empty_entries(rows, int(indptr[-1]))
     labels = np.empty(len(order), rows.labels.dtype)
     weights = np.empty(len(order) if rows.weights.size else 0, rows.weights.dtype)
-    source, share = rows.arrays[:3], -(-len(order) // (4 * usable_cores())) or 1
+    source, share = rows.arrays[:3], -(-len(order) // (4 * threads)) or 1
 
     def copy(first: int) -> None:
         part = slice(first, min(first + share, len(order)))
@@ -83,7 +83,7 @@ def gather_most(rows: CSRRows, order: Array) -> CSRRows:
         if weights.size:
             weights[part] = rows.weights[numbers]
 
-    with ThreadPoolExecutor(usable_cores()) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         list(pool.map(copy, range(0, len(order), share)))
     return replace(rows, indptr=indptr, indices=indices, values=values, labels=labels, weights=weights)
 

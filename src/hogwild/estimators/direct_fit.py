@@ -1,6 +1,7 @@
-"""Fits by a single worker, each in one call of compiled code: the updates of scikit-learn's SGD in the same order.
+"""Fits by a single worker, each in one call of compiled code: the updates of scikit-learn's SGD.
 
-Nothing is sampled, copied, laid out or reported on the way, so that a small fit takes no longer than its updates.
+Nothing is sampled, copied or reported on the way, so that a small fit takes no longer than its updates. Only rows that
+are too large for the cache are copied, into a random order, of which epochs then visit blocks in random order.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 
 from hogwild.data import InMemoryDataset
 from hogwild.data.chunks import number_type
-from hogwild.data.csr import Array
-from hogwild.data.dataset import Dataset
+from hogwild.data.csr import Array, CSRRows
+from hogwild.data.dataset import BLOCK_ROWS, Dataset
 from hogwild.estimators.classes_fit import ClassesFit
 from hogwild.estimators.fit import (
     NOT_CONVERGED,
@@ -29,7 +30,7 @@ from hogwild.estimators.fit import (
 from hogwild.estimators.output_fit import NO_SHUFFLE, HeldOut, OutputFit, targets_of
 from hogwild.estimators.sklearn_parameters import Parts, same_as_sklearn
 from hogwild.kernels import linear_epochs as loop
-from hogwild.kernels.linear_build import train_classes, train_output
+from hogwild.kernels.linear_build import square_rows, train_classes, train_output
 from hogwild.rules import Sequential
 from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal
 from hogwild.stopping import DIVERGENCE_FACTOR
@@ -63,9 +64,19 @@ def learn_directly(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     assert isinstance(task.data, InMemoryDataset)
     if task.labels.counts:
         task.labels.encode(task.data.rows.labels)  # raises an error for negative counts
+    task = replace(task, data=_laid_out(task, parts, params))
     if _in_one_pass(task, parts, params):
         return _classes_together(task, parts, params)
     return _outputs_apart(task, parts, params)
+
+
+def _laid_out(task: Task, parts: Parts, params: Mapping[str, Any]) -> InMemoryDataset:
+    """Return the rows as they are, or a copy in random order if that is faster."""
+    data = task.data
+    assert isinstance(data, InMemoryDataset)
+    if not params["shuffle"] or params["verbose"] or task.held_out is not None:
+        return data
+    return data.laid_out(task.seeds[0], parts.budget.epochs or 1, threads=task.threads) or data
 
 
 def _in_one_pass(task: Task, parts: Parts, params: Mapping[str, Any]) -> bool:
@@ -81,7 +92,9 @@ def _outputs_apart(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     count = task.labels.outputs
     weights = task.labels.weights(task.class_weight, task.data)
     held_out = None if task.held_out is None else HeldOut.of(task.held_out, task.labels.classes)
-    outputs = [_begun(task, parts, params, k) for k in range(count)]
+    assert isinstance(task.data, InMemoryDataset)
+    lengths = _squared_lengths(task.data.rows, parts)
+    outputs = [_begun(task, parts, params, k, lengths) for k in range(count)]
     for k, one in enumerate(outputs):
         one.constants[[loop.NEGATIVE_WEIGHT, loop.POSITIVE_WEIGHT]] = weights if count == 1 else (1.0, weights[k])
     verbose = bool(params["verbose"])
@@ -106,7 +119,8 @@ def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Le
     weights = task.start[0][:, 0].reshape(rows.features, count).astype(dtype)
     progress = np.array([_progress(task, parts, k, weights[:, k]) for k in range(count)])
     together = ClassesFit(
-        rows, np.searchsorted(classes, rows.labels), np.asarray(rows.weights, np.float64), _order(data),
+        rows, np.searchsorted(classes, rows.labels), np.asarray(rows.weights, np.float64),
+        _squared_lengths(rows, parts), _order(data),
         np.asarray(task.labels.weights(task.class_weight, data), np.float64), _constants(task, parts, params, 0),
         train_classes(rows.layout, parts.loss.function, parts.loss.ours),
     )  # fmt: skip
@@ -155,15 +169,24 @@ def _order(data: InMemoryDataset) -> Array:
     return ids.astype(number_type(len(data.rows)))
 
 
-def _begun(task: Task, parts: Parts, params: Mapping[str, Any], k: int) -> OutputFit:
+def _squared_lengths(rows: CSRRows, parts: Parts) -> Array:
+    """Return the squared lengths of the rows, from which that of the weights follows; none if none is needed."""
+    found = np.empty(len(rows) if parts.budget.tolerance is not None else 0)
+    indptr, _, values, *_ = rows.arrays
+    if found.size:
+        square_rows(rows.layout)(indptr, values, found)
+    return found
+
+
+def _begun(task: Task, parts: Parts, params: Mapping[str, Any], k: int, squared_lengths: Array) -> OutputFit:
     """Return the fit of output ``k`` before its first update."""
     rule, data = parts.rule, task.data
     assert isinstance(rule, Sequential)
     assert isinstance(data, InMemoryDataset)
     rows, weights = data.rows, np.array(task.start[0][k :: task.labels.outputs, 0], rule.precision)
     return OutputFit(
-        rows, targets_of(rows.labels, task.labels.classes, k), np.asarray(rows.weights, np.float64), _order(data),
-        weights, np.zeros((weights.size if parts.l1 or rule.average_from else 0, 3)),
+        rows, targets_of(rows.labels, task.labels.classes, k), np.asarray(rows.weights, np.float64), squared_lengths,
+        _order(data), weights, np.zeros((weights.size if parts.l1 or rule.average_from else 0, 3)),
         _progress(task, parts, k, weights), _constants(task, parts, params, k),
         train_output(rows.layout, rule.step_size, parts.loss.function, parts.loss.ours),
     )  # fmt: skip
@@ -197,6 +220,7 @@ def _constants(task: Task, parts: Parts, params: Mapping[str, Any], k: int) -> A
         constants[[loop.TOLERANCE, loop.PATIENCE]] = budget.tolerance, budget.stall_epochs
         if rule.track_objective:
             constants[loop.MONITOR] = loop.PENALISED_LOSS if rule.step_size == "scheduled" else loop.LOSS
+    constants[loop.BLOCK] = BLOCK_ROWS if task.data.shuffled else 1
     constants[[loop.PARAMETER, loop.SEED]] = parts.loss.parameter, task.seeds[k] if params["shuffle"] else NO_SHUFFLE
     return constants
 

@@ -48,7 +48,7 @@ class Task:
     intercept_gradient: float = 0.0
     earlier: int = 0  # number of updates made by earlier calls
     seeds: tuple[int, ...] = (0,)  # seed of the run, or one seed for the run of each class
-    threads: int = 1  # most threads that train classes side by side, where one worker trains each class
+    threads: int = 1  # most threads where one worker trains each class: classes side by side, copies of rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

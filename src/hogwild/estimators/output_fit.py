@@ -41,6 +41,7 @@ class OutputFit:
     rows: CSRRows
     targets: Array
     sample_weights: Array
+    squared_lengths: Array
     order: Array
     weights: Array
     columns: Array
@@ -85,8 +86,8 @@ class OutputFit:
         indptr, indices, values, *_ = rows.arrays
         while progress[loop.DONE] == loop.RUNNING and self.epochs < epochs:
             self.kernel(
-                indptr, indices, values, self.targets, self.sample_weights, self.order, self.weights, self.columns,
-                progress, self.constants, updates,
+                indptr, indices, values, self.targets, self.sample_weights, self.squared_lengths, self.order,
+                self.weights, self.columns, progress, self.constants, updates,
             )  # fmt: skip
         check_finite(progress)
 

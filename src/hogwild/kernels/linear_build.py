@@ -164,14 +164,14 @@ def descend_alone(layout: str, pace: str, loss: Function, keep: bool) -> Any:
 @functools.cache
 def train_output(layout: str, pace: str, loss: Function, keep: bool) -> Any:
     """Return the compiled fit of a model with one output by a single worker."""
-    columns = PRECISE[layout]
+    columns, dense = PRECISE[layout], layout == "dense"
     return specialise(
         linear_epochs.train_output,
         cache=keep,
-        arithmetic="reordered",
+        arithmetic="reordered" if dense else "fused",
         column=columns["column"],
         loss=loss,
-        dot=bind(linear_epochs.dot, **columns),
+        dot=bind(linear_epochs.dot if dense else linear_epochs.dot_in_parts, **columns),
         add=bind(linear_epochs.add, **columns),
         pace=bind(PACES[pace], value=columns["value"]),
     )
@@ -187,8 +187,13 @@ def train_classes(layout: str, loss: Function, keep: bool) -> Any:
         loss=loss,
         score=bind(linear_classes.score, **columns),
         add=bind(linear_classes.add, **columns),
-        squared_length=bind(linear_classes.squared_length, **columns),
     )
+
+
+@functools.cache
+def square_rows(layout: str) -> Any:
+    """Return the compiled function that computes the squared lengths of rows."""
+    return specialise(linear_epochs.square_rows, arithmetic="reordered", value=PRECISE[layout]["value"])
 
 
 @functools.cache

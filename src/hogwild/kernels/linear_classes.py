@@ -13,6 +13,7 @@ import numpy as np
 
 from hogwild.kernels.linear_epochs import (
     ALPHA,
+    BLOCK,
     CLASSES_AT_A_TIME,
     DONE,
     EPOCHS,
@@ -48,8 +49,9 @@ from hogwild.kernels.simd import plus, put, take, zeros_like
 
 
 def train_classes(
-    indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, order: Any, weights: Any,
-    class_weights: Any, scores: Any, changes: Any, progress: Any, constants: Any, fewest: int, updates: int,
+    indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, squared_lengths: Any, order: Any,
+    weights: Any, class_weights: Any, scores: Any, changes: Any, progress: Any, constants: Any, fewest: int,
+    updates: int,
 ) -> None:  # fmt: skip
     """Train all classes for a number of updates, or until all but ``fewest`` have converged.
 
@@ -63,7 +65,7 @@ def train_classes(
     left, row, epochs = updates, int(progress[0, ROW]), progress[:, EPOCHS].max()
     while left > 0 and count_running(progress, classes) > fewest and epochs < constants[MAX_EPOCHS]:
         if row == 0 and constants[SEED] >= 0:
-            shuffle(order, np.uint32(constants[SEED]))
+            shuffle(order, np.uint32(constants[SEED]), np.int64(constants[BLOCK]))
         stop_row = min(count, row + left)
         t = progress[0, UPDATES]
         for k in range(row, stop_row):
@@ -75,7 +77,7 @@ def train_classes(
                 score(weights, indices, values, start, stop, scores, first)
             rate = step_size(constants, 1.0, t)
             target, weight = np.int64(targets[i]), sample_weights[i] if sample_weights.size else 1.0
-            length = squared_length(values, start, stop) if monitored else 0.0
+            length = squared_lengths[i] if monitored else 0.0
             for c in range(classes):
                 changes[0, c] = 0
                 if progress[c, DONE] != RUNNING:
@@ -155,14 +157,6 @@ def any_change(changes: Any, first: int) -> bool:
     for c in range(first, first + CLASSES_AT_A_TIME):
         count += changes[0, c] != 0
     return count > 0
-
-
-def squared_length(values: Any, start: Any, stop: Any) -> float:
-    """Return the squared length of a row."""
-    length = 0.0
-    for j in range(start, stop):
-        length += float(value(values, j)) * float(value(values, j))
-    return length
 
 
 def squared_length_of(weights: Any, c: int) -> float:

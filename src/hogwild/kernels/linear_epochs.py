@@ -2,7 +2,7 @@
 
 The loops are templates like those in :mod:`hogwild.kernels.linear`, and bind the names ``loss``, ``column``, ``value``
 and ``pace``. Steps, penalties, averages and the rule for stopping are those of scikit-learn's SGD, and so is the order
-of the rows. Sums are not taken in the same order, so that the last digits differ.
+of the rows, unless blocks of rows stay together. Sums are not taken in the same order, so that the last digits differ.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from hogwild.kernels.row_layouts import span
 # derivative of the objective by the intercept besides that of the loss. AVERAGE_FROM: first averaged update, 0 for
 # none. MONITOR: what convergence is judged by, as below. TOLERANCE, PATIENCE: least improvement, and epochs without one
 # after which the fit has converged. PARAMETER: width of the loss. SEED: seed of the shuffles, -1 for none.
-# NEGATIVE_WEIGHT, POSITIVE_WEIGHT: weights of the two classes. MAX_EPOCHS: epochs at which a call ends.
+# BLOCK: number of consecutive rows that a shuffle keeps together. NEGATIVE_WEIGHT, POSITIVE_WEIGHT: weights of the two
+# classes. MAX_EPOCHS: epochs at which a call ends.
 (
     SCHEDULE, STEP_ALPHA, T0, POWER, ALPHA, L1_RATIO, INTERCEPT_STEP, INTERCEPT_GRADIENT, AVERAGE_FROM, MONITOR,
-    TOLERANCE, PATIENCE, PARAMETER, SEED, NEGATIVE_WEIGHT, POSITIVE_WEIGHT, MAX_EPOCHS, CONSTANTS,
-) = range(18)  # fmt: skip
+    TOLERANCE, PATIENCE, PARAMETER, SEED, BLOCK, NEGATIVE_WEIGHT, POSITIVE_WEIGHT, MAX_EPOCHS, CONSTANTS,
+) = range(19)  # fmt: skip
 CONSTANT, OPTIMAL, INVERSE_SCALING, ADAPTIVE = range(4)
 NOTHING, LOSS, PENALISED_LOSS = range(3)
 RUNNING, CONVERGED, OVERFLOWED = range(3)
@@ -54,8 +55,8 @@ LINE = np.uint64(16)  # numbers between two prefetches: those of a cache line
 
 
 def train_output(
-    indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, order: Any, weights: Any, columns: Any,
-    progress: Any, constants: Any, updates: int,
+    indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, squared_lengths: Any, order: Any,
+    weights: Any, columns: Any, progress: Any, constants: Any, updates: int,
 ) -> None:  # fmt: skip
     """Train a model with one output for a number of updates, or until it has converged.
 
@@ -64,8 +65,9 @@ def train_output(
     et al. 2009). A weight is added to the sum of its iterates when a row touches it, because until then only the
     common factor has changed.
 
-    ``order`` holds the rows of the current epoch, and is shuffled in place. ``columns`` has what is known of each
-    weight besides its value, and no rows if that is nothing.
+    ``order`` holds the rows of the current epoch, and is shuffled in place. ``squared_lengths`` of the rows are used if
+    convergence is judged by the penalised loss. ``columns`` has what is known of each weight besides its value, and no
+    rows if that is nothing.
     """
     count, scale, intercept = order.size, progress[SCALE], progress[INTERCEPT]
     alpha, share1, parameter = constants[ALPHA], constants[L1_RATIO], constants[PARAMETER]
@@ -75,7 +77,7 @@ def train_output(
     while left > 0 and progress[DONE] == RUNNING and progress[EPOCHS] < constants[MAX_EPOCHS]:
         row = np.int64(progress[ROW])
         if row == 0 and constants[SEED] >= 0:
-            shuffle(order, np.uint32(constants[SEED]))
+            shuffle(order, np.uint32(constants[SEED]), np.int64(constants[BLOCK]))
         stop_row = min(count, row + left)
         losses, penalties, t = progress[LOSSES], progress[PENALTIES], progress[UPDATES]
         squares, owed = progress[SQUARES], progress[OWED]
@@ -113,8 +115,9 @@ def train_output(
                     complete_sum(weights, columns, column(indices, j, start), progress[SCALES])
             if pull != 0.0:
                 change = pull / scale
-                length = add(weights, indices, values, start, stop, weights.dtype.type(-change))
-                squares += change * (change * np.float64(length) - 2.0 * np.float64(raw))
+                add(weights, indices, values, start, stop, weights.dtype.type(-change))
+                if monitored:
+                    squares += change * (change * squared_lengths[i] - 2.0 * np.float64(raw))
             intercept -= (pull + rate * constants[INTERCEPT_GRADIENT]) * constants[INTERCEPT_STEP]
             if l1 > 0:
                 owed += rate * l1
@@ -135,6 +138,8 @@ def train_output(
                     penalty = 0.5 * l2 * progress[SQUARES] * (scale * scale) + l1 * absolutes * scale
                     progress[PENALTIES] = count * penalty
             end_epoch(progress, constants, count)
+    if not monitored and not np.isfinite(lengths(weights)[0]):
+        progress[DONE] = OVERFLOWED
 
 
 def end_epoch(progress: Any, constants: Any, count: int) -> None:
@@ -171,15 +176,20 @@ def step_size(constants: Any, step: Any, t: Any) -> Any:
     return step
 
 
-def shuffle(order: Any, seed: Any) -> None:
-    """Shuffle in place by Fisher and Yates, with the 32-bit xorshift generator of Marsaglia (2003)."""
-    state = seed if seed != 0 else np.uint32(1)
-    for at in range(order.size - 1):
+def shuffle(order: Any, seed: Any, block: Any) -> None:
+    """Shuffle blocks of elements in place by Fisher and Yates, with the xorshift generator of Marsaglia (2003).
+
+    Elements after the last whole block stay there.
+    """
+    state, count = seed if seed != 0 else np.uint32(1), order.size // block
+    for at in range(count - 1):
         state ^= np.uint32(state << np.uint32(13))
         state ^= np.uint32(state >> np.uint32(17))
         state ^= np.uint32(state << np.uint32(5))
-        chosen = at + np.int64((state & np.uint32(0x7FFFFFFF)) % np.uint32(order.size - at))
-        order[at], order[chosen] = order[chosen], order[at]
+        chosen = at + np.int64((state & np.uint32(0x7FFFFFFF)) % np.uint32(count - at))
+        for k in range(block):
+            one, other = at * block + k, chosen * block + k
+            order[one], order[other] = order[other], order[one]
 
 
 def prefetch_row(indptr: Any, indices: Any, values: Any, i: Any) -> None:
@@ -199,14 +209,37 @@ def dot(weights: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     return z
 
 
-def add(weights: Any, indices: Any, values: Any, start: Any, stop: Any, change: Any) -> Any:
-    """Add ``change`` times the values of a row to its weights; return the squared length of the row."""
-    length = weights.dtype.type(0)
+def dot_in_parts(weights: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
+    """Return the score of a row without the common factor, as four sums, of which none waits for another."""
+    z0 = z1 = z2 = z3 = weights.dtype.type(0)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    j = start
+    while j + four <= stop:
+        z0 += weights[column(indices, j, start)] * value(values, j)
+        z1 += weights[column(indices, j + one, start)] * value(values, j + one)
+        z2 += weights[column(indices, j + two, start)] * value(values, j + two)
+        z3 += weights[column(indices, j + three, start)] * value(values, j + three)
+        j += four
+    while j < stop:
+        z0 += weights[column(indices, j, start)] * value(values, j)
+        j += one
+    return (z0 + z1) + (z2 + z3)
+
+
+def add(weights: Any, indices: Any, values: Any, start: Any, stop: Any, change: Any) -> None:
+    """Add ``change`` times the values of a row to its weights."""
     for j in range(start, stop):
-        x = value(values, j)
-        length += x * x
-        weights[column(indices, j, start)] += change * x
-    return length
+        weights[column(indices, j, start)] += change * value(values, j)
+
+
+def square_rows(indptr: Any, values: Any, squared_lengths: Any) -> None:
+    """Write the squared lengths of all rows."""
+    for i in range(squared_lengths.size):
+        start, stop = span(indptr, i)
+        length = 0.0
+        for j in range(start, stop):
+            length += np.float64(value(values, j)) * np.float64(value(values, j))
+        squared_lengths[i] = length
 
 
 def pay(weights: Any, columns: Any, u: Any, owed: Any, scale: Any) -> None:

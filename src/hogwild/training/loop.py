@@ -321,12 +321,13 @@ class TrainingLoop:
         """The rows on which records before the last are evaluated; None for all rows.
 
         Data that is walked through in a few milliseconds is evaluated as a whole, and so is any data whose training
-        loss decides when the run ends.
+        loss decides when the run ends, or of which memory has no room for a sample.
         """
         data, budget = self.problem.data, self.budget
         decides = (budget.target, budget.tolerance, budget.window) != (None, None, None)
         rows = max(LEAST_SAMPLE, data.n_rows // SAMPLED_PART)
-        if not self.measured or decides or data.nonzeros < WHOLE_NONZEROS or rows > data.n_rows // 2:
+        small = data.nonzeros < WHOLE_NONZEROS or rows > data.n_rows // 2
+        if not self.measured or decides or small or data.bounded:
             return None
         return subsample(data, rows, self.seed)
 
