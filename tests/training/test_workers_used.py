@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hogwild import Averaging, Budget, Hogwild, Linear, RoundRobin, Run, Serial, minimise
+from hogwild import SGD, Averaging, Budget, Hogwild, Linear, RoundRobin, Run, Serial, minimise
 from hogwild.cli import main
 from hogwild.runtimes.shared_memory import epoch_runner, threads
 from hogwild.runtimes.shared_memory.epoch_runner import replicas
+from hogwild.training.thread_driver import useful_workers
 
 ROWS = 4_000
 
@@ -100,6 +101,14 @@ def test_too_few_rows_for_several_workers_are_counted_in_epochs_and_not_in_recor
     assert {record["workers_used"] for record in run.history} == {1}
     (event,) = (event for event in run.events if event["event"] == "workers")
     assert event["message"].startswith("1 of 2 workers trained: the others found no rows left in 3 epochs;")
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(4_000, 4), (20_000, 16)])
+def test_no_more_workers_are_used_than_replicas_pay_for(rows: int, expected: int) -> None:
+    """More workers would have none, and delay each other."""
+    problem = Linear((np.ones((rows, 256), np.float32), np.arange(rows) % 2), "logistic")
+    assert useful_workers(16, problem, SGD(), Hogwild(), Budget(epochs=100))[0] == expected
+    assert useful_workers(16, problem, SGD(), Hogwild(buffer=0), Budget(epochs=100))[0] > 4
 
 
 @pytest.mark.usefixtures("not_compiled")

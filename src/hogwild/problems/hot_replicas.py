@@ -94,17 +94,29 @@ class WorkerReplica:
 def rows_between_merges(data: Dataset, workers: int, dense: bool, width: int) -> int:
     """Return the number of rows between two merges of a worker; 0 where replicas do not pay.
 
-    A worker with fewer than ``FEWEST_ROWS`` rows has learnt almost nothing by its first merge, and copying takes longer
-    than training. ``width`` is the number of numbers per coordinate.
+    ``width`` is the number of numbers per coordinate.
     """
-    rows = data.n_rows
-    # Every worker copies the hot coordinates before and after an epoch.
-    copied = WORTH * workers * count_hot(data.n_features, 4 * width, dense)
-    if rows < FEWEST_ROWS * workers or data.nonzeros < copied or data.room < LEAST_ROOM:
+    if workers > most_workers(data, dense, width) or data.room < LEAST_ROOM:
         return 0
     if dense:
         return DENSE_ROWS
-    return max(1, min(LONGEST_ROWS, max(128, min(8_192, rows // 32)) // workers))
+    return max(1, min(LONGEST_ROWS, max(128, min(8_192, data.n_rows // 32)) // workers))
+
+
+def most_workers(data: Dataset, dense: bool, width: int) -> int:
+    """Return the largest number of workers for which replicas pay.
+
+    A worker with fewer than ``FEWEST_ROWS`` rows has learnt almost nothing by its first merge, and copying takes longer
+    than training.
+
+    >>> from hogwild.data import open
+    >>> data = open(np.ones((50_000, 100), np.float32), np.zeros(50_000))
+    >>> most_workers(data, dense=True, width=1), most_workers(data.split(0.9, seed=0)[0], dense=True, width=1)
+    (50, 5)
+    """
+    # Every worker copies the hot coordinates before and after an epoch.
+    copied = WORTH * count_hot(data.n_features, 4 * width, dense)
+    return min(data.n_rows // FEWEST_ROWS, data.nonzeros // max(1, copied))
 
 
 def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) -> ReplicaLayout:

@@ -239,6 +239,10 @@ class Linear(RowProblem):
         """
         return self._kernels.replicas(rule, rows, workers)
 
+    def paying_workers(self, rule: Rule, workers: int) -> int:
+        """Return the largest number of workers with which a run is faster, of at most ``workers``."""
+        return self._kernels.paying_workers(rule, workers)
+
     def always_contended(self, rule: Rule) -> bool:
         """Return whether the writes of workers always conflict, because there are few parameters and no replicas."""
         return linear_kernels.always_contended(rule, self.n_outputs, self.source.n_features)

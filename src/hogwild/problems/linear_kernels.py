@@ -18,7 +18,13 @@ from hogwild.kernels.conflict_counters import ConflictCounters
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
 from hogwild.losses.loss import fully, one_vs_rest, softmax
-from hogwild.problems.hot_replicas import HotReplicas, WorkerReplica, replica_layout, rows_between_merges
+from hogwild.problems.hot_replicas import (
+    HotReplicas,
+    WorkerReplica,
+    most_workers,
+    replica_layout,
+    rows_between_merges,
+)
 from hogwild.problems.problem import BoundKernel, QueueKernel, RangeKernel, State
 from hogwild.rules.rule import Rule
 from hogwild.rules.sklearn_sgd import Sequential
@@ -145,6 +151,15 @@ class LinearKernels:
             )  # fmt: skip
 
         return HotReplicas(plan, kernel, rest, linear_build.settle(rule.effective_step), workers, width)
+
+    def paying_workers(self, rule: Rule, workers: int) -> int:
+        """Return the largest number of workers with which a run is faster, of at most ``workers``.
+
+        Workers without replicas are hardly ever faster than one, where there could be replicas for fewer workers.
+        """
+        if not can_have_replicas(rule, self.outputs):
+            return workers
+        return max(1, min(workers, most_workers(self.source, self.layout == "dense", len(rule.initial))))
 
     def _is_scaled(self, rule: Rule) -> bool:
         """Return whether L2 can be a common factor of all weights."""

@@ -119,12 +119,13 @@ def useful_workers(cores: int, problem: RowProblem, rule: Rule, strategy: Strate
     """Return the number of workers that make the run faster, and the reason for no more.
 
     Each worker needs enough work, per epoch and in the run, to be worth its start. Workers that cannot have replicas
-    with this rule delay each other where parameters are few.
+    with this rule delay each other where parameters are few, and so do more workers than replicas pay for.
     """
     if strategy.buffer == "auto" and problem.always_contended(rule):
         return 1, "parameters that are so few, and cannot be copied with this rule, are"
     epochs = min(STARTING, budget.epochs or STARTING)
-    return max(1, min(cores, problem.work * epochs // (STARTING * LEAST_WORK))), "so little is"
+    workers = max(1, min(cores, problem.work * epochs // (STARTING * LEAST_WORK)))
+    return problem.paying_workers(rule, workers) if strategy.buffer == "auto" else workers, "so little is"
 
 
 def _why_idle(replicas_missing: bool, epochs: int, workers: int) -> str:
