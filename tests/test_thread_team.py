@@ -161,6 +161,6 @@ def test_little_data_gets_fewer_workers_and_the_run_says_so(monkeypatch):
 def test_a_short_run_gets_fewer_workers_than_a_long_one(budget, workers, monkeypatch):
     monkeypatch.setattr("hogwild.strategies.worker_count", lambda strategy: strategy.workers or 16)
     monkeypatch.setattr("hogwild.training.thread_driver.LEAST_WORK", 2_500)
-    X = np.random.default_rng(0).standard_normal((1_000, 10))
+    X = np.random.default_rng(0).standard_normal((10_000, 1))
     run = minimise(Linear((X, X[:, 0] > 0), "logistic"), schedule=Constant(0.1), budget=budget)
     assert run.config["workers"] == workers

@@ -241,6 +241,8 @@ def test_what_is_on_the_disk_is_there_from_the_start(monkeypatch):
 def test_few_parameters_that_cannot_be_copied_are_for_one_worker(rule, workers, monkeypatch):
     monkeypatch.setattr("hogwild.strategies.worker_count", lambda strategy: strategy.workers or 16)
     monkeypatch.setattr("hogwild.training.thread_driver.LEAST_WORK", 1)
+    monkeypatch.setattr("hogwild.problems.hot_replicas.FEWEST_ROWS", 1)  # replicas pay for any number of workers
+    monkeypatch.setattr("hogwild.problems.hot_replicas.WORTH", 0)
     problem = Linear(DATA["sparse"], "logistic", l2=1e-4)
     run = minimise(problem, rule, Constant(0.1), budget=1)
     assert run.config["workers"] == workers
