@@ -114,7 +114,7 @@ WITH_WIDTH = ("huber", "epsilon_insensitive", "squared_epsilon_insensitive")
 UNBOUNDED_SLOPES = ("squared", "squared-hinge", "squared-epsilon-insensitive", "poisson")
 STEEPEST = 1e12
 # Model of cost of workers that share weights, beside a single worker in one call of compiled code. Measured on 16 cores
-# with 12 sets of 2 to 47 million non-zeros, the speed-up of k workers is about k^GAIN divided by the cost of merging,
+# with 8 sets of 2 to 28 million non-zeros, the speed-up of k workers is about k^GAIN divided by the cost of merging,
 # which is higher where the weights are too many for a replica of all of them. Starting takes too long for less
 # non-zeros than WORTH_SHARING.
 WORTH_SHARING, GAIN, REPLICATED, MERGING, MERGING_PART = 2**24, 0.6, 2**17, 1.2, 2.2
