@@ -10,7 +10,7 @@ from hogwild import HogwildClassifier, HogwildOneClassSVM, HogwildRegressor
 from hogwild.data.csr import CSRRows
 from hogwild.errors import DataError
 from hogwild.estimators import direct_fit, fit, output_fit
-from hogwild.estimators.sklearn_parameters import with_paying_workers
+from hogwild.estimators.sklearn_parameters import with_useful_workers
 
 FORMS = {"dense": np.asarray, "sparse": sp.csr_array, "float32": np.float32}
 
@@ -189,7 +189,7 @@ def test_a_file_cannot_be_identical(tmp_path):
 
 def test_identical_updates_are_made_by_one_worker():
     params = {**HogwildClassifier(n_jobs=8, identical_to_sklearn=True).get_params()}
-    assert with_paying_workers(params, 10**9, features=10, outputs=1)["n_jobs"] == 1
+    assert with_useful_workers(params, 10**9, features=10, outputs=1)["n_jobs"] == 1
 
 
 def test_a_damaged_matrix_is_refused():

@@ -19,7 +19,7 @@ class ClassesFit:
     rows: CSRRows
     targets: Array
     sample_weights: Array
-    squared_lengths: Array
+    squared_norms: Array
     order: Array
     class_weights: Array
     constants: Array
@@ -55,7 +55,7 @@ class ClassesFit:
         updates = max(1, INTERRUPTIBLE * len(rows) // max(1, rows.nonzeros * columns.shape[1]))
         while True:
             self.kernel(
-                indptr, indices, values, targets, self.sample_weights, self.squared_lengths, self.order, columns,
+                indptr, indices, values, targets, self.sample_weights, self.squared_norms, self.order, columns,
                 weights, scores[0], scores[1], numbers, self.constants, fewest, updates,
             )  # fmt: skip
             for one in numbers:

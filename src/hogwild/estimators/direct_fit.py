@@ -30,7 +30,7 @@ from hogwild.estimators.fit import (
 from hogwild.estimators.output_fit import NO_SHUFFLE, HeldOut, OutputFit, targets_of
 from hogwild.estimators.sklearn_parameters import Parts, same_as_sklearn
 from hogwild.kernels import linear_epochs as loop
-from hogwild.kernels.linear_build import square_rows, train_classes, train_output
+from hogwild.kernels.linear_build import squared_row_norms, train_classes, train_output
 from hogwild.rules import Sequential
 from hogwild.schedules import Adaptive, Constant, InverseScaling, Optimal
 from hogwild.stopping import DIVERGENCE_FACTOR
@@ -93,8 +93,8 @@ def _outputs_apart(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     weights = task.labels.weights(task.class_weight, task.data)
     held_out = None if task.held_out is None else HeldOut.of(task.held_out, task.labels.classes)
     assert isinstance(task.data, InMemoryDataset)
-    lengths = _squared_lengths(task.data.rows, parts)
-    outputs = [_begun(task, parts, params, k, lengths) for k in range(count)]
+    norms = _squared_row_norms(task.data.rows, parts)
+    outputs = [_begun(task, parts, params, k, norms) for k in range(count)]
     for k, one in enumerate(outputs):
         one.constants[[loop.NEGATIVE_WEIGHT, loop.POSITIVE_WEIGHT]] = weights if count == 1 else (1.0, weights[k])
     verbose = bool(params["verbose"])
@@ -120,7 +120,7 @@ def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Le
     progress = np.array([_progress(task, parts, k, weights[:, k]) for k in range(count)])
     together = ClassesFit(
         rows, np.searchsorted(classes, rows.labels), np.asarray(rows.weights, np.float64),
-        _squared_lengths(rows, parts), _order(data),
+        _squared_row_norms(rows, parts), _order(data),
         np.asarray(task.labels.weights(task.class_weight, data), np.float64), _constants(task, parts, params, 0),
         train_classes(rows.layout, parts.loss.function, parts.loss.ours),
     )  # fmt: skip
@@ -169,23 +169,23 @@ def _order(data: InMemoryDataset) -> Array:
     return ids.astype(number_type(len(data.rows)))
 
 
-def _squared_lengths(rows: CSRRows, parts: Parts) -> Array:
-    """Return the squared lengths of the rows, from which that of the weights follows; none if none is needed."""
+def _squared_row_norms(rows: CSRRows, parts: Parts) -> Array:
+    """Return the squared norms of the rows, from which that of the weights follows; none if none is needed."""
     found = np.empty(len(rows) if parts.budget.tolerance is not None else 0)
     indptr, _, values, *_ = rows.arrays
     if found.size:
-        square_rows(rows.layout)(indptr, values, found)
+        squared_row_norms(rows.layout)(indptr, values, found)
     return found
 
 
-def _begun(task: Task, parts: Parts, params: Mapping[str, Any], k: int, squared_lengths: Array) -> OutputFit:
+def _begun(task: Task, parts: Parts, params: Mapping[str, Any], k: int, squared_norms: Array) -> OutputFit:
     """Return the fit of output ``k`` before its first update."""
     rule, data = parts.rule, task.data
     assert isinstance(rule, Sequential)
     assert isinstance(data, InMemoryDataset)
     rows, weights = data.rows, np.array(task.start[0][k :: task.labels.outputs, 0], rule.precision)
     return OutputFit(
-        rows, targets_of(rows.labels, task.labels.classes, k), np.asarray(rows.weights, np.float64), squared_lengths,
+        rows, targets_of(rows.labels, task.labels.classes, k), np.asarray(rows.weights, np.float64), squared_norms,
         _order(data), weights, np.zeros((weights.size if parts.l1 or rule.average_from else 0, 3)),
         _progress(task, parts, k, weights), _constants(task, parts, params, k),
         train_output(rows.layout, rule.step_size, parts.loss.function, parts.loss.ours),

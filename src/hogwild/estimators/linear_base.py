@@ -50,7 +50,7 @@ from hogwild.estimators.sklearn_parameters import (
     same_as_sklearn,
     strategy_of,
     translate,
-    with_paying_workers,
+    with_useful_workers,
 )
 from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
@@ -103,7 +103,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         self, X: Array | csr_matrix, y: Array, sample_weight: Array | None, numbers: Array
     ) -> tuple[Dataset, Dataset | None]:
         """Return the training rows, and the rows that early stopping holds out, or None."""
-        params = with_paying_workers(self._all_params(), int(X.size), X.shape[1], self._outputs)
+        params = with_useful_workers(self._all_params(), int(X.size), X.shape[1], self._outputs)
         if same_as_sklearn(params) and not params["identical_to_sklearn"]:
             data = in_memory(X, numbers, sample_weight)
         else:
@@ -149,7 +149,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Train, and keep the state that a later ``partial_fit`` continues from."""
         params: Mapping[str, Any] = self._all_params()
         if isinstance(task.data, InMemoryDataset) and task.data.name == "arrays":
-            params = with_paying_workers(params, task.data.nonzeros, task.data.n_features, self._outputs)
+            params = with_useful_workers(params, task.data.nonzeros, task.data.n_features, self._outputs)
             task = replace(task, threads=processors_left(self.n_jobs))
         step = getattr(self, "_step", None) if partial else None
         parts = translate(

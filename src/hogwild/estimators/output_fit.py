@@ -41,7 +41,7 @@ class OutputFit:
     rows: CSRRows
     targets: Array
     sample_weights: Array
-    squared_lengths: Array
+    squared_norms: Array
     order: Array
     weights: Array
     columns: Array
@@ -86,7 +86,7 @@ class OutputFit:
         indptr, indices, values, *_ = rows.arrays
         while progress[loop.DONE] == loop.RUNNING and self.epochs < epochs:
             self.kernel(
-                indptr, indices, values, self.targets, self.sample_weights, self.squared_lengths, self.order,
+                indptr, indices, values, self.targets, self.sample_weights, self.squared_norms, self.order,
                 self.weights, self.columns, progress, self.constants, updates,
             )  # fmt: skip
         check_finite(progress)

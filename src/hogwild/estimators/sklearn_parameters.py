@@ -253,7 +253,7 @@ def same_as_sklearn(params: Mapping[str, Any]) -> bool:
     return not own and isinstance(strategy_of(params), Serial)
 
 
-def with_paying_workers(params: Mapping[str, Any], nonzeros: int, features: int, outputs: int) -> Mapping[str, Any]:
+def with_useful_workers(params: Mapping[str, Any], nonzeros: int, features: int, outputs: int) -> Mapping[str, Any]:
     """Return the parameters with a single worker, if more workers would cost more time than they save.
 
     Only one worker can make scikit-learn's updates. With several outputs one worker for each is faster than several
@@ -261,9 +261,9 @@ def with_paying_workers(params: Mapping[str, Any], nonzeros: int, features: int,
 
     >>> from hogwild import HogwildClassifier
     >>> eight, two = (HogwildClassifier(n_jobs=count).get_params() for count in (8, 2))
-    >>> [with_paying_workers(eight, size, 1000, outputs=1)["n_jobs"] for size in (10_000, 10**8)]
+    >>> [with_useful_workers(eight, size, 1000, outputs=1)["n_jobs"] for size in (10_000, 10**8)]
     [1, 8]
-    >>> [with_paying_workers(two, 10**8, features, outputs=1)["n_jobs"] for features in (1000, 10**6)]
+    >>> [with_useful_workers(two, 10**8, features, outputs=1)["n_jobs"] for features in (1000, 10**6)]
     [2, 1]
     """
     if params["identical_to_sklearn"]:

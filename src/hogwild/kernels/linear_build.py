@@ -18,7 +18,15 @@ from hogwild.kernels import (
     linear_sequential,
     loss_sums,
 )
-from hogwild.kernels.row_layouts import LAYOUTS, PRECISE, dot, dot_in_order, dot_of
+from hogwild.kernels.row_layouts import (
+    LAYOUTS,
+    PRECISE,
+    dot,
+    dot_in_order,
+    dot_of,
+    weight_in_table,
+    weight_in_vector,
+)
 from hogwild.kernels.sync_policies import ways as ways_of
 from hogwild.kernels.work_queue import QueueLoop
 
@@ -82,7 +90,7 @@ def descend(
         "step_intercept": bind(conflict_counters.step_unwatched, step=step) if watching else step,
         "numbers": constant(numbers),
         "ahead": bind(linear.look_ahead, column=columns["column"]) if far else linear.no_look_ahead,
-        "dot": bind(dot, **columns),
+        "dot": bind(dot, weight=weight_in_table, **columns),
         "pace": bind(PACES[pace], value=columns["value"]),
         **_penalties(rests, penalised, scaled),
     }
@@ -171,7 +179,7 @@ def train_output(layout: str, pace: str, loss: Function, keep: bool) -> Any:
         arithmetic="reordered" if dense else "fused",
         column=columns["column"],
         loss=loss,
-        dot=bind(linear_epochs.dot if dense else linear_epochs.dot_in_parts, **columns),
+        dot=bind(linear_epochs.dot, **columns) if dense else bind(dot, weight=weight_in_vector, **columns),
         add=bind(linear_epochs.add, **columns),
         pace=bind(PACES[pace], value=columns["value"]),
     )
@@ -191,9 +199,9 @@ def train_classes(layout: str, loss: Function, keep: bool) -> Any:
 
 
 @functools.cache
-def square_rows(layout: str) -> Any:
-    """Return the compiled function that computes the squared lengths of rows."""
-    return specialise(linear_epochs.square_rows, arithmetic="reordered", value=PRECISE[layout]["value"])
+def squared_row_norms(layout: str) -> Any:
+    """Return the compiled function that computes the squared norms of rows."""
+    return specialise(linear_epochs.squared_row_norms, arithmetic="reordered", value=PRECISE[layout]["value"])
 
 
 @functools.cache

@@ -49,7 +49,7 @@ from hogwild.kernels.simd import plus, put, take, zeros_like
 
 
 def train_classes(
-    indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, squared_lengths: Any, order: Any,
+    indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, squared_norms: Any, order: Any,
     weights: Any, class_weights: Any, scores: Any, changes: Any, progress: Any, constants: Any, fewest: int,
     updates: int,
 ) -> None:  # fmt: skip
@@ -77,7 +77,7 @@ def train_classes(
                 score(weights, indices, values, start, stop, scores, first)
             rate = step_size(constants, 1.0, t)
             target, weight = np.int64(targets[i]), sample_weights[i] if sample_weights.size else 1.0
-            length = squared_lengths[i] if monitored else 0.0
+            norm = squared_norms[i] if monitored else 0.0
             for c in range(classes):
                 changes[0, c] = 0
                 if progress[c, DONE] != RUNNING:
@@ -101,7 +101,7 @@ def train_classes(
                 if pull != 0.0:
                     change = pull / scale
                     changes[0, c] = -change
-                    progress[c, SQUARES] += change * (change * length - 2.0 * raw)
+                    progress[c, SQUARES] += change * (change * norm - 2.0 * raw)
                 progress[c, INTERCEPT] -= pull * constants[INTERCEPT_STEP]
             for first in range(0, weights.shape[1], CLASSES_AT_A_TIME):
                 if any_change(changes, first):
@@ -115,7 +115,7 @@ def train_classes(
             for c in range(classes):
                 if progress[c, DONE] == RUNNING:
                     if monitored:
-                        progress[c, SQUARES] = squared_length_of(weights, c)
+                        progress[c, SQUARES] = squared_norm_of(weights, c)
                     end_epoch(progress[c], constants, count)
         for c in range(classes):
             progress[c, ROW], progress[c, UPDATES] = row, t
@@ -159,12 +159,12 @@ def any_change(changes: Any, first: int) -> bool:
     return count > 0
 
 
-def squared_length_of(weights: Any, c: int) -> float:
-    """Return the squared length of the weights of a class."""
-    length = 0.0
+def squared_norm_of(weights: Any, c: int) -> float:
+    """Return the squared norm of the weights of a class."""
+    norm = 0.0
     for u in range(weights.shape[0]):
-        length += float(weights[u, c]) * float(weights[u, c])
-    return length
+        norm += float(weights[u, c]) * float(weights[u, c])
+    return norm
 
 
 def fold(weights: Any, c: int, scale: float) -> None:

@@ -18,7 +18,7 @@ from hogwild.kernels.row_layouts import span
 # ruff: noqa: F821
 
 # Numbers that a fit carries from call to call. SCALE: common factor of all weights. OWED: L1 penalty accumulated so
-# far. SQUARES: squared length of the weights, without the common factor. UPDATES: updates so far, those of earlier fits
+# far. SQUARES: squared norm of the weights, without the common factor. UPDATES: updates so far, those of earlier fits
 # included. STEP: step size of all schedules but "optimal". BEST: lowest objective. STALLED: epochs without a lower
 # one. EPOCHS: complete epochs. ROW: rows visited in the current epoch.
 # LOSSES, PENALTIES: sums over them. MEAN_LOSS, OBJECTIVE: means of the last epoch. INTERCEPTS, AVERAGED: sum of the
@@ -55,7 +55,7 @@ LINE = np.uint64(16)  # numbers between two prefetches: those of a cache line
 
 
 def train_output(
-    indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, squared_lengths: Any, order: Any,
+    indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, squared_norms: Any, order: Any,
     weights: Any, columns: Any, progress: Any, constants: Any, updates: int,
 ) -> None:  # fmt: skip
     """Train a model with one output for a number of updates, or until it has converged.
@@ -65,7 +65,7 @@ def train_output(
     et al. 2009). A weight is added to the sum of its iterates when a row touches it, because until then only the
     common factor has changed.
 
-    ``order`` holds the rows of the current epoch, and is shuffled in place. ``squared_lengths`` of the rows are used if
+    ``order`` holds the rows of the current epoch, and is shuffled in place. ``squared_norms`` of the rows are used if
     convergence is judged by the penalised loss. ``columns`` has what is known of each weight besides its value, and no
     rows if that is nothing.
     """
@@ -117,7 +117,7 @@ def train_output(
                 change = pull / scale
                 add(weights, indices, values, start, stop, weights.dtype.type(-change))
                 if monitored:
-                    squares += change * (change * squared_lengths[i] - 2.0 * np.float64(raw))
+                    squares += change * (change * squared_norms[i] - 2.0 * np.float64(raw))
             intercept -= (pull + rate * constants[INTERCEPT_GRADIENT]) * constants[INTERCEPT_STEP]
             if l1 > 0:
                 owed += rate * l1
@@ -133,12 +133,12 @@ def train_output(
         progress[SQUARES], progress[LOSSES], progress[PENALTIES], progress[ROW] = squares, losses, penalties, stop_row
         if stop_row == count:
             if monitored:  # Sums of small changes lose digits, and do not contain L1.
-                progress[SQUARES], absolutes = lengths(weights)
+                progress[SQUARES], absolutes = weight_norms(weights)
                 if l1 > 0:
                     penalty = 0.5 * l2 * progress[SQUARES] * (scale * scale) + l1 * absolutes * scale
                     progress[PENALTIES] = count * penalty
             end_epoch(progress, constants, count)
-    if not monitored and not np.isfinite(lengths(weights)[0]):
+    if not monitored and not np.isfinite(weight_norms(weights)[0]):
         progress[DONE] = OVERFLOWED
 
 
@@ -209,37 +209,20 @@ def dot(weights: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     return z
 
 
-def dot_in_parts(weights: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
-    """Return the score of a row without the common factor, as four sums, of which none waits for another."""
-    z0 = z1 = z2 = z3 = weights.dtype.type(0)
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    j = start
-    while j + four <= stop:
-        z0 += weights[column(indices, j, start)] * value(values, j)
-        z1 += weights[column(indices, j + one, start)] * value(values, j + one)
-        z2 += weights[column(indices, j + two, start)] * value(values, j + two)
-        z3 += weights[column(indices, j + three, start)] * value(values, j + three)
-        j += four
-    while j < stop:
-        z0 += weights[column(indices, j, start)] * value(values, j)
-        j += one
-    return (z0 + z1) + (z2 + z3)
-
-
 def add(weights: Any, indices: Any, values: Any, start: Any, stop: Any, change: Any) -> None:
     """Add ``change`` times the values of a row to its weights."""
     for j in range(start, stop):
         weights[column(indices, j, start)] += change * value(values, j)
 
 
-def square_rows(indptr: Any, values: Any, squared_lengths: Any) -> None:
-    """Write the squared lengths of all rows."""
-    for i in range(squared_lengths.size):
+def squared_row_norms(indptr: Any, values: Any, squared_norms: Any) -> None:
+    """Write the squared norms of all rows."""
+    for i in range(squared_norms.size):
         start, stop = span(indptr, i)
-        length = 0.0
+        total = 0.0
         for j in range(start, stop):
-            length += np.float64(value(values, j)) * np.float64(value(values, j))
-        squared_lengths[i] = length
+            total += np.float64(value(values, j)) * np.float64(value(values, j))
+        squared_norms[i] = total
 
 
 def pay(weights: Any, columns: Any, u: Any, owed: Any, scale: Any) -> None:
@@ -273,7 +256,7 @@ def fold(weights: Any, scale: Any) -> None:
         weights[u] *= weights.dtype.type(scale)
 
 
-def lengths(weights: Any) -> Any:
+def weight_norms(weights: Any) -> Any:
     """Return the sums of the squares and of the absolute values of all weights."""
     squares = absolutes = 0.0
     for u in range(weights.size):

@@ -67,23 +67,33 @@ def dot_in_order(state: Any, indices: Any, values: Any, start: Any, stop: Any) -
     return z
 
 
+def weight_in_table(state: Any, u: Any) -> Any:
+    """Return the weight of column ``u`` from a table that has further numbers for each column."""
+    return state[u, 0]
+
+
+def weight_in_vector(state: Any, u: Any) -> Any:
+    """Return the weight of column ``u`` from an array of weights alone."""
+    return state[u]
+
+
 @always_inline
 def dot(state: Any, indices: Any, values: Any, start: Any, stop: Any) -> Any:
     """Return the score, computed as four independent partial sums.
 
     With a single sum, each addition would wait for the one before.
     """
-    z0 = z1 = z2 = z3 = state[0, 0] * np.float32(0)  # Zero in the precision of the weights.
+    z0 = z1 = z2 = z3 = state.dtype.type(0)
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     j = start
     while j + four <= stop:
-        z0 += state[column(indices, j, start), 0] * value(values, j)
-        z1 += state[column(indices, j + one, start), 0] * value(values, j + one)
-        z2 += state[column(indices, j + two, start), 0] * value(values, j + two)
-        z3 += state[column(indices, j + three, start), 0] * value(values, j + three)
+        z0 += weight(state, column(indices, j, start)) * value(values, j)
+        z1 += weight(state, column(indices, j + one, start)) * value(values, j + one)
+        z2 += weight(state, column(indices, j + two, start)) * value(values, j + two)
+        z3 += weight(state, column(indices, j + three, start)) * value(values, j + three)
         j += four
     while j < stop:
-        z0 += state[column(indices, j, start), 0] * value(values, j)
+        z0 += weight(state, column(indices, j, start)) * value(values, j)
         j += one
     return (z0 + z1) + (z2 + z3)
 

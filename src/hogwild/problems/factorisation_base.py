@@ -282,9 +282,9 @@ class FactorisationProblem(RowProblem):
 
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
-    def always_contended(self, rule: Rule) -> bool:
-        """Return whether the factors are so few that the writes of workers always conflict."""
-        return self._size(rule) < NEAR
+    def max_workers(self, rule: Rule, workers: int) -> int:
+        """Return one worker if the factors are so few that the writes of workers always conflict, else ``workers``."""
+        return 1 if self._size(rule) < NEAR else workers
 
     def _is_far(self, rule: Rule) -> bool:
         """Return whether the parameters exceed a core's cache."""

@@ -96,14 +96,14 @@ def rows_between_merges(data: Dataset, workers: int, dense: bool, width: int) ->
 
     ``width`` is the number of numbers per coordinate.
     """
-    if workers > most_workers(data, dense, width) or data.room < LEAST_ROOM:
+    if workers > max_workers(data, dense, width) or data.room < LEAST_ROOM:
         return 0
     if dense:
         return DENSE_ROWS
     return max(1, min(LONGEST_ROWS, max(128, min(8_192, data.n_rows // 32)) // workers))
 
 
-def most_workers(data: Dataset, dense: bool, width: int) -> int:
+def max_workers(data: Dataset, dense: bool, width: int) -> int:
     """Return the largest number of workers for which replicas pay.
 
     A worker with fewer than ``FEWEST_ROWS`` rows has learnt almost nothing by its first merge, and copying takes longer
@@ -111,7 +111,7 @@ def most_workers(data: Dataset, dense: bool, width: int) -> int:
 
     >>> from hogwild.data import open
     >>> data = open(np.ones((50_000, 100), np.float32), np.zeros(50_000))
-    >>> most_workers(data, dense=True, width=1), most_workers(data.split(0.9, seed=0)[0], dense=True, width=1)
+    >>> max_workers(data, dense=True, width=1), max_workers(data.split(0.9, seed=0)[0], dense=True, width=1)
     (50, 5)
     """
     # Every worker copies the hot coordinates before and after an epoch.

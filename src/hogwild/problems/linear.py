@@ -239,13 +239,9 @@ class Linear(RowProblem):
         """
         return self._kernels.replicas(rule, rows, workers)
 
-    def paying_workers(self, rule: Rule, workers: int) -> int:
-        """Return the largest number of workers with which a run is faster, of at most ``workers``."""
-        return self._kernels.paying_workers(rule, workers)
-
-    def always_contended(self, rule: Rule) -> bool:
-        """Return whether the writes of workers always conflict, because there are few parameters and no replicas."""
-        return linear_kernels.always_contended(rule, self.n_outputs, self.source.n_features)
+    def max_workers(self, rule: Rule, workers: int) -> int:
+        """Return the number of workers, of at most ``workers``, above which they would delay each other."""
+        return self._kernels.max_workers(rule, workers)
 
     @property
     def _kernels(self) -> LinearKernels:

@@ -21,7 +21,7 @@ from hogwild.losses.loss import fully, one_vs_rest, softmax
 from hogwild.problems.hot_replicas import (
     HotReplicas,
     WorkerReplica,
-    most_workers,
+    max_workers,
     replica_layout,
     rows_between_merges,
 )
@@ -152,14 +152,16 @@ class LinearKernels:
 
         return HotReplicas(plan, kernel, rest, linear_build.settle(rule.effective_step), workers, width)
 
-    def paying_workers(self, rule: Rule, workers: int) -> int:
-        """Return the largest number of workers with which a run is faster, of at most ``workers``.
+    def max_workers(self, rule: Rule, workers: int) -> int:
+        """Return the number of workers, of at most ``workers``, above which they would delay each other.
 
         Workers without replicas are hardly ever faster than one, where there could be replicas for fewer workers.
+        Where there can be none, the writes of workers always conflict if parameters are few.
         """
-        if not can_have_replicas(rule, self.outputs):
-            return workers
-        return max(1, min(workers, most_workers(self.source, self.layout == "dense", len(rule.initial))))
+        if can_have_replicas(rule, self.outputs):
+            return max(1, min(workers, max_workers(self.source, self.layout == "dense", len(rule.initial))))
+        few = 4 * len(rule.initial) * self.outputs * self.source.n_features < CROWDED
+        return 1 if few else workers
 
     def _is_scaled(self, rule: Rule) -> bool:
         """Return whether L2 can be a common factor of all weights."""
@@ -197,11 +199,6 @@ class LinearKernels:
 def can_have_replicas(rule: Rule, outputs: int) -> bool:
     """Return whether workers can have replicas of coordinates with a rule."""
     return outputs == 1 and len(rule.initial) <= 2 and rule.effective_step is not None
-
-
-def always_contended(rule: Rule, outputs: int, features: int) -> bool:
-    """Return whether the writes of workers always conflict, because there are few parameters and no replicas."""
-    return 4 * len(rule.initial) * outputs * features < CROWDED and not can_have_replicas(rule, outputs)
 
 
 def output_functions(loss: Loss, outputs: int) -> tuple[Any, Any]:

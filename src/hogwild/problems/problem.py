@@ -259,13 +259,9 @@ class RowProblem(Problem):
             raise ParameterError(f"Workers have no buffers with {type(self).__name__}: leave out 'buffer'.")
         return None
 
-    def paying_workers(self, rule: Rule, workers: int) -> int:
-        """Return the largest number of workers with which a run is faster, of at most ``workers``."""
+    def max_workers(self, rule: Rule, workers: int) -> int:
+        """Return the number of workers, of at most ``workers``, above which they would delay each other."""
         return workers
-
-    def always_contended(self, rule: Rule) -> bool:
-        """Return whether the writes of workers always conflict, because there are few parameters and no replicas."""
-        return False
 
 
 def check_l2(name: str, value: object) -> None:

@@ -121,11 +121,10 @@ def useful_workers(cores: int, problem: RowProblem, rule: Rule, strategy: Strate
     Each worker needs enough work, per epoch and in the run, to be worth its start. Workers that cannot have replicas
     with this rule delay each other where parameters are few, and so do more workers than replicas pay for.
     """
-    if strategy.buffer == "auto" and problem.always_contended(rule):
-        return 1, "parameters that are so few, and cannot be copied with this rule, are"
     epochs = min(STARTING, budget.epochs or STARTING)
     workers = max(1, min(cores, problem.work * epochs // (STARTING * LEAST_WORK)))
-    return problem.paying_workers(rule, workers) if strategy.buffer == "auto" else workers, "so little is"
+    most = problem.max_workers(rule, workers) if strategy.buffer == "auto" else workers
+    return most, "so little is" if most == workers else "what so many workers would write at the same time is"
 
 
 def _why_idle(replicas_missing: bool, epochs: int, workers: int) -> str:
