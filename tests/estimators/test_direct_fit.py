@@ -189,7 +189,7 @@ def test_a_file_cannot_be_identical(tmp_path):
 
 def test_identical_updates_are_made_by_one_worker():
     params = {**HogwildClassifier(n_jobs=8, identical_to_sklearn=True).get_params()}
-    assert with_useful_workers(params, 10**9, features=10, outputs=1)["n_jobs"] == 1
+    assert with_useful_workers(params, 10**9, features=10, outputs=1, dense=True)["n_jobs"] == 1
 
 
 def test_a_damaged_matrix_is_refused():

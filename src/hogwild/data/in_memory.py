@@ -23,7 +23,8 @@ from hogwild.data.chunks import (
 from hogwild.data.csr import Array, CSRRows, bytes_of
 from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Dataset, Epoch, Order
 from hogwild.data.field_vocabulary import FieldVocabulary
-from hogwild.data.shuffle import gather_most
+from hogwild.data.frequent_first import FrequentFirst, frequent_first
+from hogwild.data.shuffle import gather_most, random_permutation
 from hogwild.data.statistics import feature_counts
 from hogwild.errors import DataError, ParameterError
 from hogwild.machine import available_bytes
@@ -185,14 +186,24 @@ class InMemoryDataset(Dataset):
         >>> bool((here.rows.labels[here.order] == there.rows.labels[there.order]).all())
         True
         """
-        if self.shuffled or not self._in_blocks or epochs < _REPAID or _SHARE * self._size > available_bytes():
+        if not self._is_worth_copying(epochs):
             return None
         rows = gather_most(self.rows, self._places(seed), threads)
         return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk, table=self.table)
 
+    def frequent_first(self, seed: int, epochs: float, frequent: int, threads: int) -> FrequentFirst | None:
+        """Copy sparse rows as :meth:`laid_out` does, with new numbers of their features, the most frequent first."""
+        if self.layout == "dense" or self.ids is not None or not self._is_worth_copying(epochs):
+            return None
+        return frequent_first(self.rows, random_permutation(len(self.rows), seed), frequent, threads)
+
     def at_once(self) -> InMemoryDataset:
         """Return this data set, because its rows are in memory."""
         return self
+
+    def _is_worth_copying(self, epochs: float) -> bool:
+        small = _SHARE * self._size <= available_bytes()
+        return not self.shuffled and self._in_blocks and epochs >= _REPAID and small
 
     @property
     def _in_blocks(self) -> bool:

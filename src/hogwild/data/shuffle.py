@@ -128,6 +128,29 @@ def copy_rows(
                 out_values[to + entry] = values[start + entry]
 
 
+def random_permutation(count: int, seed: int) -> Array:
+    """Return the numbers below ``count`` in random order, several times as fast as NumPy does.
+
+    >>> random_permutation(5, seed=0)
+    array([...])
+    """
+    order = np.arange(count)
+    _permute(order, np.uint64(mixed(seed)))
+    return order
+
+
+@compiled
+def _permute(order: Array, state: np.uint64) -> None:
+    """Shuffle in place by Fisher and Yates, with SplitMix64 (Steele et al. 2014)."""
+    for at in range(order.size - 1):
+        state += np.uint64(_GOLDEN)
+        key = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        # The product of a number below 2^32 and the count is a number below 2^32 times the count.
+        chosen = at + np.int64((key >> np.uint64(32)) * np.uint64(order.size - at) >> np.uint64(32))
+        order[at], order[chosen] = order[chosen], order[at]
+
+
 def mixed(*numbers: int) -> int:
     """Mix several numbers, such as seeds and counters, into one 64-bit number.
 

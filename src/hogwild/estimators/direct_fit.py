@@ -19,6 +19,7 @@ from hogwild.data import InMemoryDataset
 from hogwild.data.chunks import number_type
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import BLOCK_ROWS, Dataset
+from hogwild.data.frequent_first import FrequentFirst
 from hogwild.estimators.classes_fit import ClassesFit
 from hogwild.estimators.fit import (
     NOT_CONVERGED,
@@ -28,7 +29,8 @@ from hogwild.estimators.fit import (
     diverged_message,
 )
 from hogwild.estimators.output_fit import NO_SHUFFLE, HeldOut, OutputFit, targets_of
-from hogwild.estimators.sklearn_parameters import Parts, same_as_sklearn
+from hogwild.estimators.parallel_fit import ParallelFit, replicated, useful_workers
+from hogwild.estimators.sklearn_parameters import Parts, has_parallel_loop, same_as_sklearn
 from hogwild.kernels import linear_epochs as loop
 from hogwild.kernels.linear_build import squared_row_norms, train_classes, train_output
 from hogwild.rules import Sequential
@@ -64,6 +66,13 @@ def learn_directly(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     assert isinstance(task.data, InMemoryDataset)
     if task.labels.counts:
         task.labels.encode(task.data.rows.labels)  # raises an error for negative counts
+    whole = task.labels.outputs == 1 and task.data.ids is None and task.data.layout != "dense"
+    workers = useful_workers(task.data.rows, task.threads) if whole and has_parallel_loop(params) else 1
+    if workers > 1:
+        frequent = replicated(task.data.n_features)
+        found = task.data.frequent_first(task.seeds[0], parts.budget.epochs or 1, frequent, task.threads)
+        if found is not None:
+            return _in_parallel(task, parts, params, found, workers)
     task = replace(task, data=_laid_out(task, parts, params))
     if _in_one_pass(task, parts, params):
         return _classes_together(task, parts, params)
@@ -86,6 +95,24 @@ def _in_one_pass(task: Task, parts: Parts, params: Mapping[str, Any]) -> bool:
     assert isinstance(data, InMemoryDataset)
     plain = rule.step_size == "scheduled" and not parts.l1 and not rule.average_from and not params["verbose"]
     return task.labels.outputs > 1 and data.layout == "sparse" and data.ids is None and plain
+
+
+def _in_parallel(
+    task: Task, parts: Parts, params: Mapping[str, Any], found: FrequentFirst, workers: int
+) -> Learnt:  # fmt: skip
+    start = np.empty_like(task.start[0])
+    start[found.numbers] = task.start[0]
+    data = InMemoryDataset(found.rows, shuffled=True, name="arrays")
+    task = replace(task, data=data, start=(start, task.start[1]))
+    fit = _begun(task, parts, params, 0, _squared_row_norms(found.rows, parts, task.threads))
+    fit.constants[[loop.NEGATIVE_WEIGHT, loop.POSITIVE_WEIGHT]] = task.labels.weights(task.class_weight, data)
+    ParallelFit.of(fit, found, workers, parts.loss).train(parts.budget.epochs or 1)
+    weights, intercept = fit.last()
+    weights = weights[found.numbers].reshape(-1, 1)
+    return Learnt(
+        weights, intercept, (weights.copy(), intercept.reshape(-1, 1)), fit.epochs, None,
+        frozenset(_warnings(fit.progress, parts, fit.targets)),
+    )  # fmt: skip
 
 
 def _outputs_apart(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
@@ -147,7 +174,7 @@ def _threads(task: Task) -> int:
     return min(task.threads, task.labels.outputs) if work >= WORTH_A_THREAD else 1
 
 
-def _side_by_side(tasks: list[Callable[[], None]], threads: int, fits: Sequence[OutputFit | ClassesFit]) -> None:
+def _side_by_side(tasks: Sequence[Callable[[], None]], threads: int, fits: Sequence[OutputFit | ClassesFit]) -> None:
     """Do tasks on a number of threads. If one fails, or on Ctrl-C, the others end after their next call."""
     if threads == 1:
         for task in tasks:
@@ -169,12 +196,16 @@ def _order(data: InMemoryDataset) -> Array:
     return ids.astype(number_type(len(data.rows)))
 
 
-def _squared_row_norms(rows: CSRRows, parts: Parts) -> Array:
+def _squared_row_norms(rows: CSRRows, parts: Parts, threads: int = 1) -> Array:
     """Return the squared norms of the rows, from which that of the weights follows; none if none is needed."""
     found = np.empty(len(rows) if parts.budget.tolerance is not None else 0)
     indptr, _, values, *_ = rows.arrays
-    if found.size:
-        squared_row_norms(rows.layout)(indptr, values, found)
+    share, norms = -(-len(found) // threads), squared_row_norms(rows.layout)
+    tasks = [
+        partial(norms, indptr[at : at + share + 1], values, found[at : at + share])
+        for at in range(0, len(found), max(1, share))
+    ]
+    _side_by_side(tasks, threads, [])
     return found
 
 
@@ -196,7 +227,7 @@ def _progress(task: Task, parts: Parts, k: int, weights: Array) -> Array:
     """Return the numbers that output ``k`` starts with."""
     progress = np.zeros(loop.PROGRESS)
     progress[[loop.INTERCEPT, loop.SCALE, loop.LARGEST]] = task.start[1][k, 0], 1.0, 1.0
-    progress[[loop.UPDATES, loop.BEST, loop.SQUARES]] = task.earlier, math.inf, np.vdot(weights, weights)
+    progress[[loop.UPDATES, loop.BEST, loop.SQUARES]] = task.earlier, math.inf, np.square(weights).sum()
     if not isinstance(parts.schedule, Optimal):
         progress[loop.STEP] = parts.schedule.step
     return progress

@@ -10,13 +10,14 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix, sparray, spmatrix
+from scipy.sparse import csr_array, csr_matrix, sparray, spmatrix
 
 from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
 from hogwild.data.chunks import number_type, row_numbers
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.dataset import Dataset
+from hogwild.data.extremes import extremes
 from hogwild.errors import ParameterError
 from hogwild.jit import compiled
 
@@ -151,7 +152,18 @@ def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
     return np.concatenate(labels), np.concatenate(weights) if weighted else None
 
 
-def in_memory(X: Any, labels: Array, weights: Array | None) -> InMemoryDataset:
+def is_finite(X: object, threads: int) -> bool:
+    """Return whether a sparse matrix is known to have finite values alone, found on several threads.
+
+    >>> is_finite(csr_matrix([[0.0, 1.0]]), 1), is_finite(csr_matrix([[0.0, np.inf]]), 1), is_finite([[0.0]], 1)
+    (True, False, False)
+    """
+    if not isinstance(X, (csr_matrix, csr_array)) or X.dtype not in FLOATS:
+        return False
+    return not X.data.size or bool(np.isfinite(extremes(X.data, threads)).all())
+
+
+def in_memory(X: Any, labels: Array, weights: Array | None, threads: int = 1) -> InMemoryDataset:
     """Return arrays that scikit-learn has checked as a data set, without a copy.
 
     Raises
@@ -165,7 +177,8 @@ def in_memory(X: Any, labels: Array, weights: Array | None) -> InMemoryDataset:
         indptr, indices, values = np.arange(count + 1, dtype=np.int64) * features, NO_INDICES, X.reshape(-1)
     else:
         indptr, indices, values = X.indptr.astype(np.int64), X.indices, X.data
-        inside = not indices.size or (indices.min() >= 0 and indices.max() < features)
+        low, high = extremes(indices, threads) if indices.size else (0, -1)
+        inside = low >= 0 and high < features
         if not inside or indptr[0] != 0 or indptr[-1] > len(values) or np.any(indptr[1:] < indptr[:-1]):
             open_data(X, labels, weights)  # raises an error that names the entry
         indices = indices.view(np.dtype(f"u{indices.itemsize}"))

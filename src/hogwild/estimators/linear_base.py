@@ -36,6 +36,7 @@ from hogwild.estimators.inputs import (
     float_types,
     in_memory,
     in_sklearn_order,
+    is_finite,
     is_source,
     labels_and_weights,
     refuse_labels,
@@ -52,6 +53,7 @@ from hogwild.estimators.sklearn_parameters import (
     translate,
     with_useful_workers,
 )
+from hogwild.machine import usable_cores
 from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
 from hogwild.strategies import Strategy
@@ -88,6 +90,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             "dtype": float_types(X),
             "order": "C",
             "reset": reset,
+            # scikit-learn's check takes as long as several epochs of many workers, and is made to raise its error.
+            "ensure_all_finite": not is_finite(X, processors_left(self.n_jobs)),
         }
         if self.__sklearn_tags__().target_tags.required:
             rows, labels = validate_data(self, X, y, **how)
@@ -103,9 +107,10 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         self, X: Array | csr_matrix, y: Array, sample_weight: Array | None, numbers: Array
     ) -> tuple[Dataset, Dataset | None]:
         """Return the training rows, and the rows that early stopping holds out, or None."""
-        params = with_useful_workers(self._all_params(), int(X.size), X.shape[1], self._outputs)
+        dense = isinstance(X, np.ndarray)
+        params = with_useful_workers(self._all_params(), int(X.size), X.shape[1], self._outputs, dense=dense)
         if same_as_sklearn(params) and not params["identical_to_sklearn"]:
-            data = in_memory(X, numbers, sample_weight)
+            data = in_memory(X, numbers, sample_weight, processors_left(self.n_jobs))
         else:
             data = _opened(X, numbers, sample_weight)
             if same_as_sklearn(params):
@@ -149,8 +154,11 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Train, and keep the state that a later ``partial_fit`` continues from."""
         params: Mapping[str, Any] = self._all_params()
         if isinstance(task.data, InMemoryDataset) and task.data.name == "arrays":
-            params = with_useful_workers(params, task.data.nonzeros, task.data.n_features, self._outputs)
-            task = replace(task, threads=processors_left(self.n_jobs))
+            data = task.data
+            params = with_useful_workers(
+                params, data.nonzeros, data.n_features, self._outputs, dense=data.layout == "dense"
+            )
+            task = replace(task, threads=min(processors_left(self.n_jobs), usable_cores()))
         step = getattr(self, "_step", None) if partial else None
         parts = translate(
             params, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -72,8 +73,8 @@ class OutputFit:
                 sys.stdout.write(self.line())
         return None
 
-    def run(self, epochs: int) -> None:
-        """Train until the fit has converged, or has made this number of epochs.
+    def run(self, epochs: int, last_update: float = math.inf) -> None:
+        """Train until the fit has converged, or has made this number of epochs, or has come to an update.
 
         Raises
         ------
@@ -84,7 +85,10 @@ class OutputFit:
         self.constants[loop.MAX_EPOCHS] = epochs
         updates = max(1, INTERRUPTIBLE * len(rows) // max(1, rows.nonzeros))
         indptr, indices, values, *_ = rows.arrays
-        while progress[loop.DONE] == loop.RUNNING and self.epochs < epochs:
+        while progress[loop.DONE] == loop.RUNNING and self.epochs < epochs and progress[loop.UPDATES] < last_update:
+            updates = (
+                min(updates, math.ceil(last_update - progress[loop.UPDATES])) if last_update < math.inf else updates
+            )
             self.kernel(
                 indptr, indices, values, self.targets, self.sample_weights, self.squared_norms, self.order,
                 self.weights, self.columns, progress, self.constants, updates,

@@ -113,10 +113,10 @@ NAMES = {  # scikit-learn's names of losses that differ from ours by more than a
 WITH_WIDTH = ("huber", "epsilon_insensitive", "squared_epsilon_insensitive")
 UNBOUNDED_SLOPES = ("squared", "squared-hinge", "squared-epsilon-insensitive", "poisson")
 STEEPEST = 1e12
-# Model of cost of workers that share weights, beside a single worker in one call of compiled code. Measured on 16 cores
-# with 8 sets of 2 to 28 million non-zeros, the speed-up of k workers is about k^GAIN divided by the cost of merging,
-# which is higher where the weights are too many for a replica of all of them. Starting takes too long for less
-# non-zeros than WORTH_SHARING.
+# Model of cost of the workers of ``minimise``, beside a single worker in one call of compiled code. On 16 cores and 8
+# sets of 2 to 28 million non-zeros, the speed-up of k workers is about k^GAIN divided by the cost of merging, which is
+# higher where the weights are too many for a replica of all of them. Starting takes too long for less non-zeros than
+# WORTH_SHARING.
 WORTH_SHARING, GAIN, REPLICATED, MERGING, MERGING_PART = 2**24, 0.6, 2**17, 1.2, 2.2
 PASSIVE_AGGRESSIVE = {"pa1": 1, "pa2": 2}
 
@@ -253,18 +253,21 @@ def same_as_sklearn(params: Mapping[str, Any]) -> bool:
     return not own and isinstance(strategy_of(params), Serial)
 
 
-def with_useful_workers(params: Mapping[str, Any], nonzeros: int, features: int, outputs: int) -> Mapping[str, Any]:
-    """Return the parameters with a single worker, if more workers would cost more time than they save.
+def with_useful_workers(
+    params: Mapping[str, Any], nonzeros: int, features: int, outputs: int, *, dense: bool
+) -> Mapping[str, Any]:
+    """Return the parameters with a single worker, unless workers of ``minimise`` take less time.
 
-    Only one worker can make scikit-learn's updates. With several outputs one worker for each is faster than several
-    workers for all. Parameters by which a user chooses how workers share weights are left as they are.
+    A fit by a single worker is one call of compiled code, which divides its work among ``n_jobs`` threads where that is
+    faster. Where this code has no loop for several threads, workers of ``minimise`` pay for large data. Parameters by
+    which a user chooses how workers share weights are left as they are.
 
     >>> from hogwild import HogwildClassifier
-    >>> eight, two = (HogwildClassifier(n_jobs=count).get_params() for count in (8, 2))
-    >>> [with_useful_workers(eight, size, 1000, outputs=1)["n_jobs"] for size in (10_000, 10**8)]
+    >>> plain, averaged = (HogwildClassifier(n_jobs=8, average=each).get_params() for each in (False, True))
+    >>> [with_useful_workers(each, 10**8, 1000, outputs=1, dense=False)["n_jobs"] for each in (plain, averaged)]
     [1, 8]
-    >>> [with_useful_workers(two, 10**8, features, outputs=1)["n_jobs"] for features in (1000, 10**6)]
-    [2, 1]
+    >>> with_useful_workers(averaged, 10_000, 1000, outputs=1, dense=False)["n_jobs"]
+    1
     """
     if params["identical_to_sklearn"]:
         return {**params, "n_jobs": 1}
@@ -272,8 +275,20 @@ def with_useful_workers(params: Mapping[str, Any], nonzeros: int, features: int,
     if chosen or params["loss"] == "softmax":
         return params
     speed_up = processors_left(params["n_jobs"]) ** GAIN / (MERGING if features <= REPLICATED else MERGING_PART)
-    pays = outputs == 1 and nonzeros >= WORTH_SHARING and speed_up > 1
+    pays = outputs == 1 and nonzeros >= WORTH_SHARING and speed_up > 1 and (dense or not has_parallel_loop(params))
     return params if pays else {**params, "n_jobs": 1}
+
+
+def has_parallel_loop(params: Mapping[str, Any]) -> bool:
+    """Return whether compiled code for several threads has all that is asked for, if rows are sparse.
+
+    >>> from hogwild import HogwildClassifier
+    >>> [has_parallel_loop(HogwildClassifier(penalty=name).get_params()) for name in ("l2", "l1")]
+    [True, False]
+    """
+    scheduled = params["learning_rate"] in ("optimal", "constant", "invscaling")
+    absent = ("average", "early_stopping", "verbose")
+    return scheduled and params["shuffle"] and not _penalties(params)[0] and not any(params[name] for name in absent)
 
 
 def strategy_of(params: Mapping[str, Any]) -> Strategy:

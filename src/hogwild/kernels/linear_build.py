@@ -14,6 +14,7 @@ from hogwild.kernels import (
     linear,
     linear_classes,
     linear_epochs,
+    linear_parallel,
     linear_replicated,
     linear_sequential,
     loss_sums,
@@ -183,6 +184,26 @@ def train_output(layout: str, pace: str, loss: Function, keep: bool) -> Any:
         add=bind(linear_epochs.add, **columns),
         pace=bind(PACES[pace], value=columns["value"]),
     )
+
+
+@functools.cache
+def train_part(layout: str, loss: Function, keep: bool) -> Any:
+    """Return the compiled fit of a model with one output by one of several workers; rows are sparse or binary."""
+    columns = PRECISE[layout]
+    return specialise(
+        linear_parallel.train_part,
+        cache=keep,
+        loss=loss,
+        dot=bind(dot, weight=weight_in_vector, **columns),
+        add=bind(linear_epochs.add, **columns),
+    )
+
+
+@functools.cache
+def largest_eigenvalues(layout: str) -> Any:
+    """Return the compiled function that finds the largest eigenvalues of the features' second moments."""
+    columns = PRECISE[layout]
+    return specialise(linear_parallel.largest_eigenvalues, column=columns["column"], value=columns["value"])
 
 
 @functools.cache

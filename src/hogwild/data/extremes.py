@@ -1,0 +1,31 @@
+"""The smallest and the largest number of a long array, found on several threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from hogwild.data.csr import Array
+
+WORTH_A_THREAD = 2**21  # numbers, about half a millisecond
+
+
+def extremes(array: Array, threads: int) -> tuple[float, float]:
+    """Return the smallest and the largest number; both are NaN if any number is.
+
+    >>> extremes(np.arange(10.0), threads=2), extremes(np.array([1.0, np.nan]), threads=1)
+    ((0.0, 9.0), (nan, nan))
+    """
+    threads = max(1, min(threads, array.size // WORTH_A_THREAD))
+    parts = np.array_split(array, threads)
+    if threads == 1:
+        found = [_extremes(array)]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(_extremes, parts))
+    return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
+
+
+def _extremes(array: Array) -> tuple[float, float]:
+    return array.min(), array.max()

@@ -1,0 +1,137 @@
+"""Rows with their features numbered anew, the most frequent ones first.
+
+Workers that share a model treat frequent features in another way than rare ones. With these numbers, frequent features
+lie together in memory, and in each row before the rare ones.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.csr import Array, CSRRows
+from hogwild.data.shuffle import empty_entries
+from hogwild.data.statistics import count_features
+from hogwild.jit import compiled, compiled_part
+
+# Rows that suffice to tell frequent features from rare ones, and to find the most frequent ones.
+SAMPLED_ROWS, FEWER_ROWS = 2**13, 2**11
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrequentFirst:
+    """Rows whose features have new numbers: feature ``u`` has number ``numbers[u]``.
+
+    Row i has its frequent features before position ``middles[i]``; ``middles`` is empty if all features count as
+    frequent.
+    """
+
+    rows: CSRRows
+    numbers: Array
+    middles: Array
+
+
+def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> FrequentFirst:
+    """Copy sparse rows in this order, with new numbers of their features by frequency, on some threads.
+
+    Rows have the features with numbers below ``frequent`` first. The order must be random, because frequencies are
+    those of the first rows.
+
+    >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS
+    >>> rows = CSRRows(np.array([0, 2, 3, 5]), np.array([0, 4, 4, 1, 4], np.uint32), NO_VALUES, np.arange(3.0),
+    ...                NO_WEIGHTS, features=5, layout="binary")
+    >>> found = frequent_first(rows, np.array([2, 1, 0]), 2, threads=1)
+    >>> found.numbers, found.rows.indices, found.middles
+    (array([1, 2, 3, 4, 0], dtype=uint32), array([0, 2, 0, 1, 0], dtype=uint32), array([1, 3, 5]))
+    """
+    counts, everything = np.zeros(rows.features, np.int64), frequent >= rows.features
+    sampled = order[: FEWER_ROWS if everything else SAMPLED_ROWS]
+    count_features(rows.indptr, rows.indices, sampled, counts)
+    numbers = np.empty(rows.features, np.uint32)
+    _number(counts, len(sampled), numbers)
+    indptr = np.empty(len(order) + 1, np.int64)
+    _row_starts(rows.indptr, order, indptr)
+    indices, values = empty_entries(rows, int(indptr[-1]))
+    middles = np.empty(0 if everything else len(order), np.int64)
+    labels = np.empty(len(order), rows.labels.dtype)
+    weights = np.empty(len(order) if rows.weights.size else 0, rows.weights.dtype)
+    share = -(-len(order) // (4 * threads)) or 1
+
+    def copy(first: int) -> None:
+        part = slice(first, min(first + share, len(order)))
+        ids = order[part]
+        _copy_rows(*rows.arrays[:3], ids, numbers, frequent, indptr[part], indices, values, middles[part])
+        labels[part] = rows.labels[ids]
+        if weights.size:
+            weights[part] = rows.weights[ids]
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(copy, range(0, len(order), share)))
+    copied = replace(rows, indptr=indptr, indices=indices, values=values, labels=labels, weights=weights)
+    return FrequentFirst(copied, numbers, middles)
+
+
+@compiled
+def _row_starts(indptr: Array, order: Array, starts: Array) -> None:
+    """Write where the rows start if they are stored in this order, and where the last one ends."""
+    total = np.int64(0)
+    for at in range(order.size):
+        starts[at] = total
+        total += np.int64(indptr[order[at] + 1]) - np.int64(indptr[order[at]])
+    starts[order.size] = total
+
+
+@compiled
+def _number(counts: Array, most: int, numbers: Array) -> None:
+    """Number features by their counts, which are at most ``most``, the highest first."""
+    places = np.zeros(most + 2, np.int64)  # the number of the next feature with this count
+    for count in counts:
+        places[count] += 1
+    for count in range(most, -1, -1):
+        places[count] += places[count + 1]
+    for u in range(counts.size):
+        numbers[u] = places[counts[u] + 1]
+        places[counts[u] + 1] += 1
+
+
+@compiled
+def _copy_rows(
+    indptr: Array, indices: Array, values: Array, ids: Array, numbers: Array, frequent: int, starts: Array,
+    out_indices: Array, out_values: Array, middles: Array,
+) -> None:  # fmt: skip
+    """Copy rows to their starts in the output, with new numbers, and with the frequent features first."""
+    for at in range(ids.size):
+        start, stop = np.uint64(indptr[ids[at]]), np.uint64(indptr[ids[at] + 1])
+        to = np.uint64(starts[at])
+        if middles.size:
+            middles[at] = _divide_row(indices, values, start, stop, numbers, frequent, to, out_indices, out_values)
+        else:
+            for entry in range(stop - start):
+                out_indices[to + entry] = numbers[indices[start + entry]]
+            if out_values.size:
+                for entry in range(stop - start):
+                    out_values[to + entry] = values[start + entry]
+
+
+@compiled_part
+def _divide_row(
+    indices: Array, values: Array, start: Any, stop: Any, numbers: Array, frequent: int, to: Any, out_indices: Array,
+    out_values: Array,
+) -> Any:  # fmt: skip
+    """Copy a row with its frequent features first, and return where the others begin."""
+    last = to + stop - start
+    for entry in range(start, stop):
+        number = numbers[indices[entry]]
+        place = to
+        if number < frequent:
+            to += np.uint64(1)
+        else:
+            last -= np.uint64(1)
+            place = last
+        out_indices[place] = number
+        if out_values.size:
+            out_values[place] = values[entry]
+    return to

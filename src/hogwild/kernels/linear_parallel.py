@@ -1,0 +1,347 @@
+"""Whole fits of linear models by several workers that do not wait for each other: one call of compiled code for each.
+
+Workers claim blocks of rows, epoch after epoch. Each one trains a replica of the frequent weights. At intervals it adds
+its changes to the shared weights, and takes over those of the others. Sums of changes equal steps one after the
+other as long as all steps between two merges are short together: step size x rows of all workers x largest eigenvalue
+of the features' second moments at most about 1. The few most frequent features have nearly all of this eigenvalue. So
+features are divided into tiers by frequency, and each tier is merged as often as its own eigenvalue requires. Features
+that are too rare for replicas are trained in place, without locks (Niu et al. 2011).
+
+The loops are templates like those in :mod:`hogwild.kernels.linear_epochs`, and bind the same names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hogwild.kernels.atomics import exchange_if, fetch_add, load, lock, prefetch_to_write, store, unlock
+from hogwild.kernels.futex import nap
+from hogwild.kernels.linear_epochs import (
+    ALPHA,
+    BLOCK,
+    CONSTANT,
+    DONE,
+    EPOCHS,
+    INTERCEPT,
+    INTERCEPT_GRADIENT,
+    INTERCEPT_STEP,
+    L1_RATIO,
+    LOSSES,
+    MAX_EPOCHS,
+    NEGATIVE_WEIGHT,
+    OPTIMAL,
+    PARAMETER,
+    PENALTIES,
+    POSITIVE_WEIGHT,
+    POWER,
+    ROW,
+    RUNNING,
+    SCALE,
+    SCHEDULE,
+    SEED,
+    SQUARES,
+    STEP,
+    STEP_ALPHA,
+    T0,
+    UPDATES,
+    end_epoch,
+    prefetch_row,
+    shuffle,
+    step_size,
+)
+from hogwild.kernels.row_layouts import span
+
+# mypy: disable-error-code="call-arg, unreachable, name-defined"
+# ruff: noqa: F821
+
+LINE = 16  # positions in a cache line, of weights in single precision; of integers there are two lines in it
+# Positions in the control array, each in cache lines of its own. CLAIMED: blocks claimed so far, those of earlier
+# epochs included. STOPPED: whether no block is to be claimed any more. READY: epochs whose order of blocks is known.
+# GATE: lock of the worker that completes an epoch. TRAINED, and the line after it: trained blocks of the current epoch
+# and of the next one, by the parity of the epoch. LOCKS: the first lock of a segment of weights.
+CLAIMED, STOPPED, READY, GATE, TRAINED, LOCKS = LINE, 2 * LINE, 3 * LINE, 4 * LINE, 5 * LINE, 7 * LINE
+SEGMENT = 64  # weights with a lock of their own
+OWN, KNOWN = 0, 1  # a worker's intercept, and the one that it saw at its last merge
+SQUARED = LINE // 2  # position of the squared norm of a worker's replica, beside its losses
+# Sum of the steps of all workers, as a multiple of the distance to the optimum: at which a tier but the first, which is
+# always due, is merged, since what all tiers overshoot adds up; and above which only a share of the changes is added.
+DUE, CALM = 0.125, 2.0
+# Merges of every tier in an epoch, at least. With fewer, losses and penalties of an epoch are those of old weights.
+LEAST_MERGES = 4
+
+
+def new_control(replicated: int) -> NDArray[np.int64]:
+    """Return the control array of a fit with this number of replicated weights."""
+    return np.zeros(LOCKS + (replicated // SEGMENT + 1) * LINE, np.int64)
+
+
+def train_part(
+    indptr: Any, indices: Any, values: Any, middles: Any, targets: Any, sample_weights: Any,
+    blocks: Any, weights: Any, bias: Any, replicas: Any, seen: Any, losses: Any, control: Any, tiers: Any,
+    eigenvalues: Any, joins: Any, begin: Any, progress: Any, constants: Any, last_block: Any, worker: Any,
+) -> None:  # fmt: skip
+    """Train a model with one output as one of several workers, up to a block. Blocks are counted over all epochs.
+
+    ``blocks`` has the first rows of the blocks, in the order of epochs of even and of odd numbers. Up to
+    ``middles[i]``, row i has replicated features; all are replicated if ``middles`` is empty. ``bias`` is the
+    intercept. Tier k has the weights from ``tiers[k]`` to ``tiers[k + 1]``, and the largest eigenvalue
+    ``eigenvalues[k]``. ``seen`` holds the weights that each worker saw at its last merges. ``begin`` is a copy of
+    ``progress`` at the start. Worker k begins at block ``joins[k]``, in ascending order.
+    """
+    own, known, count = replicas[worker], seen[worker], targets.size
+    block, per_epoch = np.int64(constants[BLOCK]), np.int64(blocks.shape[1])
+    while load(control, CLAIMED) < joins[worker] and load(control, STOPPED) == 0:
+        nap()
+    begun = np.int64(begin[EPOCHS]) * per_epoch + np.int64(begin[ROW]) // block
+    l2, parameter = constants[ALPHA] * (1.0 - constants[L1_RATIO]), constants[PARAMETER]
+    for u in range(np.uint64(tiers[tiers.size - 1])):
+        own[u] = known[u] = weights[u]
+    step, table, intercepts = begin[STEP], weights.reshape(weights.size, 1), np.full(2, bias[0])
+    workers = worker + 1  # that have joined so far, in their order
+    waited, period, since = 0, 1, np.zeros(tiers.size - 1)  # rows since the last merge, of any tier and of each
+    while load(control, STOPPED) == 0:
+        claimed = fetch_add(control, CLAIMED, 1)
+        if claimed >= last_block:
+            break
+        while workers < joins.size and joins[workers] <= claimed:
+            workers += 1
+        epoch = claimed // per_epoch
+        if not await_order(control, epoch):
+            break
+        at = claimed - epoch * per_epoch
+        first = np.int64(blocks[epoch % 2, at])
+        size = min(block, count - at * block)
+        t = begin[UPDATES] + (epoch - begun // per_epoch) * count + (at - begun % per_epoch) * block
+        scale = begin[SCALE] * decay_between(constants, step, l2, begin[UPDATES], t)
+        total, intercept = 0.0, intercepts[OWN]
+        for i in range(np.uint64(first), np.uint64(first + size)):
+            start, stop = span(indptr, i)
+            middle = np.uint64(middles[i]) if middles.size else stop
+            if i + np.uint64(2) < np.uint64(first + size):
+                prefetch_row(indptr, indices, values, i + np.uint64(2))
+            rate = step_size(constants, step, t)
+            raw = dot(own, indices, values, start, middle)
+            if middle < stop:
+                raw += dot(weights, indices, values, middle, stop)
+            target = np.float64(targets[i])
+            cost, slope = loss(scale * np.float64(raw) + intercept, target, parameter)
+            weight = constants[POSITIVE_WEIGHT] if target > 0 else constants[NEGATIVE_WEIGHT]
+            if sample_weights.size:
+                weight *= np.float64(sample_weights[i])
+            total += cost + constants[INTERCEPT_GRADIENT] * intercept
+            pull = rate * slope * weight
+            scale *= 1.0 - rate * l2
+            if pull != 0.0:
+                change = weights.dtype.type(-pull / scale)
+                add(own, indices, values, start, middle, change)
+                if middle < stop:
+                    add(weights, indices, values, middle, stop, change)
+            intercept -= (pull + rate * constants[INTERCEPT_GRADIENT]) * constants[INTERCEPT_STEP]
+            t += 1
+            waited += 1
+            if waited >= period:
+                period = np.int64(1.0 / (rate * eigenvalues[0] * workers)) + 1
+                intercepts[OWN] = intercept
+                merge_due(
+                    table, bias, own, known, intercepts, tiers, eigenvalues, since, waited, rate, control, worker,
+                    workers, count, False,
+                )  # fmt: skip
+                waited, intercept = 0, intercepts[OWN]
+        intercepts[OWN] = intercept
+        losses[worker, epoch % 2 * LINE] += total
+        if at >= per_epoch - 2 * joins.size:
+            losses[worker, SQUARED] = squared_norm(own, 0, tiers[tiers.size - 1])
+        if fetch_add(control, TRAINED + epoch % 2 * LINE, 1) == per_epoch - 1:
+            complete_epochs(
+                blocks, weights, bias, losses, control, begin, progress, constants, count, tiers[tiers.size - 1]
+            )
+    rate = step_size(constants, step, progress[UPDATES])
+    merge_due(
+        table,
+        bias,
+        own,
+        known,
+        intercepts,
+        tiers,
+        eigenvalues,
+        since,
+        waited,
+        rate,
+        control,
+        worker,
+        workers,
+        count,
+        True,
+    )
+
+
+def await_order(control: Any, epoch: Any) -> bool:
+    """Wait until the order of an epoch is known, while another worker completes the last epoch but one."""
+    while load(control, READY) <= epoch:
+        if load(control, STOPPED) != 0:
+            return False
+        nap()
+    return True
+
+
+def decay_between(constants: Any, step: Any, l2: Any, first: Any, last: Any) -> Any:
+    """Return the product of ``1 - step size x l2`` over updates, the same for all workers: their common factor."""
+    if constants[SCHEDULE] == OPTIMAL:
+        begin, end = constants[T0] + first - 1.0, constants[T0] + last - 1.0
+        return (begin / end) ** (l2 / constants[STEP_ALPHA])
+    if constants[SCHEDULE] == CONSTANT:
+        return (1.0 - step * l2) ** (last - first)
+    power = 1.0 - constants[POWER]
+    if abs(power) < 1e-9:
+        return np.exp(-l2 * step * np.log((last + 1.0) / (first + 1.0)))
+    return np.exp(-l2 * step / power * ((last + 1.0) ** power - (first + 1.0) ** power))
+
+
+def merge_due(
+    table: Any, bias: Any, own: Any, known: Any, intercepts: Any, tiers: Any, eigenvalues: Any, since: Any, waited: Any,
+    rate: Any, control: Any, worker: Any, workers: Any, rows: Any, everything: Any,
+) -> None:  # fmt: skip
+    """Merge the tiers that are due, or everything; skip segments that are just being merged.
+
+    ``since`` has the rows since the last merge of each tier, before the last ``waited`` ones. If a merge was left out,
+    the changes of all workers together may overshoot, and only a share of them is added.
+    """
+    for k in range(tiers.size - 1):
+        since[k] += waited
+        together = since[k] * rate * workers * eigenvalues[k]
+        if k > 0 and together < DUE and LEAST_MERGES * since[k] * workers < rows and not everything:
+            continue
+        share, low = min(1.0, CALM / max(together, CALM)), tiers[k] // SEGMENT
+        count, missed = (tiers[k + 1] + SEGMENT - 1) // SEGMENT - low, False
+        for number in range(count):
+            at = low + (number + count * worker // workers) % count
+            place = LOCKS + at * LINE
+            if everything:
+                lock(control, place)
+            elif load(control, place) != 0 or not exchange_if(control, place, 0, 1):
+                missed = True
+                continue
+            merge_segment(table, own, known, at * SEGMENT, min((at + 1) * SEGMENT, tiers[k + 1]), share)
+            if at == 0:
+                bias[0] += share * (intercepts[OWN] - intercepts[KNOWN])
+                intercepts[:] = bias[0]
+            unlock(control, place)
+        if not missed:
+            since[k] = 0
+
+
+def merge_segment(table: Any, own: Any, known: Any, low: Any, high: Any, share: Any) -> None:
+    """Add a share of this worker's changes to a segment of the shared weights, and take over the others' changes."""
+    part = table.dtype.type(share)
+    for u in range(low, high, LINE):
+        prefetch_to_write(table, u, 0)
+    for u in range(np.uint64(low), np.uint64(high)):
+        merged = table[u, 0] + part * (own[u] - known[u])
+        table[u, 0] = merged
+        own[u] = merged
+        known[u] = merged
+
+
+def squared_norm(vector: Any, low: Any, high: Any) -> Any:
+    """Return the squared norm of a part of a vector, as sixteen sums."""
+    sums, squares = np.zeros(LINE), 0.0
+    for u in range(np.uint64(low), np.uint64(high)):
+        number = np.float64(vector[u])
+        sums[u % np.uint64(LINE)] += number * number
+    for part in sums:
+        squares += part
+    return squares
+
+
+def mean_squared_norm(weights: Any, losses: Any, replicated: Any) -> Any:
+    """Return the mean squared norm of the weights that workers compute losses with, those of the latest epoch's end."""
+    total, count = 0.0, 0
+    for other in range(losses.shape[0]):
+        if losses[other, SQUARED] > 0:
+            total += losses[other, SQUARED]
+            count += 1
+    total = total / count if count else squared_norm(weights, 0, replicated)
+    return total + squared_norm(weights, replicated, weights.size)
+
+
+def complete_epochs(
+    blocks: Any, weights: Any, bias: Any, losses: Any, control: Any, begin: Any, progress: Any, constants: Any,
+    count: Any, replicated: Any,
+) -> None:  # fmt: skip
+    """Complete the epochs of which all blocks are trained, in order, and shuffle blocks for the epoch after next."""
+    per_epoch, l2 = np.int64(blocks.shape[1]), constants[ALPHA] * (1.0 - constants[L1_RATIO])
+    lock(control, GATE)
+    epoch = np.int64(progress[EPOCHS])
+    while load(control, TRAINED + epoch % 2 * LINE) == per_epoch and load(control, STOPPED) == 0:
+        store(control, TRAINED + epoch % 2 * LINE, 0)
+        for other in range(losses.shape[0]):
+            progress[LOSSES] += losses[other, epoch % 2 * LINE]
+            losses[other, epoch % 2 * LINE] = 0.0
+        t = begin[UPDATES] + (epoch + 1 - np.int64(begin[EPOCHS])) * count - begin[ROW]
+        scale = begin[SCALE] * decay_between(constants, begin[STEP], l2, begin[UPDATES], t)
+        squares = mean_squared_norm(weights, losses, replicated)
+        if progress[SQUARES] > 0:
+            # The norm depends on which changes have been merged just now. The mean of two epochs is less noisy.
+            squares = 0.2 * squares + 0.8 * progress[SQUARES] * (progress[SCALE] / scale) ** 2
+        progress[SQUARES], progress[SCALE], progress[UPDATES], progress[INTERCEPT] = squares, scale, t, bias[0]
+        progress[PENALTIES] = count * 0.5 * l2 * squares * scale * scale
+        end_epoch(progress, constants, count)
+        epoch += 1
+        if progress[DONE] != RUNNING or progress[EPOCHS] >= constants[MAX_EPOCHS]:
+            store(control, STOPPED, 1)
+        else:
+            following = blocks[(epoch + 1) % 2]
+            following[:] = blocks[epoch % 2]
+            if constants[SEED] >= 0:
+                shuffle(following[: count // np.int64(constants[BLOCK])], np.uint32(constants[SEED]), 1)
+            store(control, READY, epoch + 2)
+    unlock(control, GATE)
+
+
+def largest_eigenvalues(
+    indptr: Any, indices: Any, values: Any, row_weights: Any, tiers: Any, rounds: Any, found: Any
+) -> None:  # fmt: skip
+    """Write the largest eigenvalue of the weighted second moments of the features of each tier, in the first rows.
+
+    Power iteration comes near the largest eigenvalue in few rounds, whatever the gap to the next one.
+    """
+    features = np.uint64(tiers[tiers.size - 1])
+    vector, image, sums = (
+        np.ones(features, np.float32),
+        np.empty(features, np.float32),
+        np.empty(found.size, np.float32),
+    )
+    tier_of = np.empty(features, np.uint8)
+    for k in range(found.size):
+        tier_of[tiers[k] : tiers[k + 1]] = k
+    for _ in range(rounds):
+        image[:] = 0
+        for k in range(found.size):
+            vector[tiers[k] : tiers[k + 1]] *= np.float32(1.0 / max(norm(vector, tiers[k], tiers[k + 1]), 1e-20))
+        for i in range(row_weights.size):
+            start, stop = span(indptr, i)
+            sums[:] = 0
+            for j in range(start, stop):
+                u = np.uint64(column(indices, j, start))
+                if u < features:
+                    sums[tier_of[u]] += vector[u] * np.float32(value(values, j))
+            for k in range(found.size):
+                sums[k] *= np.float32(row_weights[i])
+            for j in range(start, stop):
+                u = np.uint64(column(indices, j, start))
+                if u < features:
+                    image[u] += sums[tier_of[u]] * np.float32(value(values, j))
+        vector, image = image, vector
+    for k in range(found.size):
+        found[k] = norm(vector, tiers[k], tiers[k + 1]) / row_weights.size
+
+
+def norm(vector: Any, low: Any, high: Any) -> Any:
+    """Return the norm of a part of a vector."""
+    squares = 0.0
+    for u in range(low, high):
+        squares += np.float64(vector[u]) * np.float64(vector[u])
+    return np.sqrt(squares)
