@@ -202,8 +202,8 @@ class InMemoryDataset(Dataset):
         return self
 
     def _is_worth_copying(self, epochs: float) -> bool:
-        small = _SHARE * self._size <= available_bytes()
-        return not self.shuffled and self._in_blocks and epochs >= _REPAID and small
+        useful = not self.shuffled and self._in_blocks and epochs >= _REPAID
+        return useful and _SHARE * self._size <= available_bytes()
 
     @property
     def _in_blocks(self) -> bool:

@@ -19,6 +19,7 @@ from hogwild.machine import usable_cores
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
+WORTH_A_THREAD = 2**19  # entries to copy, about a millisecond
 
 
 def row_keys(first: int, count: int, seed: int) -> Array:
@@ -68,8 +69,9 @@ def gather_most(rows: CSRRows, order: Array, threads: int | None = None) -> CSRR
     >>> gather_most(table, np.arange(9, dtype=np.uint32)[::-1]).labels
     array([8., 7., 6., 5., 4., 3., 2., 1., 0.])
     """
-    indptr, threads = np.zeros(len(order) + 1, np.int64), threads or usable_cores()
+    indptr = np.zeros(len(order) + 1, np.int64)
     np.cumsum(np.diff(rows.indptr)[order], out=indptr[1:])
+    threads = max(1, min(threads or usable_cores(), int(indptr[-1]) // WORTH_A_THREAD))
     indices, values = empty_entries(rows, int(indptr[-1]))
     labels = np.empty(len(order), rows.labels.dtype)
     weights = np.empty(len(order) if rows.weights.size else 0, rows.weights.dtype)

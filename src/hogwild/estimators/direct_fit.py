@@ -127,7 +127,7 @@ def _outputs_apart(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     verbose = bool(params["verbose"])
     _side_by_side(
         [partial(one.train, k, parts, held_out, verbose=verbose) for k, one in enumerate(outputs)],
-        1 if verbose else _threads(task), outputs,
+        1 if verbose else min(task.threads, count), outputs,
     )  # fmt: skip
     found = [one.mean() for one in outputs]
     states = [np.column_stack(part).reshape(-1, 1) for part in zip(*(one.last() for one in outputs), strict=True)]
@@ -151,7 +151,7 @@ def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Le
         np.asarray(task.labels.weights(task.class_weight, data), np.float64), _constants(task, parts, params, 0),
         train_classes(rows.layout, parts.loss.function, parts.loss.ours),
     )  # fmt: skip
-    threads = min(_threads(task), -(-count // loop.CLASSES_AT_A_TIME))
+    threads = min(task.threads, -(-count // loop.CLASSES_AT_A_TIME))
     groups = np.array_split(np.arange(count), threads)
     each = [replace(together, order=together.order.copy(), constants=together.constants.copy()) for _ in groups]
     epochs = parts.budget.epochs or 1
@@ -166,12 +166,6 @@ def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Le
         int(progress[:, loop.EPOCHS].max()), None,
         frozenset().union(*(_warnings(one, parts, targets) for one in progress)),
     )  # fmt: skip
-
-
-def _threads(task: Task) -> int:
-    """Return the number of threads among which classes are divided; a small fit ends before a thread has started."""
-    work = task.data.nonzeros * task.labels.outputs
-    return min(task.threads, task.labels.outputs) if work >= WORTH_A_THREAD else 1
 
 
 def _side_by_side(tasks: Sequence[Callable[[], None]], threads: int, fits: Sequence[OutputFit | ClassesFit]) -> None:

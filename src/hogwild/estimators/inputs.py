@@ -17,7 +17,7 @@ from hogwild.data import open as open_data
 from hogwild.data.chunks import number_type, row_numbers
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.dataset import Dataset
-from hogwild.data.extremes import extremes
+from hogwild.data.extremes import WORTH_A_THREAD, extremes
 from hogwild.errors import ParameterError
 from hogwild.jit import compiled
 
@@ -150,6 +150,15 @@ def labels_and_weights(data: Dataset) -> tuple[Array, Array | None]:
         weights.append(chunk.rows.weights[chunk.order] if chunk.rows.weights.size else ones)
         epoch.done(number)
     return np.concatenate(labels), np.concatenate(weights) if weighted else None
+
+
+def is_large(X: object) -> bool:
+    """Return whether a matrix is sparse and so large that several threads pay for checks of its values.
+
+    >>> is_large(csr_matrix([[0.0, 1.0]]))
+    False
+    """
+    return isinstance(X, (csr_matrix, csr_array)) and X.nnz >= 2 * WORTH_A_THREAD
 
 
 def is_finite(X: object, threads: int) -> bool:

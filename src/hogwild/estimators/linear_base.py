@@ -25,7 +25,7 @@ from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError, HogwildError, ParameterError
-from hogwild.estimators.direct_fit import fits_directly, learn_directly
+from hogwild.estimators.direct_fit import WORTH_A_THREAD, fits_directly, learn_directly
 from hogwild.estimators.fit import Learnt, State, Task, learn, overflow_message, state_of
 from hogwild.estimators.inputs import (
     LARGEST_SEED,
@@ -37,6 +37,7 @@ from hogwild.estimators.inputs import (
     in_memory,
     in_sklearn_order,
     is_finite,
+    is_large,
     is_source,
     labels_and_weights,
     refuse_labels,
@@ -91,7 +92,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             "order": "C",
             "reset": reset,
             # scikit-learn's check takes as long as several epochs of many workers, and is made to raise its error.
-            "ensure_all_finite": not is_finite(X, processors_left(self.n_jobs)),
+            "ensure_all_finite": not (is_large(X) and is_finite(X, self._threads())),
         }
         if self.__sklearn_tags__().target_tags.required:
             rows, labels = validate_data(self, X, y, **how)
@@ -110,7 +111,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         dense = isinstance(X, np.ndarray)
         params = with_useful_workers(self._all_params(), int(X.size), X.shape[1], self._outputs, dense=dense)
         if same_as_sklearn(params) and not params["identical_to_sklearn"]:
-            data = in_memory(X, numbers, sample_weight, processors_left(self.n_jobs))
+            data = in_memory(X, numbers, sample_weight, self._threads() if is_large(X) else 1)
         else:
             data = _opened(X, numbers, sample_weight)
             if same_as_sklearn(params):
@@ -143,6 +144,11 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             return data, None
         return data.split(params["validation_fraction"], self._seed())
 
+    def _threads(self) -> int:
+        """Return the number of threads of a fit by a single worker."""
+        workers = processors_left(self.n_jobs)
+        return workers if workers == 1 else min(workers, usable_cores())
+
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(LARGEST_SEED))
 
@@ -158,7 +164,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             params = with_useful_workers(
                 params, data.nonzeros, data.n_features, self._outputs, dense=data.layout == "dense"
             )
-            task = replace(task, threads=min(processors_left(self.n_jobs), usable_cores()))
+            if data.nonzeros * self._outputs >= WORTH_A_THREAD:
+                task = replace(task, threads=self._threads())
         step = getattr(self, "_step", None) if partial else None
         parts = translate(
             params, epochs=1 if partial else None, step=step, precision=np.dtype(dtype).name, earlier=task.earlier
