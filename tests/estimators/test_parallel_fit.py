@@ -35,6 +35,7 @@ def text():
 def cores(monkeypatch):
     """Four workers on any machine, for few rows."""
     monkeypatch.setattr(linear_base, "usable_cores", lambda: 4)
+    monkeypatch.setattr(linear_base, "WORTH_A_THREAD", 2**18)
     monkeypatch.setattr(parallel_fit, "WORTH_THREADS", 2**18)
 
 

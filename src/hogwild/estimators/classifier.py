@@ -65,7 +65,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         Width of the losses "huber", "epsilon_insensitive" and "squared_epsilon_insensitive".
     n_jobs : int, optional
         Largest number of workers. None is 1 worker, -1 is one worker per core. They train several classes side by side,
-        and share the weights of two. Small data is trained by one worker, which is faster there.
+        and share the weights of two as far as that is faster. With shared weights, results differ between runs.
     random_state : int, RandomState or None, default None
         Seed of the order of rows and of the split for early stopping.
     learning_rate : {"optimal", "constant", "invscaling", "adaptive", "pa1", "pa2"}, default "optimal"

@@ -72,8 +72,8 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
     average : bool or int, default False
         Whether to average iterates. A number is the first update that enters the average.
     n_jobs : int, optional
-        Largest number of workers. None is 1 worker, -1 is one worker per core. Small data is trained by one worker,
-        which is faster there.
+        Largest number of workers. None is 1 worker, -1 is one worker per core. As many share the weights as are faster.
+        With shared weights, results differ between runs.
     strategy : Strategy or str, optional
         Scheme by which workers share the weights, as in :class:`HogwildClassifier`.
     rule : Rule or str, optional

@@ -71,6 +71,7 @@ SQUARED = LINE // 2  # position of the squared norm of a worker's replica, besid
 DUE, CALM = 0.125, 2.0
 # Merges of every tier in an epoch, at least. With fewer, losses and penalties of an epoch are those of old weights.
 LEAST_MERGES = 4
+LATEST = 0.2  # weight of the latest epoch in the mean squared norm of the weights
 
 
 def new_control(replicated: int) -> NDArray[np.int64]:
@@ -152,7 +153,7 @@ def train_part(
                 waited, intercept = 0, intercepts[OWN]
         intercepts[OWN] = intercept
         losses[worker, epoch % 2 * LINE] += total
-        if at >= per_epoch - 2 * joins.size:
+        if at >= per_epoch - joins.size:
             losses[worker, SQUARED] = squared_norm(own, 0, tiers[tiers.size - 1])
         if fetch_add(control, TRAINED + epoch % 2 * LINE, 1) == per_epoch - 1:
             complete_epochs(
@@ -160,22 +161,9 @@ def train_part(
             )
     rate = step_size(constants, step, progress[UPDATES])
     merge_due(
-        table,
-        bias,
-        own,
-        known,
-        intercepts,
-        tiers,
-        eigenvalues,
-        since,
-        waited,
-        rate,
-        control,
-        worker,
-        workers,
-        count,
+        table, bias, own, known, intercepts, tiers, eigenvalues, since, waited, rate, control, worker, workers, count,
         True,
-    )
+    )  # fmt: skip
 
 
 def await_order(control: Any, epoch: Any) -> bool:
@@ -246,14 +234,20 @@ def merge_segment(table: Any, own: Any, known: Any, low: Any, high: Any, share: 
 
 
 def squared_norm(vector: Any, low: Any, high: Any) -> Any:
-    """Return the squared norm of a part of a vector, as sixteen sums."""
-    sums, squares = np.zeros(LINE), 0.0
-    for u in range(np.uint64(low), np.uint64(high)):
-        number = np.float64(vector[u])
-        sums[u % np.uint64(LINE)] += number * number
-    for part in sums:
-        squares += part
-    return squares
+    """Return the squared norm of a part of a vector, as four sums."""
+    s0 = s1 = s2 = s3 = 0.0
+    u, last = np.uint64(low), np.uint64(high)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    while u + four <= last:
+        s0 += np.float64(vector[u]) * np.float64(vector[u])
+        s1 += np.float64(vector[u + one]) * np.float64(vector[u + one])
+        s2 += np.float64(vector[u + two]) * np.float64(vector[u + two])
+        s3 += np.float64(vector[u + three]) * np.float64(vector[u + three])
+        u += four
+    while u < last:
+        s0 += np.float64(vector[u]) * np.float64(vector[u])
+        u += one
+    return (s0 + s1) + (s2 + s3)
 
 
 def mean_squared_norm(weights: Any, losses: Any, replicated: Any) -> Any:
@@ -284,8 +278,8 @@ def complete_epochs(
         scale = begin[SCALE] * decay_between(constants, begin[STEP], l2, begin[UPDATES], t)
         squares = mean_squared_norm(weights, losses, replicated)
         if progress[SQUARES] > 0:
-            # The norm depends on which changes have been merged just now. The mean of two epochs is less noisy.
-            squares = 0.2 * squares + 0.8 * progress[SQUARES] * (progress[SCALE] / scale) ** 2
+            # The norm depends on which changes have been merged just now. A mean over some epochs is less noisy.
+            squares = LATEST * squares + (1.0 - LATEST) * progress[SQUARES] * (progress[SCALE] / scale) ** 2
         progress[SQUARES], progress[SCALE], progress[UPDATES], progress[INTERCEPT] = squares, scale, t, bias[0]
         progress[PENALTIES] = count * 0.5 * l2 * squares * scale * scale
         end_epoch(progress, constants, count)
@@ -309,18 +303,16 @@ def largest_eigenvalues(
     Power iteration comes near the largest eigenvalue in few rounds, whatever the gap to the next one.
     """
     features = np.uint64(tiers[tiers.size - 1])
-    vector, image, sums = (
-        np.ones(features, np.float32),
-        np.empty(features, np.float32),
-        np.empty(found.size, np.float32),
-    )
-    tier_of = np.empty(features, np.uint8)
+    vector, image = np.ones(features, np.float32), np.empty(features, np.float32)
+    sums, tier_of = np.empty(found.size, np.float32), np.empty(features, np.uint8)
     for k in range(found.size):
         tier_of[tiers[k] : tiers[k + 1]] = k
     for _ in range(rounds):
         image[:] = 0
         for k in range(found.size):
-            vector[tiers[k] : tiers[k + 1]] *= np.float32(1.0 / max(norm(vector, tiers[k], tiers[k + 1]), 1e-20))
+            vector[tiers[k] : tiers[k + 1]] *= np.float32(
+                1.0 / max(np.sqrt(squared_norm(vector, tiers[k], tiers[k + 1])), 1e-20)
+            )
         for i in range(row_weights.size):
             start, stop = span(indptr, i)
             sums[:] = 0
@@ -336,12 +328,4 @@ def largest_eigenvalues(
                     image[u] += sums[tier_of[u]] * np.float32(value(values, j))
         vector, image = image, vector
     for k in range(found.size):
-        found[k] = norm(vector, tiers[k], tiers[k + 1]) / row_weights.size
-
-
-def norm(vector: Any, low: Any, high: Any) -> Any:
-    """Return the norm of a part of a vector."""
-    squares = 0.0
-    for u in range(low, high):
-        squares += np.float64(vector[u]) * np.float64(vector[u])
-    return np.sqrt(squares)
+        found[k] = np.sqrt(squared_norm(vector, tiers[k], tiers[k + 1])) / row_weights.size
