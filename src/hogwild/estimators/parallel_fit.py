@@ -12,6 +12,7 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.frequent_first import FrequentFirst
+from hogwild.estimators.first_fit import announced
 from hogwild.estimators.output_fit import INTERRUPTIBLE, OutputFit, check_finite
 from hogwild.jit import compiled
 from hogwild.kernels import linear_epochs as loop
@@ -79,7 +80,7 @@ class ParallelFit:
         crowd = np.arange(2, count + 1)
         together = np.maximum(crowd, WORTH * crowd * (MERGE + MERGE_WORKER * crowd) / row)  # rows between two merges
         begins = [_first_update(fit, 1 / (number * eigenvalues[0])) for number in together]
-        kernel = train_part(rows.layout, loss.function, loss.ours)
+        kernel = announced(train_part(rows.layout, loss.function, loss.ours))
         return cls(fit, found.middles, tiers, eigenvalues, np.array([begins[0], *begins]), kernel)
 
     def train(self, epochs: int) -> None:
