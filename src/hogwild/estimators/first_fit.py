@@ -1,4 +1,4 @@
-"""What an interactive user is told when the first fit of its kind takes longer, because its loop is compiled."""
+"""A message to an interactive user if the first fit of its kind takes longer, because its loop is compiled."""
 
 from __future__ import annotations
 
