@@ -7,6 +7,7 @@ kind, which compiles, is not among them (``startup`` has it).
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from benchmarks import results, sets
 from hogwild import HogwildClassifier
+from hogwild.estimators.parallel_fit import COMPILING
 
 Kind = type[SGDClassifier] | type[HogwildClassifier]
 
@@ -119,6 +121,9 @@ def interleaved(tasks: dict[str, Callable[[], Any]], turns: int) -> tuple[dict[s
     """The last result of each task, and its seconds, turn by turn; long ones have fewer turns."""
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     found = {name: task() for name, task in tasks.items()}  # compiled and warm
+    for thread in threading.enumerate():
+        if thread.name.startswith(COMPILING):
+            thread.join()
     started = time.perf_counter()
     for turn in range(turns):
         if turn >= 2 and time.perf_counter() - started > SECONDS:

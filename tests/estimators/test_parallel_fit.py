@@ -37,6 +37,7 @@ def cores(monkeypatch):
     monkeypatch.setattr(linear_base, "usable_cores", lambda: 4)
     monkeypatch.setattr(linear_base, "WORTH_A_THREAD", 2**18)
     monkeypatch.setattr(parallel_fit, "WORTH_THREADS", 2**18)
+    monkeypatch.setattr(parallel_fit, "is_cached", lambda kernel: True)  # compiled before the fit goes on
 
 
 @pytest.fixture
@@ -150,6 +151,17 @@ def test_a_worker_that_fails_ends_the_fit(text, monkeypatch, error):
     monkeypatch.setattr(parallel_fit, "train_part", failing)
     with pytest.raises(error):
         HogwildClassifier(loss="log_loss", n_jobs=4, alpha=1e-3).fit(X, score > 0)
+
+
+@pytest.mark.parametrize("epochs", [2, 60])
+def test_one_worker_trains_while_the_kernel_is_compiled(text, monkeypatch, epochs):
+    X, score = text
+    monkeypatch.setattr(parallel_fit, "is_cached", lambda kernel: False)
+    monkeypatch.setattr(parallel_fit, "SHORT", 1)
+    asked = {"loss": "log_loss", "max_iter": epochs, "tol": None, "alpha": 1e-3, "random_state": 0}
+    one, four = (HogwildClassifier(n_jobs=count, **asked).fit(X, score > 0) for count in (1, 4))
+    assert four.n_iter_ == epochs
+    assert objective(four, X, score > 0, 1e-3) <= 1.01 * objective(one, X, score > 0, 1e-3)
 
 
 def test_few_rows_are_for_a_single_worker(text, calls):

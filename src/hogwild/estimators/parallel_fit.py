@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,8 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.frequent_first import FrequentFirst
-from hogwild.estimators.first_fit import announced
 from hogwild.estimators.output_fit import INTERRUPTIBLE, OutputFit, check_finite
-from hogwild.jit import compiled
+from hogwild.jit import compiled, is_cached
 from hogwild.kernels import linear_epochs as loop
 from hogwild.kernels import linear_parallel as workers
 from hogwild.kernels.linear_build import largest_eigenvalues, train_part
@@ -28,6 +27,8 @@ FIRST_TIER, REPLICATED, EVERYTHING = 2**8, 2**16, 2**17
 ROW, ENTRY, MERGE, MERGE_WORKER, MERGE_WEIGHT, WORTH = 30.0, 1.8, 2000.0, 250.0, 2.0, 2.0
 WORTH_THREADS = 2**20  # non-zeros of which an epoch takes longer than the start of threads
 SAMPLED_ROWS, ROUNDS = 2**11, 3  # for the largest eigenvalues
+SHORT = 2**24  # values that a single worker passes over while the kernel of several is compiled, between two looks
+COMPILING = "hogwild-compile"  # name of the thread
 SMALLEST_FACTOR = 1e-5  # by which L2 multiplies all weights in a call
 
 _shuffle = compiled(loop.shuffle)
@@ -80,7 +81,7 @@ class ParallelFit:
         crowd = np.arange(2, count + 1)
         together = np.maximum(crowd, WORTH * crowd * (MERGE + MERGE_WORKER * crowd) / row)  # rows between two merges
         begins = [_first_update(fit, 1 / (number * eigenvalues[0])) for number in together]
-        kernel = announced(train_part(rows.layout, loss.function, loss.ours))
+        kernel = train_part(rows.layout, loss.function, loss.ours)
         return cls(fit, found.middles, tiers, eigenvalues, np.array([begins[0], *begins]), kernel)
 
     def train(self, epochs: int) -> None:
@@ -96,9 +97,12 @@ class ParallelFit:
         starts = np.array([self._block_start(max(0.0, update - earlier)) for update in self.first_updates])
         if starts[0] >= last - earlier or self._decay(earlier + starts[0]) < SMALLEST_FACTOR:
             return fit.run(epochs)
+        if not is_cached(self.kernel):
+            self._train_while_compiling(epochs, earlier)
         fit.run(epochs, earlier + starts[0])
-        if progress[loop.DONE] != loop.RUNNING:
+        if progress[loop.DONE] != loop.RUNNING or fit.epochs >= epochs:
             return None
+        starts = np.maximum(starts, progress[loop.UPDATES] - earlier)
         # Workers compute losses before they know of each other's latest steps, so that losses rise when they begin.
         progress[[loop.BEST, loop.STALLED, loop.SQUARES]] = math.inf, 0, 0
         shared = SharedArrays.of(fit, starts[starts < last - earlier], int(self.tiers[-1]))
@@ -115,11 +119,7 @@ class ParallelFit:
         progress[[loop.SCALE, loop.SQUARES]] = 1.0, progress[loop.SQUARES] * progress[loop.SCALE] ** 2
         fit.constants[loop.MAX_EPOCHS], shared.losses[:, workers.SQUARED] = epochs, 0
         control[[workers.STOPPED, workers.READY]] = 0, fit.epochs + 2
-        arguments = (
-            *fit.rows.arrays[:3], self.middles, fit.targets, fit.sample_weights, shared.blocks, fit.weights,
-            shared.bias, shared.replicas, shared.seen, shared.losses, control, self.tiers, self.eigenvalues,
-            shared.joins, progress.copy(), progress, fit.constants, epochs * shared.blocks.shape[1],
-        )  # fmt: skip
+        arguments = self._arguments(fit, shared, epochs * shared.blocks.shape[1])
 
         def part(worker: int) -> None:
             try:
@@ -134,6 +134,36 @@ class ParallelFit:
             control[workers.STOPPED] = 1
             raise
         progress[loop.INTERCEPT], control[workers.CLAIMED] = shared.bias[0], fit.epochs * shared.blocks.shape[1]
+
+    def _arguments(self, fit: OutputFit, shared: SharedArrays, last_block: int) -> tuple[Any, ...]:
+        """Return the arguments of the kernel but for the number of the worker."""
+        return (
+            *fit.rows.arrays[:3], self.middles, fit.targets, fit.sample_weights, shared.blocks, fit.weights,
+            shared.bias, shared.replicas, shared.seen, shared.losses, shared.control, self.tiers, self.eigenvalues,
+            shared.joins, fit.progress.copy(), fit.progress, fit.constants, last_block,
+        )  # fmt: skip
+
+    def _train_while_compiling(self, epochs: int, earlier: float) -> None:
+        """Train by a single worker until the kernel of several workers is compiled, for the first time."""
+        fit, progress = self.fit, self.fit.progress
+        fit.run(epochs, earlier + self._block_start(1.0))  # compiles the loop of a single worker before
+        pool = ThreadPoolExecutor(1, thread_name_prefix=COMPILING)
+        compiling = pool.submit(self._compile)
+        pool.shutdown(wait=False)
+        rows = SHORT * len(fit.rows) // max(1, fit.rows.nonzeros)
+        while progress[loop.DONE] == loop.RUNNING and fit.epochs < epochs and not compiling.done():
+            fit.run(epochs, earlier + self._block_start(progress[loop.UPDATES] - earlier + rows))
+        if compiling.done():
+            compiling.result()
+
+    def _compile(self) -> None:
+        """Compile the kernel, by a call that claims no block and changes copies alone."""
+        fit = self.fit
+        twin = replace(
+            fit, weights=np.zeros_like(fit.weights), progress=fit.progress.copy(), constants=fit.constants.copy()
+        )
+        shared = SharedArrays.of(twin, np.zeros(1), int(self.tiers[-1]))
+        self.kernel(*self._arguments(twin, shared, 0), 0)
 
     def _block_start(self, update: float) -> float:
         """Return the number of the first update from ``update`` on with which a block begins."""

@@ -100,9 +100,14 @@ def train_part(
     l2, parameter = constants[ALPHA] * (1.0 - constants[L1_RATIO]), constants[PARAMETER]
     for u in range(np.uint64(tiers[tiers.size - 1])):
         own[u] = known[u] = weights[u]
-    step, table, intercepts = begin[STEP], weights.reshape(weights.size, 1), np.full(2, bias[0])
+    step, table, intercepts = begin[STEP], weights.reshape(weights.size, 1), np.empty(2)
+    intercepts[OWN] = intercepts[KNOWN] = bias[0]
     workers = worker + 1  # that have joined so far, in their order
-    waited, period, since = 0, 1, np.zeros(tiers.size - 1)  # rows since the last merge, of any tier and of each
+    waited, period, since = (
+        np.int64(0),
+        np.int64(1),
+        np.zeros(tiers.size - 1),
+    )  # rows since the last merge, of any tier and of each
     while load(control, STOPPED) == 0:
         claimed = fetch_add(control, CLAIMED, 1)
         if claimed >= last_block:
@@ -148,9 +153,9 @@ def train_part(
                 intercepts[OWN] = intercept
                 merge_due(
                     table, bias, own, known, intercepts, tiers, eigenvalues, since, waited, rate, control, worker,
-                    workers, count, False,
+                    workers, count, np.bool_(False),
                 )  # fmt: skip
-                waited, intercept = 0, intercepts[OWN]
+                waited, intercept = np.int64(0), intercepts[OWN]
         intercepts[OWN] = intercept
         losses[worker, epoch % 2 * LINE] += total
         if at >= per_epoch - joins.size:
@@ -162,7 +167,7 @@ def train_part(
     rate = step_size(constants, step, progress[UPDATES])
     merge_due(
         table, bias, own, known, intercepts, tiers, eigenvalues, since, waited, rate, control, worker, workers, count,
-        True,
+        np.bool_(True),
     )  # fmt: skip
 
 
@@ -215,7 +220,7 @@ def merge_due(
             merge_segment(table, own, known, at * SEGMENT, min((at + 1) * SEGMENT, tiers[k + 1]), share)
             if at == 0:
                 bias[0] += share * (intercepts[OWN] - intercepts[KNOWN])
-                intercepts[:] = bias[0]
+                intercepts[OWN] = intercepts[KNOWN] = bias[0]
             unlock(control, place)
         if not missed:
             since[k] = 0
@@ -288,9 +293,9 @@ def complete_epochs(
             store(control, STOPPED, 1)
         else:
             following = blocks[(epoch + 1) % 2]
-            following[:] = blocks[epoch % 2]
-            if constants[SEED] >= 0:
-                shuffle(following[: count // np.int64(constants[BLOCK])], np.uint32(constants[SEED]), 1)
+            for at in range(per_epoch):
+                following[at] = blocks[epoch % 2, at]
+            shuffle(following[: count // np.int64(constants[BLOCK])], np.uint32(constants[SEED]), 1)
             store(control, READY, epoch + 2)
     unlock(control, GATE)
 
@@ -306,26 +311,28 @@ def largest_eigenvalues(
     vector, image = np.ones(features, np.float32), np.empty(features, np.float32)
     sums, tier_of = np.empty(found.size, np.float32), np.empty(features, np.uint8)
     for k in range(found.size):
-        tier_of[tiers[k] : tiers[k + 1]] = k
+        for u in range(tiers[k], tiers[k + 1]):
+            tier_of[u] = k
     for _ in range(rounds):
-        image[:] = 0
         for k in range(found.size):
-            vector[tiers[k] : tiers[k + 1]] *= np.float32(
-                1.0 / max(np.sqrt(squared_norm(vector, tiers[k], tiers[k + 1])), 1e-20)
-            )
+            inverse = np.float32(1.0 / max(np.sqrt(squared_norm(vector, tiers[k], tiers[k + 1])), 1e-20))
+            for u in range(tiers[k], tiers[k + 1]):
+                vector[u] *= inverse
+                image[u] = 0
         for i in range(row_weights.size):
             start, stop = span(indptr, i)
-            sums[:] = 0
+            for k in range(found.size):
+                sums[k] = 0
             for j in range(start, stop):
-                u = np.uint64(column(indices, j, start))
-                if u < features:
-                    sums[tier_of[u]] += vector[u] * np.float32(value(values, j))
+                v = np.uint64(column(indices, j, start))
+                if v < features:
+                    sums[tier_of[v]] += vector[v] * np.float32(value(values, j))
             for k in range(found.size):
                 sums[k] *= np.float32(row_weights[i])
             for j in range(start, stop):
-                u = np.uint64(column(indices, j, start))
-                if u < features:
-                    image[u] += sums[tier_of[u]] * np.float32(value(values, j))
+                v = np.uint64(column(indices, j, start))
+                if v < features:
+                    image[v] += sums[tier_of[v]] * np.float32(value(values, j))
         vector, image = image, vector
     for k in range(found.size):
         found[k] = np.sqrt(squared_norm(vector, tiers[k], tiers[k + 1])) / row_weights.size
