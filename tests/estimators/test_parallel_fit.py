@@ -164,6 +164,16 @@ def test_one_worker_trains_while_the_kernel_is_compiled(text, monkeypatch, epoch
     assert objective(four, X, score > 0, 1e-3) <= 1.01 * objective(one, X, score > 0, 1e-3)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [{"average": True}, {"penalty": "l1"}, {"shuffle": False}, {"loss": lambda z, y: ((z - y) ** 2, 2 * (z - y))}],
+)
+def test_what_the_loop_lacks_is_trained_by_one(text, calls, asked):
+    X, score = text
+    HogwildClassifier(n_jobs=4, max_iter=2, tol=None, eta0=0.01, learning_rate="constant", **asked).fit(X, score > 0)
+    assert not calls
+
+
 def test_few_rows_are_for_a_single_worker(text, calls):
     X, score = text
     HogwildClassifier(n_jobs=4, max_iter=3, tol=None).fit(X[:2000], score[:2000] > 0)

@@ -67,8 +67,7 @@ def learn_directly(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     assert isinstance(task.data, InMemoryDataset)
     if task.labels.counts:
         task.labels.encode(task.data.rows.labels)  # raises an error for negative counts
-    whole = task.labels.outputs == 1 and task.data.ids is None and task.data.layout != "dense"
-    workers = useful_workers(task.data.rows, task.threads) if whole and has_parallel_loop(params) else 1
+    workers = _workers(task, params)
     if workers > 1:
         frequent = replicated(task.data.n_features)
         found = task.data.frequent_first(task.seeds[0], parts.budget.epochs or 1, frequent, task.threads)
@@ -78,6 +77,14 @@ def learn_directly(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     if _in_one_pass(task, parts, params):
         return _classes_together(task, parts, params)
     return _outputs_apart(task, parts, params)
+
+
+def _workers(task: Task, params: Mapping[str, Any]) -> int:
+    """Return the number of workers that share the weights of one output of sparse rows."""
+    data = task.data
+    assert isinstance(data, InMemoryDataset)
+    shared = task.threads > 1 and task.labels.outputs == 1 and data.ids is None and data.layout != "dense"
+    return useful_workers(data.rows, task.threads) if shared and has_parallel_loop(params) else 1
 
 
 def _laid_out(task: Task, parts: Parts, params: Mapping[str, Any]) -> InMemoryDataset:
@@ -222,7 +229,11 @@ def _progress(task: Task, parts: Parts, k: int, weights: Array) -> Array:
     """Return the numbers that output ``k`` starts with."""
     progress = np.zeros(loop.PROGRESS)
     progress[[loop.INTERCEPT, loop.SCALE, loop.LARGEST]] = task.start[1][k, 0], 1.0, 1.0
-    progress[[loop.UPDATES, loop.BEST, loop.SQUARES]] = task.earlier, math.inf, np.square(weights).sum()
+    progress[[loop.UPDATES, loop.BEST, loop.SQUARES]] = (
+        task.earlier,
+        math.inf,
+        np.square(weights, dtype=np.float64).sum(),
+    )
     if not isinstance(parts.schedule, Optimal):
         progress[loop.STEP] = parts.schedule.step
     return progress

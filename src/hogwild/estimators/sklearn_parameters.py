@@ -288,7 +288,10 @@ def has_parallel_loop(params: Mapping[str, Any]) -> bool:
     """
     scheduled = params["learning_rate"] in ("optimal", "constant", "invscaling")
     absent = ("average", "early_stopping", "verbose")
-    return scheduled and params["shuffle"] and not _penalties(params)[0] and not any(params[name] for name in absent)
+    if not scheduled or not params["shuffle"] or _penalties(params)[0] or any(params[name] for name in absent):
+        return False
+    loss = loss_of(params)
+    return loss.ours and loss.targets != "counts"  # the frequency of merges depends on a bound of the curvature
 
 
 def strategy_of(params: Mapping[str, Any]) -> Strategy:
