@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogwild import HogwildClassifier, HogwildRegressor
+from hogwild import HogwildClassifier, HogwildOneClassSVM, HogwildRegressor
 from hogwild.data.csr import NO_WEIGHTS, CSRRows
 from hogwild.estimators import linear_base, parallel_fit
 from hogwild.estimators.parallel_fit import ParallelFit
@@ -171,6 +171,19 @@ def test_one_worker_trains_while_the_kernel_is_compiled(text, monkeypatch, epoch
 def test_what_the_loop_lacks_is_trained_by_one(text, calls, asked):
     X, score = text
     HogwildClassifier(n_jobs=4, max_iter=2, tol=None, eta0=0.01, learning_rate="constant", **asked).fit(X, score > 0)
+    assert not calls
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HogwildOneClassSVM(n_jobs=4, max_iter=2, tol=None),
+        HogwildRegressor("epsilon_insensitive", n_jobs=4, max_iter=2, tol=None),
+    ],
+)
+def test_losses_of_unknown_curvature_are_for_a_single_worker(text, calls, model):
+    X, score = text
+    model.fit(X, score)
     assert not calls
 
 
