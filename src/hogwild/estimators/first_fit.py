@@ -17,7 +17,7 @@ def announced(kernel: Any) -> Any:
     >>> announced(specialise(lambda x: x, cache=False))(1)
     1
     """
-    interactive = sys.stderr is not None and (sys.stderr.isatty() or hasattr(sys, "ps1"))
+    interactive = sys.stderr is not None and (sys.stderr.isatty() or "ps1" in vars(sys))
     if interactive and not is_cached(kernel):
         sys.stderr.write(MESSAGE)
         sys.stderr.flush()
