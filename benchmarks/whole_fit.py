@@ -146,10 +146,12 @@ def fits(one: Set, settings: str, workers: tuple[int, ...], turns: int) -> list[
         tasks[str(count)] = partial(fit, one, n_jobs=count, **asked)
     models, seconds = interleaved(tasks, turns)
     theirs = statistics.median(seconds.pop("theirs"))
-    better = 100 * (models["None"].score(*one.held_out) - models["theirs"].score(*one.held_out))
+    scores = {name: 100 * model.score(*one.held_out) for name, model in models.items()}
+    better = [scores[str(count)] - scores["theirs"] for count in (None, *workers[-1:])]
     return [
         one.name, f"{one.nonzeros:,}", settings, f"{1e3 * theirs:.1f}",
-        *(f"{theirs / statistics.median(taken):.2f}" for taken in seconds.values()), f"{better:+.2f}",
+        *(f"{theirs / statistics.median(taken):.2f}" for taken in seconds.values()),
+        *(f"{points:+.2f}" for points in better),
     ]  # fmt: skip
 
 
@@ -196,14 +198,15 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
             print(*lines[-1], flush=True)
         if one.name.startswith("rcv1") and not more:
             more = others(one, turns)
-    head = ["set", "non-zeros", "settings", "scikit-learn ms", "1 worker", *map(str, workers), "score, points"]
+    scores = ["score of 1", f"score of {workers[-1]}"] if workers else ["score of 1"]
+    head = ["set", "non-zeros", "settings", "scikit-learn ms", "1 worker", *map(str, workers), *scores]
     results.write(
         "whole_fit",
         "Whole fits",
         [
             "`HogwildClassifier` beside scikit-learn's `SGDClassifier` with the same arguments: how many times as fast",
             f"a whole call of `fit` is, by `n_jobs`; medians of up to {TURNS} turns, tool by tool in turn. The last",
-            "column is the difference of held-out accuracies, ours with one worker less theirs, in percentage points.",
+            "columns are differences of held-out accuracies, ours less theirs, in percentage points.",
             "",
             *results.table(head, lines),
             "",
