@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, CSRRows
-from hogwild.data.extremes import WORTH_A_THREAD, extremes
 from hogwild.data.frequent_first import frequent_first
+from hogwild.data.min_max import WORTH_A_THREAD, min_max
 from hogwild.data.shuffle import random_permutation
 
 
@@ -42,10 +42,10 @@ def test_rows_keep_their_entries(binary, frequent, threads):
     for at, i in enumerate(order[:200]):
         assert entries(found.rows, at) == entries(rows, i, found.numbers)
         if frequent < rows.features:
-            start, middle, stop = found.rows.indptr[at], found.middles[at], found.rows.indptr[at + 1]
+            start, middle, stop = found.rows.indptr[at], found.rare_starts[at], found.rows.indptr[at + 1]
             assert (found.rows.indices[start:middle] < frequent).all()
             assert (found.rows.indices[middle:stop] >= frequent).all()
-    assert len(found.middles) == (0 if frequent == rows.features else len(rows))
+    assert len(found.rare_starts) == (0 if frequent == rows.features else len(rows))
 
 
 def test_numbers_are_by_frequency():
@@ -70,9 +70,9 @@ def test_a_permutation_is_random():
     assert abs(counts - 300).max() < 90  # five standard deviations
 
 
-def test_extremes_of_a_long_array():
+def test_smallest_and_largest_of_a_long_array():
     array = np.arange(3 * WORTH_A_THREAD, dtype=np.float32)
     array[-5] = -7
-    assert extremes(array, threads=3) == (-7.0, float(array[-1]))
+    assert min_max(array, threads=3) == (-7.0, float(array[-1]))
     array[WORTH_A_THREAD] = np.nan
-    assert np.isnan(extremes(array, threads=3)).all()
+    assert np.isnan(min_max(array, threads=3)).all()

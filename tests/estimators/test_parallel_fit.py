@@ -46,7 +46,7 @@ def calls(monkeypatch):
     found, train = [], ParallelFit._train_epochs
 
     def spy(self, shared, *rest):
-        found.append(len(shared.joins))
+        found.append(len(shared.first_blocks))
         return train(self, shared, *rest)
 
     monkeypatch.setattr(ParallelFit, "_train_epochs", spy)

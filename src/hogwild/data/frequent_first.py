@@ -25,13 +25,13 @@ SAMPLED_ROWS, FEWER_ROWS = 2**13, 2**11
 class FrequentFirst:
     """Rows whose features have new numbers: feature ``u`` has number ``numbers[u]``.
 
-    Row i has its frequent features before position ``middles[i]``; ``middles`` is empty if all features count as
-    frequent.
+    Row i has its rare features from position ``rare_starts[i]`` on. If all features count as frequent, ``rare_starts``
+    is empty.
     """
 
     rows: CSRRows
     numbers: Array
-    middles: Array
+    rare_starts: Array
 
 
 def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> FrequentFirst:
@@ -44,7 +44,7 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
     >>> rows = CSRRows(np.array([0, 2, 3, 5]), np.array([0, 4, 4, 1, 4], np.uint32), NO_VALUES, np.arange(3.0),
     ...                NO_WEIGHTS, features=5, layout="binary")
     >>> found = frequent_first(rows, np.array([2, 1, 0]), 2, threads=1)
-    >>> found.numbers, found.rows.indices, found.middles
+    >>> found.numbers, found.rows.indices, found.rare_starts
     (array([1, 2, 3, 4, 0], dtype=uint32), array([0, 2, 0, 1, 0], dtype=uint32), array([1, 3, 5]))
     """
     counts, everything = np.zeros(rows.features, np.int64), frequent >= rows.features
@@ -55,7 +55,7 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
     indptr = np.empty(len(order) + 1, np.int64)
     _row_starts(rows.indptr, order, indptr)
     indices, values = empty_entries(rows, int(indptr[-1]))
-    middles = np.empty(0 if everything else len(order), np.int64)
+    rare_starts = np.empty(0 if everything else len(order), np.int64)
     labels = np.empty(len(order), rows.labels.dtype)
     weights = np.empty(len(order) if rows.weights.size else 0, rows.weights.dtype)
     share = -(-len(order) // (4 * threads)) or 1
@@ -63,7 +63,7 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
     def copy(first: int) -> None:
         part = slice(first, min(first + share, len(order)))
         ids = order[part]
-        _copy_rows(*rows.arrays[:3], ids, numbers, frequent, indptr[part], indices, values, middles[part])
+        _copy_rows(*rows.arrays[:3], ids, numbers, frequent, indptr[part], indices, values, rare_starts[part])
         labels[part] = rows.labels[ids]
         if weights.size:
             weights[part] = rows.weights[ids]
@@ -71,7 +71,7 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(copy, range(0, len(order), share)))
     copied = replace(rows, indptr=indptr, indices=indices, values=values, labels=labels, weights=weights)
-    return FrequentFirst(copied, numbers, middles)
+    return FrequentFirst(copied, numbers, rare_starts)
 
 
 @compiled
@@ -100,14 +100,14 @@ def _number(counts: Array, most: int, numbers: Array) -> None:
 @compiled
 def _copy_rows(
     indptr: Array, indices: Array, values: Array, ids: Array, numbers: Array, frequent: int, starts: Array,
-    out_indices: Array, out_values: Array, middles: Array,
+    out_indices: Array, out_values: Array, rare_starts: Array,
 ) -> None:  # fmt: skip
     """Copy rows to their starts in the output, with new numbers, and with the frequent features first."""
     for at in range(ids.size):
         start, stop = np.uint64(indptr[ids[at]]), np.uint64(indptr[ids[at] + 1])
         to = np.uint64(starts[at])
-        if middles.size:
-            middles[at] = _divide_row(indices, values, start, stop, numbers, frequent, to, out_indices, out_values)
+        if rare_starts.size:
+            rare_starts[at] = _divide_row(indices, values, start, stop, numbers, frequent, to, out_indices, out_values)
         else:
             for entry in range(stop - start):
                 out_indices[to + entry] = numbers[indices[start + entry]]

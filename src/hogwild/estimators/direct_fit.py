@@ -21,7 +21,7 @@ from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import BLOCK_ROWS, Dataset
 from hogwild.data.frequent_first import FrequentFirst
 from hogwild.estimators.classes_fit import ClassesFit
-from hogwild.estimators.first_fit import announced
+from hogwild.estimators.compilation_notice import with_notice
 from hogwild.estimators.fit import (
     NOT_CONVERGED,
     SPARSE_INTERCEPT_STEP,
@@ -157,7 +157,7 @@ def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Le
         rows, np.searchsorted(classes, rows.labels), np.asarray(rows.weights, np.float64),
         _squared_row_norms(rows, parts), _order(data),
         np.asarray(task.labels.weights(task.class_weight, data), np.float64), _constants(task, parts, params, 0),
-        announced(train_classes(rows.layout, parts.loss.function, parts.loss.ours)),
+        with_notice(train_classes(rows.layout, parts.loss.function, parts.loss.ours)),
     )  # fmt: skip
     threads = min(task.threads, -(-count // loop.CLASSES_AT_A_TIME))
     groups = np.array_split(np.arange(count), threads)
@@ -221,7 +221,7 @@ def _begun(task: Task, parts: Parts, params: Mapping[str, Any], k: int, squared_
         rows, targets_of(rows.labels, task.labels.classes, k), np.asarray(rows.weights, np.float64), squared_norms,
         _order(data), weights, np.zeros((weights.size if parts.l1 or rule.average_from else 0, 3)),
         _progress(task, parts, k, weights), _constants(task, parts, params, k),
-        announced(train_output(rows.layout, rule.step_size, parts.loss.function, parts.loss.ours)),
+        with_notice(train_output(rows.layout, rule.step_size, parts.loss.function, parts.loss.ours)),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from hogwild.data import open as open_data
 from hogwild.data.chunks import number_type, row_numbers
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.dataset import Dataset
-from hogwild.data.extremes import WORTH_A_THREAD, extremes
+from hogwild.data.min_max import WORTH_A_THREAD, min_max
 from hogwild.errors import ParameterError
 from hogwild.jit import compiled
 
@@ -169,7 +169,7 @@ def is_finite(X: object, threads: int) -> bool:
     """
     if not isinstance(X, (csr_matrix, csr_array)) or X.dtype not in FLOATS:
         return False
-    return not X.data.size or bool(np.isfinite(extremes(X.data, threads)).all())
+    return not X.data.size or bool(np.isfinite(min_max(X.data, threads)).all())
 
 
 def in_memory(X: Any, labels: Array, weights: Array | None, threads: int = 1) -> InMemoryDataset:
@@ -186,7 +186,7 @@ def in_memory(X: Any, labels: Array, weights: Array | None, threads: int = 1) ->
         indptr, indices, values = np.arange(count + 1, dtype=np.int64) * features, NO_INDICES, X.reshape(-1)
     else:
         indptr, indices, values = X.indptr.astype(np.int64), X.indices, X.data
-        low, high = extremes(indices, threads) if indices.size else (0, -1)
+        low, high = min_max(indices, threads) if indices.size else (0, -1)
         inside = low >= 0 and high < features
         if not inside or indptr[0] != 0 or indptr[-1] > len(values) or np.any(indptr[1:] < indptr[:-1]):
             open_data(X, labels, weights)  # raises an error that names the entry

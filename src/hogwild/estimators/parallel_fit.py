@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -32,6 +32,7 @@ COMPILING = "hogwild-compile"  # name of the thread
 SMALLEST_FACTOR = 1e-5  # by which L2 multiplies all weights in a call
 
 _shuffle = compiled(loop.shuffle)
+_compiling: dict[Any, Future[None]] = {}  # kernels that are being compiled, each once
 
 
 def replicated(features: int) -> int:
@@ -60,7 +61,7 @@ class ParallelFit:
     """Fit of one output by several workers."""
 
     fit: OutputFit
-    middles: Array
+    rare_starts: Array
     tiers: Array
     eigenvalues: Array  # of second moments, times the curvature of the loss
     first_updates: Array  # number of the update at which each worker begins, in ascending order
@@ -78,11 +79,11 @@ class ParallelFit:
         eigenvalues[0] += constants[loop.INTERCEPT_STEP] * weights.mean()
         eigenvalues = np.maximum(loss.curvature * eigenvalues, 1e-9)
         row = _row_cost(rows)
-        crowd = np.arange(2, count + 1)
-        together = np.maximum(crowd, WORTH * crowd * (MERGE + MERGE_WORKER * crowd) / row)  # rows between two merges
+        counts = np.arange(2, count + 1)
+        together = np.maximum(counts, WORTH * counts * (MERGE + MERGE_WORKER * counts) / row)  # rows between two merges
         begins = [_first_update(fit, 1 / (number * eigenvalues[0])) for number in together]
         kernel = train_part(rows.layout, loss.function, loss.ours)
-        return cls(fit, found.middles, tiers, eigenvalues, np.array([begins[0], *begins]), kernel)
+        return cls(fit, found.rare_starts, tiers, eigenvalues, np.array([begins[0], *begins]), kernel)
 
     def train(self, epochs: int) -> None:
         """Train until the fit has converged, or for this number of epochs.
@@ -106,9 +107,11 @@ class ParallelFit:
         # Workers compute losses before they know of each other's latest steps, so that losses rise when they begin.
         progress[[loop.BEST, loop.STALLED, loop.SQUARES]] = math.inf, 0, 0
         shared = SharedArrays.of(fit, starts[starts < last - earlier], int(self.tiers[-1]))
-        with ThreadPoolExecutor(len(shared.joins), thread_name_prefix="hogwild-fit") as pool:
+        with ThreadPoolExecutor(len(shared.first_blocks), thread_name_prefix="hogwild-fit") as pool:
             while progress[loop.DONE] == loop.RUNNING and fit.epochs < epochs:
-                self._train_epochs(shared, pool, min(epochs, fit.epochs + self._epochs_at_once(len(shared.joins))))
+                self._train_epochs(
+                    shared, pool, min(epochs, fit.epochs + self._epochs_at_once(len(shared.first_blocks)))
+                )
         check_finite(progress)
         return None
 
@@ -129,7 +132,7 @@ class ParallelFit:
                 raise
 
         try:
-            list(pool.map(part, range(len(shared.joins))))
+            list(pool.map(part, range(len(shared.first_blocks))))
         except BaseException:
             control[workers.STOPPED] = 1
             raise
@@ -138,22 +141,25 @@ class ParallelFit:
     def _arguments(self, fit: OutputFit, shared: SharedArrays, last_block: int) -> tuple[Any, ...]:
         """Return the arguments of the kernel but for the number of the worker."""
         return (
-            *fit.rows.arrays[:3], self.middles, fit.targets, fit.sample_weights, shared.blocks, fit.weights,
+            *fit.rows.arrays[:3], self.rare_starts, fit.targets, fit.sample_weights, shared.blocks, fit.weights,
             shared.bias, shared.replicas, shared.seen, shared.losses, shared.control, self.tiers, self.eigenvalues,
-            shared.joins, fit.progress.copy(), fit.progress, fit.constants, last_block,
+            shared.first_blocks, fit.progress.copy(), fit.progress, fit.constants, last_block,
         )  # fmt: skip
 
     def _train_while_compiling(self, epochs: int, earlier: float) -> None:
         """Train by a single worker until the kernel of several workers is compiled, for the first time."""
         fit, progress = self.fit, self.fit.progress
         fit.run(epochs, earlier + self._block_start(1.0))  # compiles the loop of a single worker before
-        pool = ThreadPoolExecutor(1, thread_name_prefix=COMPILING)
-        compiling = pool.submit(self._compile)
-        pool.shutdown(wait=False)
+        if self.kernel not in _compiling:
+            pool = ThreadPoolExecutor(1, thread_name_prefix=COMPILING)
+            _compiling[self.kernel] = pool.submit(self._compile)
+            pool.shutdown(wait=False)
+        compiling = _compiling[self.kernel]
         rows = SHORT * len(fit.rows) // max(1, fit.rows.nonzeros)
         while progress[loop.DONE] == loop.RUNNING and fit.epochs < epochs and not compiling.done():
             fit.run(epochs, earlier + self._block_start(progress[loop.UPDATES] - earlier + rows))
         if compiling.done():
+            _compiling.pop(self.kernel, None)
             compiling.result()
 
     def _compile(self) -> None:
@@ -193,7 +199,7 @@ class SharedArrays:
     """Arrays that workers share besides rows and weights. :mod:`hogwild.kernels.linear_parallel` describes them."""
 
     blocks: Array
-    joins: Array
+    first_blocks: Array
     bias: Array
     replicas: Array
     seen: Array
@@ -204,14 +210,14 @@ class SharedArrays:
     def of(cls, fit: OutputFit, starts: Array, replicated: int) -> SharedArrays:
         """Return the arrays for workers that begin with these updates, the first ones with the next update."""
         blocks, block, rows = _first_orders(fit), int(fit.constants[loop.BLOCK]), len(fit.rows)
-        joins = (starts // rows * blocks.shape[1] + np.ceil(starts % rows / block)).astype(np.int64)
+        first_blocks = (starts // rows * blocks.shape[1] + np.ceil(starts % rows / block)).astype(np.int64)
         size, trained = -(-replicated // workers.LINE) * workers.LINE, int(fit.progress[loop.ROW]) // block
-        replicas, seen = (np.empty((len(joins), size), fit.weights.dtype) for _ in range(2))
+        replicas, seen = (np.empty((len(first_blocks), size), fit.weights.dtype) for _ in range(2))
         control = workers.new_control(size)
         control[workers.TRAINED + fit.epochs % 2 * workers.LINE] = trained
         control[workers.CLAIMED] = fit.epochs * blocks.shape[1] + trained
-        losses, bias = np.zeros((len(joins), 2 * workers.LINE)), fit.progress[[loop.INTERCEPT]]
-        return cls(blocks, joins, bias, replicas, seen, losses, control)
+        losses, bias = np.zeros((len(first_blocks), 2 * workers.LINE)), fit.progress[[loop.INTERCEPT]]
+        return cls(blocks, first_blocks, bias, replicas, seen, losses, control)
 
 
 def _first_orders(fit: OutputFit) -> Array:
@@ -241,8 +247,6 @@ def _row_cost(rows: CSRRows) -> float:
 def _first_update(fit: OutputFit, step: float) -> float:
     """Return the number of the first update whose step size is at most ``step``; infinity if there is none."""
     constants, step_size = fit.constants, partial(loop.step_size, fit.constants, fit.progress[loop.STEP])
-    if constants[loop.SCHEDULE] == loop.ADAPTIVE:  # The step size depends on the course of the fit.
-        return math.inf
     if constants[loop.SCHEDULE] == loop.OPTIMAL:
         return max(0.0, float(1 / (constants[loop.STEP_ALPHA] * step) - constants[loop.T0]))
     low, high = 0.0, 2.0**40

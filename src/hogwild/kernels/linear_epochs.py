@@ -90,9 +90,7 @@ def train_output(
             raw = dot(weights, indices, values, start, stop)
             target = np.float64(targets[i])
             cost, slope = loss(scale * np.float64(raw) + intercept, target, parameter)
-            weight = constants[POSITIVE_WEIGHT] if target > 0 else constants[NEGATIVE_WEIGHT]
-            if sample_weights.size:
-                weight *= np.float64(sample_weights[i])
+            weight = row_weight(constants, sample_weights, i, target)
             losses += cost + constants[INTERCEPT_GRADIENT] * intercept
             pull = np.float64(pace(rate, cost, values, start, stop)) * slope * weight
             if monitored:
@@ -174,6 +172,12 @@ def step_size(constants: Any, step: Any, t: Any) -> Any:
     if constants[SCHEDULE] == INVERSE_SCALING:
         return step / (t + 1.0) ** constants[POWER]
     return step
+
+
+def row_weight(constants: Any, sample_weights: Any, i: Any, target: Any) -> Any:
+    """Return the weight of row ``i``: that of its class times its own."""
+    weight = constants[POSITIVE_WEIGHT] if target > 0 else constants[NEGATIVE_WEIGHT]
+    return weight * np.float64(sample_weights[i]) if sample_weights.size else weight
 
 
 def shuffle(order: Any, seed: Any, block: Any) -> None:

@@ -31,11 +31,9 @@ from hogwild.kernels.linear_epochs import (
     L1_RATIO,
     LOSSES,
     MAX_EPOCHS,
-    NEGATIVE_WEIGHT,
     OPTIMAL,
     PARAMETER,
     PENALTIES,
-    POSITIVE_WEIGHT,
     POWER,
     ROW,
     RUNNING,
@@ -49,6 +47,7 @@ from hogwild.kernels.linear_epochs import (
     UPDATES,
     end_epoch,
     prefetch_row,
+    row_weight,
     shuffle,
     step_size,
 )
@@ -80,21 +79,21 @@ def new_control(replicated: int) -> NDArray[np.int64]:
 
 
 def train_part(
-    indptr: Any, indices: Any, values: Any, middles: Any, targets: Any, sample_weights: Any,
+    indptr: Any, indices: Any, values: Any, rare_starts: Any, targets: Any, sample_weights: Any,
     blocks: Any, weights: Any, bias: Any, replicas: Any, seen: Any, losses: Any, control: Any, tiers: Any,
-    eigenvalues: Any, joins: Any, begin: Any, progress: Any, constants: Any, last_block: Any, worker: Any,
+    eigenvalues: Any, first_blocks: Any, begin: Any, progress: Any, constants: Any, last_block: Any, worker: Any,
 ) -> None:  # fmt: skip
     """Train a model with one output as one of several workers, up to a block. Blocks are counted over all epochs.
 
     ``blocks`` has the first rows of the blocks, in the order of epochs of even and of odd numbers. Up to
-    ``middles[i]``, row i has replicated features; all are replicated if ``middles`` is empty. ``bias`` is the
+    ``rare_starts[i]``, row i has replicated features; all are replicated if ``rare_starts`` is empty. ``bias`` is the
     intercept. Tier k has the weights from ``tiers[k]`` to ``tiers[k + 1]``, and the largest eigenvalue
     ``eigenvalues[k]``. ``seen`` holds the weights that each worker saw at its last merges. ``begin`` is a copy of
-    ``progress`` at the start. Worker k begins at block ``joins[k]``, in ascending order.
+    ``progress`` at the start. Worker k begins at block ``first_blocks[k]``, in ascending order.
     """
     own, known, count = replicas[worker], seen[worker], targets.size
     block, per_epoch = np.int64(constants[BLOCK]), np.int64(blocks.shape[1])
-    while load(control, CLAIMED) < joins[worker] and load(control, STOPPED) == 0:
+    while load(control, CLAIMED) < first_blocks[worker] and load(control, STOPPED) == 0:
         nap()
     begun = np.int64(begin[EPOCHS]) * per_epoch + np.int64(begin[ROW]) // block
     l2, parameter = constants[ALPHA] * (1.0 - constants[L1_RATIO]), constants[PARAMETER]
@@ -112,7 +111,7 @@ def train_part(
         claimed = fetch_add(control, CLAIMED, 1)
         if claimed >= last_block:
             break
-        while workers < joins.size and joins[workers] <= claimed:
+        while workers < first_blocks.size and first_blocks[workers] <= claimed:
             workers += 1
         epoch = claimed // per_epoch
         if not await_order(control, epoch):
@@ -125,7 +124,7 @@ def train_part(
         total, intercept = 0.0, intercepts[OWN]
         for i in range(np.uint64(first), np.uint64(first + size)):
             start, stop = span(indptr, i)
-            middle = np.uint64(middles[i]) if middles.size else stop
+            middle = np.uint64(rare_starts[i]) if rare_starts.size else stop
             if i + np.uint64(2) < np.uint64(first + size):
                 prefetch_row(indptr, indices, values, i + np.uint64(2))
             rate = step_size(constants, step, t)
@@ -134,9 +133,7 @@ def train_part(
                 raw += dot(weights, indices, values, middle, stop)
             target = np.float64(targets[i])
             cost, slope = loss(scale * np.float64(raw) + intercept, target, parameter)
-            weight = constants[POSITIVE_WEIGHT] if target > 0 else constants[NEGATIVE_WEIGHT]
-            if sample_weights.size:
-                weight *= np.float64(sample_weights[i])
+            weight = row_weight(constants, sample_weights, i, target)
             total += cost + constants[INTERCEPT_GRADIENT] * intercept
             pull = rate * slope * weight
             scale *= 1.0 - rate * l2
@@ -158,7 +155,7 @@ def train_part(
                 waited, intercept = np.int64(0), intercepts[OWN]
         intercepts[OWN] = intercept
         losses[worker, epoch % 2 * LINE] += total
-        if at >= per_epoch - joins.size:
+        if at >= per_epoch - first_blocks.size:
             losses[worker, SQUARED] = squared_norm(own, 0, tiers[tiers.size - 1])
         if fetch_add(control, TRAINED + epoch % 2 * LINE, 1) == per_epoch - 1:
             complete_epochs(

@@ -11,21 +11,21 @@ from hogwild.data.csr import Array
 WORTH_A_THREAD = 2**21  # numbers, about half a millisecond
 
 
-def extremes(array: Array, threads: int) -> tuple[float, float]:
+def min_max(array: Array, threads: int) -> tuple[float, float]:
     """Return the smallest and the largest number; both are NaN if any number is.
 
-    >>> extremes(np.arange(10.0), threads=2), extremes(np.array([1.0, np.nan]), threads=1)
+    >>> min_max(np.arange(10.0), threads=2), min_max(np.array([1.0, np.nan]), threads=1)
     ((0.0, 9.0), (nan, nan))
     """
     threads = max(1, min(threads, array.size // WORTH_A_THREAD))
     parts = np.array_split(array, threads)
     if threads == 1:
-        found = [_extremes(array)]
+        found = [_min_max(array)]
     else:
         with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(_extremes, parts))
+            found = list(pool.map(_min_max, parts))
     return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
 
 
-def _extremes(array: Array) -> tuple[float, float]:
+def _min_max(array: Array) -> tuple[float, float]:
     return array.min(), array.max()

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from hogwild import HogwildClassifier
-from hogwild.estimators import first_fit
+from hogwild.estimators import compilation_notice
 
 
 @pytest.mark.parametrize("interactive", [True, False])
 @pytest.mark.parametrize("compiled", [True, False])
 def test_an_interactive_user_is_told(monkeypatch, capsys, interactive, compiled):
-    monkeypatch.setattr(first_fit, "is_cached", lambda kernel: compiled)
+    monkeypatch.setattr(compilation_notice, "is_cached", lambda kernel: compiled)
     if interactive:
         monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     HogwildClassifier(max_iter=2, tol=None).fit(np.eye(4), [0, 1, 0, 1])
-    assert (first_fit.MESSAGE in capsys.readouterr().err) == (interactive and not compiled)
+    assert (compilation_notice.MESSAGE in capsys.readouterr().err) == (interactive and not compiled)

@@ -10,11 +10,11 @@ from hogwild.jit import is_cached
 MESSAGE = "hogwild: compiling the loop of this fit, once for this machine. This takes some seconds.\n"
 
 
-def announced(kernel: Any) -> Any:
+def with_notice(kernel: Any) -> Any:
     """Return a kernel. If its first call compiles it, say so in a terminal or a notebook.
 
     >>> from hogwild.jit import specialise
-    >>> announced(specialise(lambda x: x, cache=False))(1)
+    >>> with_notice(specialise(lambda x: x, cache=False))(1)
     1
     """
     interactive = sys.stderr is not None and (sys.stderr.isatty() or "ps1" in vars(sys))
